@@ -20,11 +20,15 @@
 #include "lib/failure.h"
 #include "seccomp/filter.h"
 #include "deny/find_names.h"
+#include "deny/rules.h"
+#include "deny/zones.h"
 #include "lib/frames.h"
 #include "seccomp/guard.h"
 #include "changes/held.h"
 #include "outer/namespaces.h"
 #include "network/network.h"
+#include "notify/connects/own_sockets.h"
+#include "notify/writes/opened.h"
 #include "probe/probe.h"
 #include "outer/setup.h"
 #include "run/supervisor.h"
@@ -61,6 +65,10 @@ _Noreturn static void wait_outside(pid_t pid, int alive, const struct limits *li
   _exit(128 + WTERMSIG(status));
 }
 
+/* What SETUP says beside outer/setup.h. */
+static const struct setup_taker TAKERS[] = {
+    {TAG_DENY, rules_add}, {TAG_ZONE, zones_take}, {TAG_OPENED, opened_take}, {TAG_SOCKET, own_sockets_share}, {0, NULL}};
+
 int main(int count, char **words) {
   struct frame frame;
   struct setup setup;
@@ -79,7 +87,7 @@ int main(int count, char **words) {
   int null = open_null();
   while (!channel_next(&frame)) channel_receive(true);
   if (frame.type != FRAME_SETUP || frame.id != 0) fail_protocol("the first frame must be SETUP");
-  const char *wrong = setup_parse(frame.payload, frame.length, &setup);
+  const char *wrong = setup_parse(frame.payload, frame.length, TAKERS, &setup);
   if (wrong != NULL) fail_protocol(wrong);
   guard_keep(setup.guard, setup.guard_length);
   filter_keep(FILTER_WORLD, setup.filter, setup.filter_length);

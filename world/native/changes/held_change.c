@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 
 #include "changes/held_commit.h"
+#include "changes/held_keep.h"
+#include "changes/held_rollback.h"
 
 static void take_back(struct plan *plan, const struct verdict *verdict, struct text *answer) {
   struct text notes = {0};

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "changes/held_commit.h"
 #include "changes/held_copy.h"
 #include "changes/held_links.h"
 #include "changes/held_moves.h"
+#include "changes/held_stage.h"
 
 #define TRIAL "trial"
 #define FOLDER (O_RDONLY | O_DIRECTORY)

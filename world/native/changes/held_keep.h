@@ -7,5 +7,7 @@
 int keep_elsewhere(struct plan *plan);
 /* Keeps one thing of the staging folder's `old` in the journal's. */
 int keep_one(struct plan *plan, const char *name);
+/* After `commit`: keeps what was replaced, removes the staging folder. -1 with errno. */
+int commit_finish(struct plan *plan);
 
 #endif

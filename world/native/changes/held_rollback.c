@@ -1,5 +1,7 @@
 /* Taking back, found out by looking: what lies where says what was done. Also after a kill, when people may have gone on. */
 #define _GNU_SOURCE
+#include "changes/held_rollback.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -9,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "changes/held_commit.h"
 #include "changes/held_copy.h"
 #include "changes/held_keep.h"
 #include "changes/held_moves.h"

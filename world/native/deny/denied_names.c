@@ -12,9 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "seals/brought.h"
 #include "deny/calls_in_progress.h"
-#include "run/children.h"
 #include "deny/closings.h"
 #include "lib/commands.h"
 #include "lib/credentials.h"
@@ -23,6 +21,7 @@
 #include "deny/folder_links.h"
 #include "deny/folder_watches.h"
 #include "deny/late_names.h"
+#include "deny/new_repositories.h"
 #include "deny/rules.h"
 #include "deny/scan.h"
 #include "lib/watch.h"
@@ -43,6 +42,7 @@
 
 static int events = -1; /* -1: nothing is watched */
 static bool started;
+static bool (*no_strays)(void); /* nothing can be alive that belongs to no command */
 static const struct zone *current; /* the zone that is being looked through */
 static size_t folders;             /* that the last look at everything went into */
 static size_t unwatched;
@@ -71,7 +71,7 @@ bool names_nobody_runs(void) {
     /* Of one whose end was told, only the last bytes of its outputs may be left. */
     if (!command->exit_sent || command->leader != NULL) return false;
   }
-  return children_settled();
+  return no_strays();
 }
 
 /* Whether a name that turns up now is certainly not a command's work. A name that was known and replaced is not: nobody
@@ -106,7 +106,7 @@ static bool in_known_repository(const char *path) {
 static bool is_at_once(const char *path) {
   char folder[PATH_MAX];
   snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
-  return denial_known(folder) || (is_beside_seal(path) && !brought_waits(folder));
+  return denial_known(folder) || (is_beside_seal(path) && !new_repository_waits(folder));
 }
 
 bool names_refuse(const char *path) {
@@ -133,7 +133,7 @@ static void add_folder_of(const char *path) {
   char folder[PATH_MAX];
   if (strstr(path, ".git/") == NULL) return;
   snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
-  if (!denial_known(folder)) brought_add(folder);
+  if (!denial_known(folder)) new_repository_add(folder);
 }
 
 /* Git replaces its settings more than once while it makes a repository: what is gone when it is sealed has a successor. */
@@ -197,7 +197,7 @@ static bool on_found(const char *path, unsigned denies) {
     bool closes = started || (current->kind == ZONE_WATCH && closing_is_recent(path));
     if (persons && closes && !denial_known(path)) closing_begin(current->path, path);
     if (persons) denial_remember(path);
-    else if (!denial_known(path)) brought_add(path);
+    else if (!denial_known(path)) new_repository_add(path);
     if (denies == 0) return true;
   }
   if (started) return on_late(path, denies);
@@ -274,7 +274,8 @@ static bool begin_watching(void) {
   return events >= 0;
 }
 
-void names_start(void) {
+void names_start(bool (*settled)(void)) {
+  no_strays = settled;
   if (rules_begin(DENY_IN_ZONES) == NULL) return;
   denials_open();
   bool watched = !zones_any(ZONE_WATCH) || begin_watching();

@@ -8,19 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "mount/mounts.h"
-
-/* Takes a ZONE field: "watch" (the host's own files), "once" (an overlay) or "skip" (for the host's walk only),
-   a NUL, an absolute path. NULL, or what is wrong. */
-const char *names_add_zone(const uint8_t *data, size_t length);
-
-/* Before the plan: hides what host rules match in the layer of whiteouts. */
-void names_hide(const struct stage *stage);
-/* After the plan: masks the same names where no veil could be put. */
-void names_mask_hidden(const struct stage *stage);
-
-/* After the pivot, with full capabilities: the first look. */
-void names_start(void);
+/* After the pivot, with full capabilities: the first look. `settled` says whether nothing can be alive that belongs to no command. */
+void names_start(bool (*settled)(void));
 /* True when PID 1 must stay able to mount: names may turn up. */
 bool names_guarded(void);
 /* Listens in the epoll. */

@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "deny/denied_names.h"
 #include "lib/fields.h"
 #include "lib/frames.h"
 #include "deny/rules.h"
@@ -44,7 +43,7 @@ static void read_rules(void) {
   while ((more = field_next(&reader, &field)) > 0) {
     const char *wrong = "unknown field";
     if (field.tag == TAG_DENY) wrong = rules_add(field.data, field.length);
-    else if (field.tag == TAG_ZONE) wrong = names_add_zone(field.data, field.length);
+    else if (field.tag == TAG_ZONE) wrong = zones_take(field.data, field.length);
     if (wrong != NULL) _exit(1);
   }
   if (more < 0) _exit(1);

@@ -1,10 +1,11 @@
 /* The walk over the host for rules with wildcards: what they match outside of what may be written is hidden. */
 #define _GNU_SOURCE
+#include "deny/host_names.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "deny/denied_names.h"
 #include "lib/failure.h"
 #include "mount/mount_steps.h"
 #include "deny/rules.h"

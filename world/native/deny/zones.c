@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "deny/denied_names.h"
 #include "lib/failure.h"
 #include "mount/targets.h"
 
@@ -17,7 +16,7 @@ static const struct {
   enum zone_kind kind;
 } KINDS[] = {{"watch", ZONE_WATCH}, {"once", ZONE_ONCE}, {"skip", ZONE_SKIP}};
 
-const char *names_add_zone(const uint8_t *data, size_t length) {
+const char *zones_take(const uint8_t *data, size_t length) {
   const char *text = (const char *)data;
   size_t word = strnlen(text, length);
   if (word == length || length - word - 1 >= PATH_MAX) return "ZONE: no path";

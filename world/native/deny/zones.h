@@ -3,6 +3,8 @@
 #define SUBSTRATE_DENY_ZONES_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "deny/rules.h"
 
@@ -14,6 +16,9 @@ struct zone {
   char path[];
 };
 
+/* Takes a ZONE field: "watch" (the host's own files), "once" (an overlay) or "skip" (for the host's walk only),
+   a NUL, an absolute path. NULL, or what is wrong. */
+const char *zones_take(const uint8_t *data, size_t length);
 /* NULL ends. */
 const struct zone *zones_first(void);
 bool zones_any(enum zone_kind kind);

@@ -12,7 +12,9 @@
 #include "lib/failure.h"
 #include "lib/fields.h"
 #include "lib/frames.h"
-#include "run/last_look.h"
+
+/* A plan's path is at most this long in the report; the rest is cut. */
+#define REPORTED_PATH 4096
 
 /* Most frames fit here; a larger one gets its own mapping, which is given back after it. */
 #define SMALL_BUFFER (64 * 1024 + FRAME_HEADER_SIZE)
@@ -26,6 +28,7 @@ static size_t start, end;
 #define BACKLOG_MAX (8 * 1024 * 1024)
 static bool patient;
 static uint8_t *backlog;
+static void (*on_end)(void);
 static size_t backlog_start, backlog_length, backlog_room;
 
 void channel_open(void) {
@@ -114,6 +117,34 @@ void channel_send_backlog(void) {
   send_backlog(MSG_DONTWAIT);
 }
 
+void world_on_end(void (*look)(void)) {
+  on_end = look;
+}
+
+/* Forgotten before it is called: it may fail the world itself, and that goes on from there. */
+static void before_end(void) {
+  void (*look)(void) = on_end;
+  on_end = NULL;
+  if (look != NULL) look();
+}
+
+void fail_world(const char *step, const char *path, int error) {
+  /* Not static: what is done before the end may come here again, with a path of its own. */
+  uint8_t payload[REPORTED_PATH + 512];
+  struct field_writer writer = {.data = payload, .capacity = sizeof payload};
+  field_put(&writer, TAG_STEP, step, strnlen(step, 256));
+  field_put(&writer, TAG_PATH, path, strnlen(path, REPORTED_PATH));
+  field_put_u64(&writer, TAG_ERRNO, (uint64_t)error);
+  before_end();
+  channel_be_patient(false);
+  channel_send(FRAME_FAILED, 0, payload, writer.length);
+  _exit(1);
+}
+
+void fail_protocol(const char *what) {
+  fail_world("protocol", what, EPROTO);
+}
+
 static uint8_t *buffer(void) {
   return large_buffer != NULL ? large_buffer : small_buffer;
 }
@@ -130,7 +161,7 @@ bool channel_receive(bool wait) {
      to talk still listens. */
   if (count <= 0) {
     patient = false;
-    last_look();
+    before_end();
     send_backlog(0);
     _exit(count == 0 ? 0 : 1);
   }

@@ -4,14 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "notify/starts/gates.h"
-#include "run/input.h"
-#include "notify/starts/lineage.h"
-#include "notify/writes/refused_writes.h"
-#include "notify/starts/own_program.h"
-#include "telemetry/telemetry.h"
-#include "notify/writes/touched.h"
-
 #define BUCKETS 256
 
 static struct command *buckets[BUCKETS];
@@ -54,14 +46,6 @@ void command_remove(struct command *command) {
   for (int i = 0; i < 2; i++) {
     if (command->outputs[i].fd >= 0) close(command->outputs[i].fd);
   }
-  input_drop(command->input);
-  free(command->refused_calls);
-  touched_end(command);
-  refused_writes_end(command);
-  lineage_end(command);
-  telemetry_end(command);
-  gate_release(command->gate);
-  own_program_release(command->own);
   free(command);
   count--;
 }

@@ -1,11 +1,11 @@
-/* PID 1's table of the commands that run, by the broker's id. */
+/* PID 1's table of the commands that run, by the broker's id, and of what each of them is made. Whoever fills in a part releases it. */
 #ifndef SUBSTRATE_LIB_COMMANDS_H
 #define SUBSTRATE_LIB_COMMANDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
-#include "run/group.h"
 #include "lib/jobs.h"
 
 #define COMMANDS_MAX 4096
@@ -13,7 +13,7 @@
 #define DESCRIPTORS_EACH 5
 #define DESCRIPTORS_OTHER 96
 
-struct leader;
+struct group;
 struct refused_calls;
 struct touched;
 struct lineage;
@@ -31,6 +31,23 @@ struct output {
   bool hung_up; /* nobody writes to it any more, but bytes may stand in it */
   bool eof;
   uint64_t owed; /* bytes that must leave before EXIT does */
+};
+
+/* The parent of a command's first process, as PID 1 has it. */
+struct leader {
+  pid_t pid;
+  int socket; /* -1: said its last word, not reaped yet */
+  int listener; /* of its command's filter, -1: none (yet) */
+  int outputs[2]; /* read ends of its command's pipes, until a command takes them over */
+  struct command *command;
+  struct group *group; /* NULL: it has none, or it is being removed */
+  bool leaves_strays;
+  struct leader *next;
+};
+
+/* What the kernel counted; -1: not measured here. */
+struct measured {
+  int64_t cpu_us, memory_peak, pids_peak, oom_kill, pids_max;
 };
 
 struct command {
@@ -68,7 +85,7 @@ void commands_fit(uint64_t descriptors, uint64_t more);
 struct command *command_find(uint32_t id);
 /* NULL with errno: EAGAIN when there are too many, ENOMEM. */
 struct command *command_add(uint32_t id);
-/* Forgets the command and closes what it still holds. */
+/* Takes the command out of the table and closes its outputs. Its parts are released before (command_end). */
 void command_remove(struct command *command);
 
 /* Walks all commands: NULL begins, NULL ends. Ask for the next one before removing the current one. */

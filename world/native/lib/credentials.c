@@ -24,7 +24,7 @@ static void must(int result, const char *what) {
   if (result < 0) fail_world("credentials", what, errno);
 }
 
-/* Numbers of the first word of a capability set. CAP_DAC_OVERRIDE: a folder that is closed while what is in it is sealed (brought.h). */
+/* Numbers of the first word of a capability set. CAP_DAC_OVERRIDE: a folder that is closed while what is in it is sealed (seals/settle.h). */
 #define MOUNTING ((1U << CAP_SYS_ADMIN) | (1U << CAP_DAC_READ_SEARCH) | (1U << CAP_DAC_OVERRIDE))
 
 static void set_capabilities(uint32_t permitted, uint32_t effective) {

@@ -12,6 +12,9 @@
 #define JOB_INLINE 65536
 #define JOB_FDS 3 /* the most that any message carries */
 
+/* Where a job that says no PATH looks. */
+#define PROGRAM_PATH "/usr/local/bin:/usr/bin:/bin"
+
 /* PID 1 → leader. */
 enum order_kind { ORDER_RUN = 1, ORDER_SIGNAL };
 struct order {

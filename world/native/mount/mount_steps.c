@@ -10,8 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mount/kept_writes.h"
 #include "lib/mount_api.h"
+#include "mount/filesystems.h"
+#include "mount/kept_writes.h"
 #include "mount/spines.h"
 #include "mount/targets.h"
 #include "mount/veil.h"
@@ -28,14 +29,6 @@ static int close_keeping_errno(int fd, int result) {
   if (fd >= 0) close(fd);
   errno = error;
   return result;
-}
-
-int place_tree(const struct stage *stage, int tree, const char *target, uint64_t attributes) {
-  if (tree < 0) return -1;
-  int place = target_open(stage->world, target);
-  int result = place < 0 || mount_restrict(tree, attributes) < 0 ? -1 : mount_place(tree, place);
-  result = close_keeping_errno(place, result);
-  return close_keeping_errno(tree, result);
 }
 
 /* Host paths are real paths (the planner resolved them): a symlink on the way is someone's race. */

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "deny/denied_names.h"
 #include "outer/entrance.h"
 #include "lib/failure.h"
 #include "lib/mount_api.h"
@@ -78,12 +77,17 @@ void mounts_stage(struct stage *stage) {
   }
 }
 
-static void apply_all(struct stage *stage, struct mount_cursor cursor) {
+void mounts_look_into(struct stage *stage) {
+  stage->world = open_path("/newroot", O_DIRECTORY);
+}
+
+void mounts_apply(struct stage *stage, const struct setup *setup) {
+  struct mount_cursor cursor = {setup->mounts, setup->mounts + setup->mounts_length};
   struct mount_step step;
   int got;
   while ((got = setup_next_mount(&cursor, &step)) > 0) {
     /* Anew each time: a step may have put something on top of the new root itself. */
-    stage->world = open_path("/newroot", O_DIRECTORY);
+    mounts_look_into(stage);
     const char *path = "";
     if (mount_step_apply(stage, &step, &path) < 0) {
       int error = errno;
@@ -94,15 +98,6 @@ static void apply_all(struct stage *stage, struct mount_cursor cursor) {
     close(stage->world);
   }
   if (got < 0) fail_protocol("SETUP: a mount with too many parts");
-}
-
-void mounts_apply(struct stage *stage, const struct setup *setup) {
-  struct mount_cursor cursor = {setup->mounts, setup->mounts + setup->mounts_length};
-  names_hide(stage);
-  apply_all(stage, cursor);
-  stage->world = open_path("/newroot", O_DIRECTORY);
-  names_mask_hidden(stage);
-  close(stage->world);
 }
 
 void mounts_finish(struct stage *stage) {

@@ -1,25 +1,42 @@
 #define _GNU_SOURCE
 #include "mount/spines.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/credentials.h"
 #include "lib/failure.h"
 #include "lib/mount_api.h"
-#include "mount/mount_steps.h"
-#include "mount/spine.h"
+#include "mount/filesystems.h"
+#include "mount/spine_children.h"
 #include "mount/targets.h"
 #include "mount/veil.h"
 
 #define STEP "spine"
+/* More names than a home folder has. */
+#define CHILDREN_MAX 4096
+/* A time stamp is as old as a tick of the kernel: what changed in the same one may have come after we looked. */
+#define TICK_NS 20000000
 /* As many as CHILDREN_MAX, and some. */
 #define OPTIONS "size=64k,nr_inodes=5000"
+
+struct spine {
+  struct spine *next;
+  struct spine_place place;
+  struct timespec looked; /* the host's folder as it was when it was read; 0: read it again */
+  struct child *children;
+  size_t count;
+  unsigned number;
+  char path[];
+};
 
 static struct spine *spines, **last = &spines;
 static unsigned spine_count;
@@ -36,18 +53,189 @@ int spine_add(const char *path) {
   return 0;
 }
 
-struct spine *spine_find(const char *path) {
+static struct spine *find(const char *path) {
   struct spine *spine = spines;
   while (spine != NULL && strcmp(spine->path, path) != 0) spine = spine->next;
   return spine;
 }
 
-struct spine *spine_after(const struct spine *spine) {
-  return spine == NULL ? spines : spine->next;
-}
-
 bool spines_any(void) {
   return spines != NULL;
+}
+
+static bool is_spine(const struct spine *parent, const char *name) {
+  char path[PATH_MAX];
+  return snprintf(path, sizeof path, "%s/%s", parent->path, name) < (int)sizeof path && find(path) != NULL;
+}
+
+static struct child *child_of(const struct spine *spine, const char *name) {
+  struct child *child = spine->children;
+  while (child != NULL && strcmp(child->name, name) != 0) child = child->next;
+  return child;
+}
+
+static bool same(const struct stat *one, const struct stat *other) {
+  return one->st_dev == other->st_dev && one->st_ino == other->st_ino && (one->st_mode & S_IFMT) == (other->st_mode & S_IFMT);
+}
+
+static struct child *add(struct spine *spine, const char *name, const struct stat *status) {
+  if (spine->count == CHILDREN_MAX) fail_world(STEP, spine->path, E2BIG);
+  struct child *child = calloc(1, sizeof *child);
+  if (child == NULL) fail_world(STEP, spine->path, ENOMEM);
+  child->status = *status;
+  strcpy(child->name, name);
+  child->next = spine->children;
+  spine->children = child;
+  spine->count++;
+  return child;
+}
+
+/* What another spine or a mount of the plan stands in is a mount point and nothing more. */
+static void reserve(struct spine *spine, const char *name) {
+  if (child_of(spine, name) != NULL) return;
+  if (child_reserve(&spine->place, name) < 0) fail_world(STEP, spine->path, errno);
+  struct child *child = add(spine, name, &(struct stat){.st_mode = S_IFDIR});
+  child->fixed = true;
+}
+
+/* A name that the host has now. 0, or -1 with errno and its name in `*failed` while the world is made; later it is left out. */
+static int meet(struct spine *spine, const char *name, bool made, const char **failed) {
+  struct stat status;
+  if (child_hidden(&spine->place, name)) return 0;
+  if (fstatat(spine->place.host, name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) return 0;
+  struct child *child = child_of(spine, name);
+  if (child != NULL && (child->fixed || same(&child->status, &status))) {
+    child->seen = true;
+    return 0;
+  }
+  if (child != NULL) return 0; /* replaced: it goes, and comes back with the next look */
+  if (S_ISDIR(status.st_mode) && is_spine(spine, name)) return reserve(spine, name), 0;
+  if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)) return 0;
+  /* A running world goes on without what there is no room for. */
+  if (made && spine->count == CHILDREN_MAX) return 0;
+  child = add(spine, name, &status);
+  child->seen = true;
+  if (child_make(&spine->place, child) == 0 || errno == ENOENT) return 0;
+  *failed = child->name;
+  return made ? 0 : -1;
+}
+
+static void sweep(struct spine *spine) {
+  for (struct child **link = &spine->children; *link != NULL;) {
+    struct child *child = *link;
+    bool gone = !child->seen && !child->fixed;
+    child->seen = false;
+    if (!gone) {
+      link = &child->next;
+      continue;
+    }
+    if (child_remove(&spine->place, child) < 0 && errno != ENOENT) fail_world(STEP, child->name, errno);
+    *link = child->next;
+    spine->count--;
+    free(child);
+  }
+}
+
+/* Calls `meet` for the names of a folder, or reserves those that are folders in the layer of whiteouts. */
+static int each(struct spine *spine, int folder, bool reserved, bool made, const char **failed) {
+  int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+  if (stream == NULL) {
+    int error = errno;
+    if (fd >= 0) close(fd);
+    errno = error;
+    return -1;
+  }
+  int result = 0;
+  for (struct dirent *entry; result == 0 && (entry = readdir(stream)) != NULL;) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    if (!reserved) result = meet(spine, entry->d_name, made, failed);
+    else if (child_reserved(&spine->place, entry->d_name)) reserve(spine, entry->d_name);
+  }
+  int error = errno;
+  closedir(stream);
+  errno = error;
+  return result;
+}
+
+static void remember(struct spine *spine, const struct stat *status) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  int64_t age = (int64_t)(now.tv_sec - status->st_mtim.tv_sec) * 1000000000 + now.tv_nsec - status->st_mtim.tv_nsec;
+  spine->looked = age > TICK_NS ? status->st_mtim : (struct timespec){0};
+}
+
+/* Mount points for what the plan puts where the host has nothing: folders in the layer of whiteouts. */
+static int reserve_all(struct spine *spine, int folder) {
+  return each(spine, folder, true, false, NULL);
+}
+
+/* Makes, replaces and removes children until they are as the host's; with `made` only if the host's folder has changed since the last
+   time, and what cannot be made is left out. 0, or -1 with errno, and in `*failed` the child that could not be made.
+   Twice where something was replaced: the first look takes the old one away. */
+static int compare(struct spine *spine, bool made, const char **failed) {
+  struct stat status;
+  if (fstat(spine->place.host, &status) < 0) return -1;
+  if (made && spine->looked.tv_sec != 0 && spine->looked.tv_sec == status.st_mtim.tv_sec &&
+      spine->looked.tv_nsec == status.st_mtim.tv_nsec) {
+    return 0;
+  }
+  for (int look = 0; look < 2; look++) {
+    if (each(spine, spine->place.host, false, made, failed) < 0) return -1;
+    size_t met = spine->count;
+    sweep(spine);
+    if (spine->count == met) break;
+  }
+  remember(spine, &status);
+  return 0;
+}
+
+/* Another mount point of this namespace: whose child lies at it, or above it? */
+static void fix_below(const char *point) {
+  for (struct spine *spine = spines; spine != NULL; spine = spine->next) {
+    size_t length = strlen(spine->path);
+    if (strncmp(point, spine->path, length) != 0 || point[length] != '/') continue;
+    size_t name_length = strcspn(point + length + 1, "/");
+    for (struct child *child = spine->children; child != NULL; child = child->next) {
+      if (strlen(child->name) != name_length || strncmp(child->name, point + length + 1, name_length) != 0) continue;
+      bool below = point[length + 1 + name_length] == '/';
+      /* The child's own mount is the first one at its point. */
+      if (below || child->seen) child->fixed = true;
+      child->seen = true;
+    }
+  }
+}
+
+static void unescape(char *text) {
+  char *out = text;
+  for (const char *in = text; *in != 0; in++) {
+    unsigned code;
+    if (in[0] == '\\' && sscanf(in + 1, "%3o", &code) == 1) {
+      *out++ = (char)code;
+      in += 3;
+    } else *out++ = *in;
+  }
+  *out = 0;
+}
+
+/* When the plan is done: children that other mounts lie on or below stay as they are. */
+static void fix_all(void) {
+  FILE *table = fopen("/proc/self/mountinfo", "re");
+  char *line = NULL;
+  size_t room = 0;
+  if (table == NULL) fail_world(STEP, "/proc/self/mountinfo", errno);
+  while (getline(&line, &room, table) > 0) {
+    char *state, *field = strtok_r(line, " ", &state);
+    for (int i = 1; i < 5 && field != NULL; i++) field = strtok_r(NULL, " ", &state);
+    if (field == NULL) continue;
+    unescape(field);
+    fix_below(field);
+  }
+  free(line);
+  fclose(table);
+  for (struct spine *spine = spines; spine != NULL; spine = spine->next) {
+    for (struct child *child = spine->children; child != NULL; child = child->next) child->seen = false;
+  }
 }
 
 /* The folder itself, as commands see it and as we write it. */
@@ -66,7 +254,7 @@ static int place(const struct stage *stage, struct spine *spine) {
 int spine_fill(const struct stage *stage, const char **path) {
   static char failed_path[PATH_MAX];
   const char *failed = NULL;
-  struct spine *spine = spine_find(*path);
+  struct spine *spine = find(*path);
   if (spine == NULL) {
     errno = EINVAL;
     return -1;
@@ -78,8 +266,8 @@ int spine_fill(const struct stage *stage, const char **path) {
   own->masks = stage->masks;
   own->layer = fcntl(stage->masks, F_DUPFD_CLOEXEC, 0);
   if (folder < 0 || own->layer < 0) return -1;
-  int result = spine_compare(spine, false, &failed);
-  if (result == 0) result = spine_reserve(spine, folder);
+  int result = compare(spine, false, &failed);
+  if (result == 0) result = reserve_all(spine, folder);
   int error = errno;
   close(folder);
   close(own->host);
@@ -153,7 +341,7 @@ void spines_start(void) {
     spine->place.host = open_source(name, O_RDONLY);
     spine->place.masks = open_source("masks", O_PATH);
   }
-  spines_fix();
+  fix_all();
 }
 
 void spines_refresh(void) {
@@ -162,7 +350,7 @@ void spines_refresh(void) {
   for (struct spine *spine = spines; spine != NULL; spine = spine->next) {
     const char *failed = NULL;
     if (spine->place.view < 0) continue;
-    if (spine_compare(spine, true, &failed) < 0) fail_world(STEP, spine->path, errno);
+    if (compare(spine, true, &failed) < 0) fail_world(STEP, spine->path, errno);
   }
   credentials_lower();
 }

@@ -5,7 +5,9 @@
 #ifndef SUBSTRATE_MOUNT_SPINES_H
 #define SUBSTRATE_MOUNT_SPINES_H
 
-#include "mount/mounts.h"
+#include <stdbool.h>
+
+#include "mount/stage.h"
 
 /* The step `spine PATH`: tells of all of them before the first is filled, since one may be the child of another. One that is
    not filled is a place for what the plan puts there itself. */

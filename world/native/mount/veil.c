@@ -15,7 +15,7 @@
 
 #include "mount/kept_writes.h"
 #include "lib/mount_api.h"
-#include "mount/mount_steps.h"
+#include "mount/filesystems.h"
 #include "mount/targets.h"
 #include "mount/veil_names.h"
 

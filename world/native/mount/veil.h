@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "mount/mounts.h"
+#include "mount/stage.h"
+#include "outer/setup.h"
 
 /* A whiteout at an absolute host path, in the layer that every veil gets its part of. 0, or -1 with errno. */
 int veil_hide(const struct stage *stage, const char *path);

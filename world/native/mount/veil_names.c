@@ -8,8 +8,6 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "run/children.h"
-#include "lib/commands.h"
 #include "lib/credentials.h"
 #include "lib/failure.h"
 #include "lib/mount_api.h"
@@ -128,9 +126,8 @@ void veil_names_forget(void) {
   stale = true;
 }
 
-int veil_names_rest(void) {
+int veil_names_rest(bool somebody_runs) {
   if (count == 0) return -1;
-  bool somebody_runs = command_after(NULL) != NULL || !children_settled();
   if (stale && !somebody_runs) {
     forget_all();
     stale = false;

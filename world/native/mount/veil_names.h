@@ -30,6 +30,6 @@ bool veil_names_any(void);
 /* Before a command begins: everything that the host did until now is seen by it. */
 void veil_names_forget(void);
 /* When there is nothing else to do. Milliseconds until it wants to be asked again, -1: not by itself. */
-int veil_names_rest(void);
+int veil_names_rest(bool somebody_runs);
 
 #endif

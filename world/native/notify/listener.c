@@ -8,18 +8,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "run/children.h"
-#include "notify/connects/dials.h"
+#include "lib/commands.h"
 #include "lib/failure.h"
 #include "lib/jobs.h"
 #include "notify/notices.h"
-#include "notify/starts/pending.h"
-#include "seals/replacements.h"
 #include "notify/wakeups.h"
 #include "lib/watch.h"
 
 static int world = -1;
+static void (*const *forgets)(int);
 static bool given; /* the first of the commands that were to have one had it */
+
+void listeners_open(void (*const forget[])(int listener)) {
+  forgets = forget;
+}
 
 void listener_take(int forker_socket) {
   char word;
@@ -62,9 +64,7 @@ bool listener_hear(struct leader *leader) {
 
 void listener_remove(struct leader *leader) {
   if (leader->listener < 0) return;
-  pending_forget(leader->listener);
-  dials_forget(leader->listener);
-  replacements_forget(leader->listener);
+  for (void (*const *each)(int) = forgets; *each != NULL; each++) (*each)(leader->listener);
   wakeups_forget(leader->listener);
   close(leader->listener);
   leader->listener = -1;

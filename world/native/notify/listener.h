@@ -7,6 +7,8 @@
 
 struct leader;
 
+/* Who lets go of the calls that wait at a listener before it is closed; NULL ends the list. Before the first one comes. */
+void listeners_open(void (*const forget[])(int listener));
 /* PID 1, log mode: takes the descriptor that the forker sends when its filter is loaded. Ends the world when none comes. */
 void listener_take(int forker_socket);
 /* Adds it to the epoll; nothing when there is none. */

@@ -1,11 +1,25 @@
-/* Answering a listener: what a call is decides who deals with it. */
+/* Answering a listener: a table says who deals with which call. */
 #ifndef SUBSTRATE_NOTIFY_NOTICES_H
 #define SUBSTRATE_NOTIFY_NOTICES_H
 
+#include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct command;
+
+/* Deals with a call, at once or later. False: it is not its business. `command` may be NULL. */
+typedef bool (*notice_handler)(int listener, const struct seccomp_notif *notice, struct command *command);
+
+struct notice_service {
+  notice_handler serve; /* NULL ends the table */
+  bool of_world;        /* also of calls at the listener of all (log mode) */
+};
+
+/* Before the first call: who is asked, one after the other. What nobody deals with goes on; in log mode the guard judges it.
+   `owner`: whose a process is, NULL when it is nobody's. */
+void notices_open(const struct notice_service *table, struct command *(*owner)(pid_t task));
 
 /* One call waits at a listener of this command's. */
 void notice_serve(int listener, struct command *command);

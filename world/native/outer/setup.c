@@ -5,12 +5,8 @@
 #include <sched.h>
 #include <string.h>
 
-#include "deny/denied_names.h"
 #include "lib/fields.h"
 #include "lib/frames.h"
-#include "notify/writes/opened.h"
-#include "notify/connects/own_sockets.h"
-#include "deny/rules.h"
 
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080
@@ -49,12 +45,6 @@ static bool take_project(const struct field *field, struct setup *setup) {
   return true;
 }
 
-static bool take_opened(const struct field *field) {
-  if (!field_is_string(field, 2) || field->length >= PATH_MAX) return false;
-  if (field->data[0] != '/' || field->data[field->length - 1] == '/') return false;
-  return opened_add(field->data, field->length);
-}
-
 static bool take_program(const struct field *field, const uint8_t **program, size_t *length) {
   if (*program != NULL || field->length == 0 || field->length % FILTER_INSTRUCTION != 0) return false;
   *program = field->data;
@@ -62,7 +52,14 @@ static bool take_program(const struct field *field, const uint8_t **program, siz
   return *length <= FILTER_MAX;
 }
 
-const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
+static const char *hand_over(const struct field *field, const struct setup_taker *takers) {
+  for (const struct setup_taker *taker = takers; taker->tag != 0; taker++) {
+    if (taker->tag == field->tag) return taker->take(field->data, field->length);
+  }
+  return "SETUP: unknown tag";
+}
+
+const char *setup_parse(uint8_t *payload, size_t length, const struct setup_taker *takers, struct setup *setup) {
   *setup = (struct setup){.mounts = payload, .mounts_length = length};
   struct field_reader reader = {payload, payload + length};
   struct field field;
@@ -108,20 +105,8 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
       case TAG_PROJECT:
         if (!take_project(&field, setup)) return "SETUP: bad PROJECT";
         break;
-      case TAG_OPENED:
-        if (!take_opened(&field)) return "SETUP: bad OPENED";
-        break;
-      case TAG_SOCKET:
-        if ((wrong = own_sockets_share(field.data, field.length)) != NULL) return wrong;
-        break;
       case TAG_LIMIT:
         if (!limits_take(&field, &setup->limits)) return "SETUP: bad LIMIT";
-        break;
-      case TAG_DENY:
-        if ((wrong = rules_add(field.data, field.length)) != NULL) return wrong;
-        break;
-      case TAG_ZONE:
-        if ((wrong = names_add_zone(field.data, field.length)) != NULL) return wrong;
         break;
       case TAG_MOUNT:
         if (field.length == 0) return "SETUP: empty MOUNT";
@@ -132,7 +117,7 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
         }
         break;
       default:
-        return "SETUP: unknown tag";
+        if ((wrong = hand_over(&field, takers)) != NULL) return wrong;
     }
   }
   if (got < 0) return "SETUP: malformed field";

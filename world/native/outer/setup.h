@@ -1,5 +1,4 @@
-/* The SETUP frame, checked: which namespaces, whose identity, which mount operations. Denied names go to
-   rules.h and zones.h at once. */
+/* The SETUP frame, checked: which namespaces, whose identity, which mount operations. */
 #ifndef SUBSTRATE_OUTER_SETUP_H
 #define SUBSTRATE_OUTER_SETUP_H
 
@@ -42,8 +41,14 @@ struct setup {
   size_t mounts_length;
 };
 
-/* NULL when the payload is sound, else what is wrong with it. */
-const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup);
+/* Fields of one tag that another room keeps. */
+struct setup_taker {
+  uint16_t tag;
+  const char *(*take)(const uint8_t *data, size_t length); /* NULL, or what is wrong with it */
+};
+
+/* NULL when the payload is sound, else what is wrong with it. `takers` ends with one whose tag is 0. */
+const char *setup_parse(uint8_t *payload, size_t length, const struct setup_taker *takers, struct setup *setup);
 
 struct mount_cursor {
   uint8_t *at;

@@ -12,7 +12,6 @@
 
 #include "lib/commands.h"
 #include "deny/denied_names.h"
-#include "run/endings.h"
 #include "lib/failure.h"
 #include "seccomp/filter.h"
 #include "run/forker.h"
@@ -35,6 +34,7 @@
 static pid_t forker;
 static int forker_socket;
 static int proc_fd;
+static const struct leader_events *events;
 static struct leader *leaders; /* all that are not reaped yet */
 static struct leader *idle;
 static bool requested;
@@ -47,8 +47,9 @@ static struct leader **find(pid_t pid) {
   return link;
 }
 
-void children_start(int proc, int null) {
+void children_start(int proc, int null, const struct leader_events *leader_events) {
   proc_fd = proc;
+  events = leader_events;
   forker = forker_start(proc, null, &forker_socket);
   if (guard_kept()) listener_take(forker_socket);
 }
@@ -165,7 +166,7 @@ static void forget(struct leader *leader) {
   leader_released(leader, true, true);
   /* What its command left comes to us: the end of that command is told when none of it lives. */
   strays_possible = true;
-  if (command != NULL) ending_orphaned(command);
+  if (command != NULL) events->orphaned(command);
 }
 
 void leader_lost(struct leader *leader) {
@@ -192,7 +193,7 @@ static void reaped(pid_t pid) {
     return;
   }
   /* Its last word may still stand in the socket. */
-  if (leader->command != NULL) ending_receive(leader->command);
+  if (leader->command != NULL) events->report(leader->command);
   if (leader->socket >= 0) forget(leader);
   if (leader->leaves_strays) strays_possible = true;
   link = find(pid);

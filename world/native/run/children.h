@@ -8,22 +8,17 @@
 #include <sys/types.h>
 
 struct command;
-struct group;
+struct leader;
 struct order;
 
-struct leader {
-  pid_t pid;
-  int socket; /* -1: said its last word, not reaped yet */
-  int listener; /* of its command's filter, -1: none (yet) */
-  int outputs[2]; /* read ends of its command's pipes, until a command takes them over */
-  struct command *command;
-  struct group *group; /* NULL: it has none, or it is being removed */
-  bool leaves_strays;
-  struct leader *next;
+/* What is told of a command's leader. */
+struct leader_events {
+  void (*report)(struct command *command);   /* its reports are to be read */
+  void (*orphaned)(struct command *command); /* it died without a last word */
 };
 
 /* Starts the forker. Before watch_open: it must not inherit the epoll. */
-void children_start(int proc, int null);
+void children_start(int proc, int null, const struct leader_events *leader_events);
 /* Begins to listen to the forker, and waits for its first leader. */
 void children_watch(void);
 /* Once it waited: whether each start of a program is told to a listener. */

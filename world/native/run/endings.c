@@ -4,21 +4,28 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 
 #include "lib/channel.h"
 #include "run/children.h"
+#include "run/group.h"
 #include "deny/denied_names.h"
 #include "lib/fields.h"
 #include "lib/frames.h"
 #include "notify/refused_calls.h"
 #include "mount/kept_writes.h"
+#include "notify/starts/gates.h"
 #include "notify/starts/lineage.h"
+#include "notify/starts/own_program.h"
 #include "notify/listener.h"
+#include "run/input.h"
 #include "run/outputs.h"
 #include "telemetry/telemetry.h"
+#include "notify/writes/lookups.h"
+#include "notify/writes/refused_writes.h"
 #include "notify/writes/touched.h"
 
 /* The longest name, "=" and a number of 64 bits. */
@@ -40,6 +47,18 @@ void ending_failed(uint32_t id, const char *step, const char *path, int error) {
   field_put(&writer, TAG_PATH, path, strnlen(path, PATH_MAX));
   field_put_u64(&writer, TAG_ERRNO, (uint64_t)error);
   channel_send(FRAME_EXEC_FAILED, id, payload, writer.length);
+}
+
+void command_end(struct command *command) {
+  input_drop(command->input);
+  free(command->refused_calls);
+  touched_end(command);
+  refused_writes_end(command);
+  lineage_end(command);
+  telemetry_end(command);
+  gate_release(command->gate);
+  own_program_release(command->own);
+  command_remove(command);
 }
 
 static void put_measured(struct field_writer *writer, const char *name, int64_t number) {
@@ -100,7 +119,7 @@ void ending_advance(struct command *command) {
     names_look();
     channel_send(FRAME_CLOSED, command->id, NULL, 0);
   }
-  if (closed) command_remove(command);
+  if (closed) command_end(command);
 }
 
 static void main_ended(struct command *command, const struct ending *ending) {
@@ -140,7 +159,7 @@ static bool take(struct command *command, const struct report *report, const cha
   command->leader = NULL;
   if (report->kind == REPORT_FAILED && !command->ended) {
     ending_failed(command->id, report->step, path, (int)report->error);
-    command_remove(command);
+    command_end(command);
   } else {
     if (!command->ended) main_ended(command, &report->ending);
     ending_advance(command);

@@ -12,6 +12,8 @@ void ending_orphaned(struct command *command);
 void ending_advance(struct command *command);
 /* Tells the ends of commands whose leader was killed, once nothing of them is left. */
 void endings_release(void);
+/* Nothing of the command is left: releases all its parts, and takes it out of the table. */
+void command_end(struct command *command);
 /* The command never began: EXEC_FAILED. */
 void ending_failed(uint32_t id, const char *step, const char *path, int error);
 

@@ -223,7 +223,7 @@ bool execute_begin(const struct frame *frame) {
   if (job.telemetry_length > 0) telemetry_begin(command, job.telemetry, job.telemetry_length);
   if (hand_over(frame, command) < 0) {
     int error = errno;
-    command_remove(command);
+    command_end(command);
     if (leader_is_gone(error)) {
       /* The idle leader was killed from inside: the next one gets the job. */
       leader_request();

@@ -6,17 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/commands.h"
 #include "outer/limits.h"
 
 /* What a leader gets: the folder to start its runner in, and the file that ends everything in it. */
 #define GROUP_HANDLES 2
 
 struct group;
-
-/* What the kernel counted; -1: not measured here. */
-struct measured {
-  int64_t cpu_us, memory_peak, pids_peak, oom_kill, pids_max;
-};
 
 /* Opens what belongs to commands, and closes fd 4. After the forker was started: nobody else is to have it. */
 void groups_open(const struct limits *limits);

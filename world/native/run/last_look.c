@@ -1,20 +1,14 @@
 #include "run/last_look.h"
 
-#include <stdbool.h>
-
-#include "run/children.h"
 #include "deny/denied_names.h"
+#include "lib/failure.h"
+#include "run/children.h"
 
-static bool armed;
-
-void last_look_arm(void) {
-  armed = names_guarded();
-}
-
-void last_look(void) {
-  if (!armed) return;
-  /* Before the look: it may fail the world itself, and goes on from there. */
-  armed = false;
+static void look(void) {
   children_end_all();
   names_settle();
+}
+
+void last_look_arm(void) {
+  if (names_guarded()) world_on_end(look);
 }

@@ -3,9 +3,7 @@
 #ifndef SUBSTRATE_RUN_LAST_LOOK_H
 #define SUBSTRATE_RUN_LAST_LOOK_H
 
-/* From here on: commands may run. */
+/* From here on, where names are watched: commands may run. It takes a second at most, and what the broker takes to listen. */
 void last_look_arm(void);
-/* Once; does nothing where no names are watched. Takes a second at most, and what the broker takes to listen. */
-void last_look(void);
 
 #endif

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "lib/channel.h"
-#include "run/endings.h"
 #include "lib/failure.h"
 #include "lib/frames.h"
 #include "lib/watch.h"
@@ -100,7 +99,6 @@ void outputs_pump(struct command *command, int which) {
   /* The last byte that EXIT waited for: its end of file stands behind it mostly. */
   if (command->ended && !command->exit_sent && command->outputs[which].owed == 0) transfer(command, which);
   arm(command);
-  ending_advance(command);
 }
 
 void outputs_resume(struct command *command) {

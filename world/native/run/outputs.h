@@ -6,7 +6,7 @@
 
 /* Begins to watch both pipes of a command. */
 void outputs_watch(struct command *command);
-/* One read of one pipe; `which` 0 is stdout. Follows with EXIT or CLOSED when they are due. */
+/* One read of one pipe; `which` 0 is stdout. EXIT or CLOSED may be due then (ending_advance). */
 void outputs_pump(struct command *command, int which);
 /* More credit, or (after command->discard was set) none needed any more. */
 void outputs_resume(struct command *command);

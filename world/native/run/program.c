@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "lib/fields.h"
+#include "lib/jobs.h"
 #include "seccomp/filter.h"
 #include "lib/frames.h"
 

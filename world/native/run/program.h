@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where a job that says no PATH looks. */
-#define PROGRAM_PATH "/usr/local/bin:/usr/bin:/bin"
 
 struct program {
   bool asked;        /* whoever listens is told of its start */

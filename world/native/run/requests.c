@@ -6,11 +6,10 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "seals/brought.h"
+#include "seals/settle.h"
 #include "lib/channel.h"
 #include "run/children.h"
 #include "lib/commands.h"
-#include "run/endings.h"
 #include "run/execute.h"
 #include "lib/failure.h"
 #include "lib/fields.h"
@@ -98,7 +97,7 @@ bool requests_serve(int proc) {
         replacement_seal(&frame);
         break;
       case FRAME_SETTLE:
-        brought_settle(&frame);
+        new_repositories_settle(&frame);
         break;
       case FRAME_REPLACED:
         replacement_answer(&frame);

@@ -22,6 +22,7 @@
 #include "lib/credentials.h"
 #include "deny/denials.h"
 #include "deny/denied_names.h"
+#include "deny/host_names.h"
 #include "notify/connects/dial_calls.h"
 #include "notify/connects/dials.h"
 #include "run/endings.h"
@@ -35,13 +36,17 @@
 #include "run/last_look.h"
 #include "notify/starts/lineage.h"
 #include "notify/listener.h"
+#include "notify/notices.h"
 #include "notify/starts/pidfds.h"
 #include "mount/mounts.h"
 #include "outer/namespaces.h"
 #include "run/outputs.h"
 #include "notify/connects/own_sockets.h"
+#include "notify/starts/starts.h"
 #include "notify/writes/lookups.h"
+#include "notify/writes/record.h"
 #include "run/requests.h"
+#include "seals/removals.h"
 #include "seals/replacements.h"
 #include "mount/spines.h"
 #include "telemetry/telemetry.h"
@@ -53,6 +58,22 @@
 #define LIMIT_MAX 32
 /* How soon to look again for a stray that has not died yet. */
 #define STRAYS_RETRY_MS 20
+
+/* What has happened to denied names until now is no work of this call. */
+static bool hear_names(int listener, const struct seccomp_notif *notice, struct command *command) {
+  (void)listener, (void)command;
+  names_hear_before((pid_t)notice->pid);
+  return false;
+}
+
+/* Starts and connects make no name, so nothing has to be heard before them. */
+static const struct notice_service SERVICES[] = {{start_serve, true},        {dial_serve, true},      {hear_names, false},
+                                                 {replacement_serve, false}, {file_call_serve, true}, {NULL, false}};
+
+/* Each lets go of the calls that wait at a listener. */
+static void (*const FORGETS[])(int listener) = {pending_forget, dials_forget, replacements_forget, NULL};
+
+static const struct leader_events LEADER_EVENTS = {.report = ending_receive, .orphaned = ending_orphaned};
 
 static int signal_fd;
 static bool waiting; /* an EXEC waits for a leader */
@@ -117,18 +138,25 @@ static int build(const struct setup *setup, int null) {
   /* Out of the broker's session: a Ctrl-C at its terminal is its own business. */
   if (setsid() < 0) fail_world("setsid", "", errno);
   umask(0);
+  notices_open(SERVICES, children_owner);
+  listeners_open(FORGETS);
+  file_calls_ask(removal_serve);
   mounts_stage(&stage);
   namespaces_prepare(setup, stage.proc);
   uint64_t pid_max = limits_set_pid_max(stage.proc, &setup->limits);
+  names_hide(&stage);
   mounts_apply(&stage, setup);
+  mounts_look_into(&stage);
+  names_mask_hidden(&stage);
+  close(stage.world);
   uint64_t pid = host_pid(&stage);
   mounts_finish(&stage);
   /* The plan was read where the frame stands, until here. */
   channel_release();
   if (faccessat(stage.proc, "1/task/1/children", R_OK, 0) < 0) fail_world("procfs", "children", errno);
-  children_start(stage.proc, null);
+  children_start(stage.proc, null, &LEADER_EVENTS);
   /* The forker has no copy of what the guard opens. */
-  names_start();
+  names_start(children_settled);
   veil_names_start();
   spines_start();
   kept_writes_start();
@@ -198,7 +226,10 @@ static void on_command(const struct event *event) {
   if (command == NULL) return;
   if (event->source == SOURCE_LEADER) ending_receive(command);
   else if (event->source == SOURCE_STDIN) input_pump(command);
-  else outputs_pump(command, event->source == SOURCE_STDOUT ? 0 : 1);
+  else {
+    outputs_pump(command, event->source == SOURCE_STDOUT ? 0 : 1);
+    ending_advance(command);
+  }
 }
 
 static void handle(int proc, const struct event *event) {
@@ -241,7 +272,7 @@ static int64_t next_timeout(int proc) {
   int strays = children_end_strays() ? STRAYS_RETRY_MS : -1;
   endings_release();
   int64_t programs = sooner(pending_check_deadlines(), sooner(lineage_flush_old(), telemetry_flush_old()));
-  int64_t ms = sooner(sooner(sooner(deadline, strays), programs), sooner(sooner(names_check_idle(), closings_check()), sooner(veil_names_rest(), sooner(dials_retry(), replacements_check_deadlines()))));
+  int64_t ms = sooner(sooner(sooner(deadline, strays), programs), sooner(sooner(names_check_idle(), closings_check()), sooner(veil_names_rest(command_after(NULL) != NULL || !children_settled()), sooner(dials_retry(), replacements_check_deadlines()))));
   return sooner(ms < 0 ? -1 : 1000 * ms, names_next_look_us());
 }
 

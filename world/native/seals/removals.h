@@ -8,15 +8,9 @@
 #include <linux/seccomp.h>
 #include <stdbool.h>
 
-struct command;
+#include "notify/writes/record.h"
 
-struct removal {
-  const char *path; /* absolute */
-  int refused;      /* what the kernel will say to the call */
-  const char *target; /* where it is to go, absolute; NULL: it is to be removed */
-};
-
-/* True: the broker is asked about this call (REMOVING), and REPLACED answers it. */
+/* A removal_asker, by REMOVING; REPLACED is the answer. */
 bool removal_serve(int listener, const struct seccomp_notif *notice, const struct command *command,
                    const struct removal *removal);
 

@@ -16,7 +16,7 @@
 struct command;
 struct frame;
 
-/* True: the call is such a rename, or the change of mode by which git finds out whether a file system keeps modes, and is answered
+/* A notice_handler. True: the call is such a rename, or the change of mode by which git finds out whether a file system keeps modes, and is answered
    here, at once or later. */
 bool replacement_serve(int listener, const struct seccomp_notif *notice, struct command *command);
 /* Keeps a call waiting for REPLACED. False: too many wait. */

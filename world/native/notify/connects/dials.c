@@ -70,7 +70,7 @@ uint64_t dials_fit(uint64_t descriptors) {
 }
 
 /* In log mode calls of other interfaces are told too, and their numbers name other calls. */
-bool dial_is(const struct seccomp_data *call) {
+static bool is_dial(const struct seccomp_data *call) {
   return call->arch == OWN_AUDIT && (call->nr == SYS_connect || call->nr == SYS_sendto);
 }
 
@@ -214,7 +214,7 @@ static struct dial *begin(int listener, const struct seccomp_notif *notice) {
 
 /* The call is never let through: between our look and the kernel's another thread could put another socket under the same number,
    or another address in the same place. What was read once is used, on the socket that was taken once. */
-void dial_serve(int listener, const struct seccomp_notif *notice, struct command *command) {
+static void serve(int listener, const struct seccomp_notif *notice, struct command *command) {
   char refused[sizeof(struct sockaddr_storage)] = "";
   struct dial *dial = begin(listener, notice);
   if (dial == NULL) {
@@ -232,4 +232,10 @@ void dial_serve(int listener, const struct seccomp_notif *notice, struct command
   if (refused[0] != 0) tell(command, refused);
   notice_return(listener, notice->id, 0, error);
   release(dial);
+}
+
+bool dial_serve(int listener, const struct seccomp_notif *notice, struct command *command) {
+  if (!is_dial(&notice->data)) return false;
+  serve(listener, notice, command);
+  return true;
 }

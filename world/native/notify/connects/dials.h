@@ -11,9 +11,8 @@ struct command;
 /* How many descriptors PID 1 may have. Those that are kept for dials that wait. */
 uint64_t dials_fit(uint64_t descriptors);
 
-bool dial_is(const struct seccomp_data *call);
-/* Answers the notice, at once or when the socket is ready. `command` may be NULL. */
-void dial_serve(int listener, const struct seccomp_notif *notice, struct command *command);
+/* A notice_handler: answers at once or when the socket is ready. */
+bool dial_serve(int listener, const struct seccomp_notif *notice, struct command *command);
 
 /* The connection of that number is made, or has failed. */
 void dials_hear(uint32_t number);

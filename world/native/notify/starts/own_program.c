@@ -8,7 +8,7 @@
 
 #include "lib/fields.h"
 #include "lib/frames.h"
-#include "run/program.h"
+#include "lib/jobs.h"
 
 struct own_program {
   const char *cwd, *search, *next; /* PATH, and from where it is looked at next, NULL: it is used up */

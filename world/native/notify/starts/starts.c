@@ -10,7 +10,6 @@
 
 #include "lib/callers.h"
 #include "lib/channel.h"
-#include "run/children.h"
 #include "lib/commands.h"
 #include "lib/failure.h"
 #include "lib/fields.h"
@@ -33,7 +32,7 @@ static const char *base_of(const char *path) {
   return slash == NULL ? path : slash + 1;
 }
 
-bool start_is(const struct seccomp_data *call) {
+static bool is_start(const struct seccomp_data *call) {
   return call->nr == SYS_execve || call->nr == SYS_execveat;
 }
 
@@ -196,7 +195,7 @@ static void judge_own(int listener, uint64_t id, struct command *command, const 
   notice_answer(listener, id, 0);
 }
 
-void start_serve(int listener, const struct seccomp_notif *notice, struct command *command) {
+static void serve(int listener, const struct seccomp_notif *notice, struct command *command) {
   struct caller caller;
   pid_t task = (pid_t)notice->pid;
   if (command == NULL) {
@@ -217,4 +216,10 @@ void start_serve(int listener, const struct seccomp_notif *notice, struct comman
     return;
   }
   judge(listener, notice, command, &caller);
+}
+
+bool start_serve(int listener, const struct seccomp_notif *notice, struct command *command) {
+  if (!is_start(&notice->data)) return false;
+  serve(listener, notice, command);
+  return true;
 }

@@ -7,9 +7,7 @@
 
 struct command;
 
-/* Whether it is execve or execveat. */
-bool start_is(const struct seccomp_data *call);
-/* One waits at this listener. A start that belongs to no command is refused. */
-void start_serve(int listener, const struct seccomp_notif *notice, struct command *command);
+/* A notice_handler of execve and execveat. A start that belongs to no command is refused. */
+bool start_serve(int listener, const struct seccomp_notif *notice, struct command *command);
 
 #endif

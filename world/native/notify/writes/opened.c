@@ -1,5 +1,6 @@
 #include "notify/writes/opened.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,14 +12,16 @@ struct opened {
 
 static struct opened *all;
 
-bool opened_add(const uint8_t *path, size_t length) {
+const char *opened_take(const uint8_t *path, size_t length) {
+  bool is_path = length >= 2 && length < PATH_MAX && memchr(path, 0, length) == NULL && path[0] == '/';
+  if (!is_path || path[length - 1] == '/') return "SETUP: bad OPENED";
   struct opened *added = malloc(sizeof *added + length + 1);
-  if (added == NULL) return false;
+  if (added == NULL) return "SETUP: no room for OPENED";
   *added = (struct opened){.next = all, .length = length};
   memcpy(added->path, path, length);
   added->path[length] = 0;
   all = added;
-  return true;
+  return NULL;
 }
 
 bool opened_any(void) {

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Takes the real path of a folder or file. False: out of memory. */
-bool opened_add(const uint8_t *path, size_t length);
+/* Takes an OPENED field of SETUP: the real path of a folder or file. NULL, or what is wrong with it. */
+const char *opened_take(const uint8_t *path, size_t length);
 bool opened_any(void);
 /* Whether an absolute path is one of them or lies below one. */
 bool opened_holds(const char *path);

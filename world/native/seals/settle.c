@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "seals/brought.h"
+#include "seals/settle.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,12 +24,11 @@
 #include "lib/frames.h"
 #include "seals/fresh_copies.h"
 #include "deny/late_names.h"
+#include "deny/new_repositories.h"
 #include "deny/rules.h"
 #include "deny/scan.h"
 #include "deny/zones.h"
 
-/* More can be kept from nobody that lives on, so such a world ends. */
-#define FOLDERS_MAX 4096
 /* Of one repository: a submodule has two. */
 #define NAMES_MAX 512
 /* For one SETTLE. A call takes microseconds; a task that computes after its last one looks as if it were in it still. */
@@ -44,61 +43,10 @@ struct name {
   unsigned denies;
 };
 
-static char *folders[FOLDERS_MAX];
-static int count;
-static bool more; /* turned up than there was room for */
-
 /* What is sealed in one folder, while it is looked through. */
 static struct name names[NAMES_MAX];
 static int name_count;
 static bool too_many;
-
-static void tell(const char *folder) {
-  uint8_t payload[FIELD_HEADER_SIZE + PATH_MAX];
-  struct field_writer writer = {.data = payload, .capacity = sizeof payload};
-  field_put_string(&writer, TAG_PATH, folder);
-  channel_send(FRAME_BROUGHT, 0, payload, writer.length);
-}
-
-static bool is_gone(const char *folder) {
-  struct stat status;
-  int fd = denial_open(folder, O_PATH | O_NOFOLLOW);
-  bool gone = fd < 0 || fstat(fd, &status) < 0 || !S_ISDIR(status.st_mode);
-  if (fd >= 0) close(fd);
-  return gone;
-}
-
-static void drop(int at) {
-  free(folders[at]);
-  folders[at] = folders[--count];
-}
-
-/* A test suite makes thousands, and removes them. */
-static void drop_gone(void) {
-  for (int at = count - 1; at >= 0; at--) {
-    if (is_gone(folders[at])) drop(at);
-  }
-}
-
-static int find(const char *folder) {
-  for (int i = 0; i < count; i++) {
-    if (strcmp(folders[i], folder) == 0) return i;
-  }
-  return -1;
-}
-
-bool brought_waits(const char *folder) {
-  return find(folder) >= 0;
-}
-
-void brought_add(const char *folder) {
-  if (find(folder) >= 0) return;
-  if (!late_commands_run()) tell(folder);
-  if (count == FOLDERS_MAX && !more) drop_gone();
-  char *copy = count < FOLDERS_MAX ? strdup(folder) : NULL;
-  if (copy == NULL) more = true;
-  else folders[count++] = copy;
-}
 
 static bool on_entered(int folder, const char *path, const struct places *places) {
   (void)folder, (void)path, (void)places;
@@ -255,7 +203,7 @@ static bool is_named(const struct frame *frame, const char *folder) {
 static void settle_and_tell(const char *folder, struct field_writer *writer, int *patience) {
   size_t begun = writer->length;
   credentials_raise();
-  int error = is_gone(folder) ? 0 : settle(folder, writer, patience);
+  int error = new_repository_is_gone(folder) ? 0 : settle(folder, writer, patience);
   credentials_lower();
   if (error == 0 && !writer->full) return;
   writer->length = begun;
@@ -277,22 +225,23 @@ static void settle_named(const struct frame *frame, struct field_writer *writer,
   }
 }
 
-void brought_settle(const struct frame *frame) {
+void new_repositories_settle(const struct frame *frame) {
   static uint8_t payload[FRAME_MAX_SETTLED];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   int patience = PATIENCE_US;
   (void)is_named(frame, "");
   if (names_guarded()) names_look();
   bool all = !late_commands_run();
-  for (int at = 0; at < count;) {
-    if (!all && !is_named(frame, folders[at])) {
+  const char *folder;
+  for (int at = 0; (folder = new_repository_at(at)) != NULL;) {
+    if (!all && !is_named(frame, folder)) {
       at++;
       continue;
     }
-    settle_and_tell(folders[at], &writer, &patience);
-    drop(at);
+    settle_and_tell(folder, &writer, &patience);
+    new_repository_drop(at);
   }
-  if (more) fail_world("denied names", "more repositories than can be sealed were made", E2BIG);
+  if (new_repositories_overflowed()) fail_world("denied names", "more repositories than can be sealed were made", E2BIG);
   if (names_guarded()) settle_named(frame, &writer, &patience);
   channel_send(FRAME_SETTLED, frame->id, payload, writer.length);
 }

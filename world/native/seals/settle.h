@@ -8,19 +8,12 @@
 
    Where no process of this world is left, nobody can have anything open: then what stands is sealed as it is. The git folder may be one
    that a person, or a command of another world, is still making. */
-#ifndef SUBSTRATE_SEALS_BROUGHT_H
-#define SUBSTRATE_SEALS_BROUGHT_H
-
-#include <stdbool.h>
+#ifndef SUBSTRATE_SEALS_SETTLE_H
+#define SUBSTRATE_SEALS_SETTLE_H
 
 struct frame;
 
-/* A git folder turned up that a command may have made, or the folder of a worktree or a submodule in one, or a link to one. When only processes that outlived their commands are left, the broker is
-   told at once (BROUGHT). */
-void brought_add(const char *folder);
-/* Whether it is one of them and not sealed yet. */
-bool brought_waits(const char *folder);
 /* SETTLE: seals those that it names, and all when no command runs; tells with SETTLED what is sealed and what could not be. */
-void brought_settle(const struct frame *frame);
+void new_repositories_settle(const struct frame *frame);
 
 #endif

@@ -1,5 +1,6 @@
-/* Mounting new file systems: tmpfs, proc, devpts with options, and overlays. */
 #define _GNU_SOURCE
+#include "mount/filesystems.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,10 +8,24 @@
 #include <unistd.h>
 
 #include "lib/mount_api.h"
-#include "mount/mount_steps.h"
 #include "mount/targets.h"
 
 #define OPTIONS_MAX 1024
+
+static int close_keeping_errno(int fd, int result) {
+  int error = errno;
+  if (fd >= 0) close(fd);
+  errno = error;
+  return result;
+}
+
+int place_tree(const struct stage *stage, int tree, const char *target, uint64_t attributes) {
+  if (tree < 0) return -1;
+  int place = target_open(stage->world, target);
+  int result = place < 0 || mount_restrict(tree, attributes) < 0 ? -1 : mount_place(tree, place);
+  result = close_keeping_errno(place, result);
+  return close_keeping_errno(tree, result);
+}
 
 static int finish(const struct stage *stage, int context, const char *target, uint64_t attributes, int ready) {
   int tree = ready < 0 ? -1 : filesystem_mount(context, attributes);

@@ -1,0 +1,79 @@
+#define _GNU_SOURCE
+#include "notify/writes/record.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include "lib/file_calls.h"
+#include "notify/notices.h"
+#include "notify/writes/lookups.h"
+#include "notify/writes/refused_writes.h"
+#include "notify/writes/touched.h"
+
+/* Whether what is moved brings along what stands below it. */
+static bool is_folder(const struct lookup *from, const struct lookup *to, bool exchanged) {
+  if (!from->exists) return false;
+  return S_ISDIR(from->stat.st_mode) || (exchanged && to->exists && S_ISDIR(to->stat.st_mode));
+}
+
+static removal_asker asks_removal;
+
+void file_calls_ask(removal_asker ask) {
+  asks_removal = ask;
+}
+
+/* Asks the broker where the kernel would refuse to take a name away. */
+static bool serve_removal(int listener, const struct seccomp_notif *notice, const struct command *command,
+                          const struct file_name *names, const struct lookup *places, int count) {
+  static char target[PATH_MAX];
+  if (asks_removal == NULL || count == 0 || places[0].refused == 0) return false;
+  struct removal removal = {.path = places[0].refused_path, .refused = places[0].refused};
+  if (count == 1) return names[0].removes && asks_removal(listener, notice, command, &removal);
+  bool is_free = !places[1].exists && places[1].refused == 0 && lookup_whole(&places[1], target);
+  removal.target = target;
+  return is_free && asks_removal(listener, notice, command, &removal);
+}
+
+/* A call that would make a name which no command may make is refused, and told. */
+static bool serve_refusal(int listener, const struct seccomp_notif *notice, struct command *command, const struct lookup *places,
+                          int count) {
+  for (int i = 0; i < count; i++) {
+    if (places[i].refused != EPERM) continue;
+    /* Told first: with the answer the caller may end the world. */
+    refused_writes_tell(command, &places[i]);
+    notice_answer(listener, notice->id, EPERM);
+    return true;
+  }
+  return false;
+}
+
+/* Looked at before the answer, kept after it: what is read of a process that is gone may be another's, and is nothing.
+   But for what is refused or asked about, the call goes on whatever was found. */
+static void record(int listener, const struct seccomp_notif *notice, struct file_name *names, int count,
+                   struct command *command) {
+  static struct lookup places[FILE_NAMES_MAX];
+  enum found found[FILE_NAMES_MAX];
+  if (command == NULL || !lookups_counted()) count = 0;
+  for (int i = 0; i < count; i++) found[i] = lookup_find((pid_t)notice->pid, &names[i], &places[i]);
+  if (count > 0) touched_settle(command, (pid_t)notice->pid);
+  if (serve_refusal(listener, notice, command, places, count)) return;
+  bool asked = serve_removal(listener, notice, command, names, places, count);
+  if (!asked && !notice_answer(listener, notice->id, 0)) return;
+  for (int i = 0; i < count; i++) {
+    /* Where the broker is asked, it says itself what it refuses. */
+    if (!asked && places[i].refused != 0) refused_writes_tell(command, &places[i]);
+    bool empties = names[i].removes && places[i].exists && S_ISDIR(places[i].stat.st_mode);
+    if (found[i] == FOUND) touched_note(command, names[i].how | (empties ? HOW_REMOVED : 0), &places[i]);
+    if (found[i] == UNREADABLE) touched_unread(command);
+  }
+  if (count == 2 && found[0] == FOUND && found[1] == FOUND && is_folder(&places[0], &places[1], names[0].exchanged)) {
+    touched_move(command, (pid_t)notice->pid, names[0].exchanged, &places[0], &places[1]);
+  }
+}
+
+bool file_call_serve(int listener, const struct seccomp_notif *notice, struct command *command) {
+  struct file_name names[FILE_NAMES_MAX];
+  int count = file_call_names(&notice->data, names);
+  if (count >= 0) record(listener, notice, names, count, command);
+  return count >= 0;
+}
