@@ -1,5 +1,5 @@
 /**
- * Init closes a git folder to everybody while it seals what lies in it (world/native/seals/brought.h). Whoever looks into git folders
+ * Init closes a git folder to everybody while it seals what lies in it (world/native/seals/settle.h). Whoever looks into git folders
  * meanwhile sees nothing there, and whoever opens what is closed leaves it closed: so looks wait for the worlds that seal, of any
  * agent, and the other way round, in the order in which they came. Two worlds may have the same git folder to seal, so one world seals
  * at a time.

@@ -1,4 +1,4 @@
-/** One world's questions to init about git folders that commands made (world/native/seals/brought.h). */
+/** One world's questions to init about git folders that commands made (world/native/seals/settle.h). */
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import type { Settled } from "../model/world.ts";
 import { errnoName } from "../model/errno.ts";

@@ -20,7 +20,6 @@
 #include "lib/fields.h"
 #include "changes/held_change.h"
 #include "changes/held_marks.h"
-#include "changes/held_open.h"
 #include "changes/held_paths.h"
 #include "changes/held_scan.h"
 #include "changes/held_text.h"

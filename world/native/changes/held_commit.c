@@ -12,8 +12,7 @@
 
 #include "changes/held_copy.h"
 #include "changes/held_keep.h"
-#include "changes/held_moves.h"
-#include "changes/held_parents.h"
+#include "changes/held_paths.h"
 
 static const char CHANGED[] = "it was changed meanwhile";
 static const char UNREACHED[] = "its folder is there no more, or a link leads to it";

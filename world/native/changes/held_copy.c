@@ -5,18 +5,99 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "changes/held_bytes.h"
-#include "changes/held_links.h"
 #include "changes/held_marks.h"
-#include "changes/held_open.h"
 #include "changes/held_paths.h"
+#include "changes/held_text.h"
+
+struct linked {
+  struct linked *next;
+  dev_t device;
+  ino_t inode;
+  char *path; /* below `home` */
+};
+
+/* 1 when `as` in `to` is now another name of the file that was copied before, 0 when none was, -1 with errno. */
+static int link_again(const struct links *links, const struct stat *status, int to, const char *as) {
+  const char *name;
+  for (const struct linked *one = links->buckets[status->st_ino % LINK_BUCKETS]; one != NULL; one = one->next) {
+    if (one->device != status->st_dev || one->inode != status->st_ino) continue;
+    /* Not by its path at once: a folder in it could be swapped for a link meanwhile. */
+    int parent = open_parent_of(links->home, one->path, &name);
+    int result = parent < 0 ? -1 : linkat(parent, name, to, as, 0);
+    int error = errno;
+    if (parent >= 0) close(parent);
+    errno = error;
+    return result < 0 ? -1 : 1;
+  }
+  return 0;
+}
+
+static void link_remember(struct links *links, const struct stat *status, const char *path) {
+  struct linked **bucket = &links->buckets[status->st_ino % LINK_BUCKETS];
+  struct linked *one = held_grow(NULL, sizeof *one);
+  *one = (struct linked){.next = *bucket, .device = status->st_dev, .inode = status->st_ino};
+  if (asprintf(&one->path, "%s%s", links->top, path + links->skip) < 0) abort();
+  *bucket = one;
+}
+
+void links_end(struct links *links) {
+  for (unsigned i = 0; i < LINK_BUCKETS; i++) {
+    while (links->buckets[i] != NULL) {
+      struct linked *one = links->buckets[i];
+      links->buckets[i] = one->next;
+      free(one->path);
+      free(one);
+    }
+  }
+}
+
+#define PIECE (128 * 1024)
+
+static int copy_range(int from, int to, off_t at, off_t end) {
+  static char piece[PIECE];
+  if (at > 0 && lseek(to, at, SEEK_SET) < 0) return -1;
+  while (at < end) {
+    size_t wanted = end - at < PIECE ? (size_t)(end - at) : PIECE;
+    ssize_t got = pread(from, piece, wanted, at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 || !write_all(to, piece, (size_t)got)) return -1;
+    if (got == 0) return 0;
+    at += got;
+  }
+  return 0;
+}
+
+static int copy_sparse(int from, int to, off_t size) {
+  off_t at = 0;
+  while (at < size) {
+    off_t data = lseek(from, at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) break;
+    if (data < 0) return copy_range(from, to, at, size);
+    off_t hole = lseek(from, data, SEEK_HOLE);
+    if (hole < 0 || copy_range(from, to, data, hole) < 0) return -1;
+    at = hole;
+  }
+  return ftruncate(to, size);
+}
+
+/* Copies a file's bytes, holes as holes. -1 with errno. */
+static int copy_bytes(int from, int to, const struct stat *status) {
+  if (status->st_size == 0) return 0;
+  /* Shares the blocks where the file system can (Btrfs, XFS); pays only for what is not small. */
+  if (status->st_size > PIECE && ioctl(to, FICLONE, from) == 0) return 0;
+  bool sparse = status->st_blocks * 512 < status->st_size;
+  return sparse ? copy_sparse(from, to, status->st_size) : copy_range(from, to, 0, status->st_size);
+}
 
 /* A mode is set after the owner: a change of owner takes set-id bits away. */
 static int finish(int source, int made, const struct stat *status) {

@@ -2,11 +2,22 @@
 #define HELD_COPY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/stat.h>
 
 #include "changes/held_text.h"
 
-struct links;
+#define LINK_BUCKETS 8192
+
+/* Files of several names that were copied already, so that the copies are one file as well. Zeroed to begin with. */
+struct links {
+  int home;        /* the folder that all copies lie in */
+  const char *top; /* in it, where the copy that is being made begins */
+  size_t skip;     /* how much of the paths of `link_remember` stands for `top` */
+  struct linked *buckets[LINK_BUCKETS];
+};
+
+void links_end(struct links *links);
 
 /* A copy of trees, as `cp -a` makes them: modes, times, links, hard links and attributes kept, the owner where we may. */
 struct copy {

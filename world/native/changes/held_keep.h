@@ -3,6 +3,10 @@
 
 #include "changes/held_plan.h"
 
+/* Renames `name` in `from` to `as` in `to`, as renameat2(2) with `flags`. `mode` is that of what is moved, and `other`, of
+   what comes back when two are exchanged: a folder that its owner may not write is moved all the same, and stays so. */
+int move(int from, const char *name, unsigned mode, int to, const char *as, unsigned other, unsigned flags);
+
 /* Copies what was replaced into the journal's folder, where that is another file system and it cannot be moved later. */
 int keep_elsewhere(struct plan *plan);
 /* Keeps one thing of the staging folder's `old` in the journal's. */

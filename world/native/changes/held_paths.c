@@ -192,3 +192,72 @@ int remove_tree(int folder, const char *name) {
   errno = error;
   return result < 0 ? -1 : unlinkat(folder, name, AT_REMOVEDIR);
 }
+
+#define NO_WAIT (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+
+/* A command may take its own rights away (`chmod 000`); the owner can give them back for as long as it takes to open. */
+static int open_anyway(int folder, const char *name, int flags) {
+  char link[64];
+  struct stat status;
+  int fd = -1;
+  int held = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (held < 0) return -1;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", held);
+  if (fstat(held, &status) == 0 && S_ISREG(status.st_mode) && chmod(link, (status.st_mode & 07777) | 0400) == 0) {
+    fd = open(link, flags & ~O_NOFOLLOW);
+    int error = errno;
+    if (chmod(link, status.st_mode & 07777) < 0 && fd >= 0) {
+      error = errno;
+      close(fd);
+      fd = -1;
+    }
+    errno = error;
+  }
+  int error = errno;
+  close(held);
+  errno = error;
+  return fd;
+}
+
+int open_plainly(int folder, const char *name, struct stat *status) {
+  int fd = openat(folder, name, NO_WAIT);
+  if (fd < 0) return -1;
+  if (fstat(fd, status) == 0 && S_ISREG(status->st_mode)) return fd;
+  close(fd);
+  errno = EINVAL;
+  return -1;
+}
+
+int open_readable(int folder, const char *name, struct stat *status) {
+  int fd = open_plainly(folder, name, status);
+  if (fd >= 0 || errno != EACCES) return fd;
+  fd = open_anyway(folder, name, NO_WAIT);
+  if (fd < 0 || fstat(fd, status) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+int parents_open(struct parents *parents, const char *path, const char **name) {
+  const char *last = strrchr(path, '/');
+  size_t length = last == NULL ? 0 : (size_t)(last - path);
+  if (parents->path != NULL && strlen(parents->path) == length && memcmp(parents->path, path, length) == 0) {
+    *name = last == NULL ? path : last + 1;
+    return parents->fd;
+  }
+  parents_end(parents);
+  int fd = open_parent_of(parents->root, path, name);
+  if (fd < 0) return -1;
+  parents->fd = fd;
+  parents->path = strndup(path, length);
+  if (parents->path == NULL) abort();
+  return fd;
+}
+
+void parents_end(struct parents *parents) {
+  if (parents->path == NULL) return;
+  int error = errno;
+  close(parents->fd);
+  free(parents->path);
+  parents->path = NULL;
+  errno = error;
+}

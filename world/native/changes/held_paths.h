@@ -38,4 +38,19 @@ int walk_below(int folder, const char *path, struct sight *whole,
 /* Removes what `name` is, with all below it, and whatever modes there are in the way. ENOENT is no error. */
 int remove_tree(int folder, const char *name);
 
+/* Opens a regular file for reading, following no link and waiting for nothing. -1 with errno; EINVAL when it is none. */
+int open_plainly(int folder, const char *name, struct stat *status);
+/* The same; one of our own that its mode does not let us read as well, whose mode is then set back. */
+int open_readable(int folder, const char *name, struct stat *status);
+
+/* The folder that was opened last: most steps follow others in the same one. */
+struct parents {
+  int root, fd;
+  char *path;
+};
+
+/* As `open_parent_of`; the descriptor stays the cache's, and open until the next call. */
+int parents_open(struct parents *parents, const char *path, const char **name);
+void parents_end(struct parents *parents);
+
 #endif

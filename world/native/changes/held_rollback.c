@@ -13,7 +13,6 @@
 
 #include "changes/held_copy.h"
 #include "changes/held_keep.h"
-#include "changes/held_moves.h"
 
 struct back {
   struct plan *plan;

@@ -1,6 +1,10 @@
 #ifndef HELD_SCAN_H
 #define HELD_SCAN_H
 
+#include <stddef.h>
+
+#include "changes/held_marks.h"
+#include "changes/held_paths.h"
 #include "changes/held_text.h"
 
 /* What the upper layer `upper` changes in `project` (folders that are open), as rows of six fields each:

@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "changes/held_copy.h"
-#include "changes/held_links.h"
-#include "changes/held_parents.h"
+#include "changes/held_paths.h"
 
 #define FOLDER (O_RDONLY | O_DIRECTORY)
 #define LAYER "upper/"

@@ -36,7 +36,7 @@ struct originals {
   struct verdict verdicts[VERDICTS];
 };
 
-/* Programs by name, of which the last are patterns (stars.h), and folders where they may lie. */
+/* Programs by name, of which the last are patterns (lib/wildcards.h), and folders where they may lie. */
 struct wanted {
   char *const *names;
   size_t count, patterns;
