@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { commentsOf, englishOf } from "./english.mjs";
 import { membersOfCycles } from "./cycles.mjs";
+import { includeGraph } from "./includes.mjs";
 import { readSource } from "./source.mjs";
 
 const { values } = parseArgs({ options: { root: { type: "string" }, json: { type: "boolean" } } });
@@ -15,9 +16,6 @@ const CODE = /\.(?:ts|mjs|js|c|h)$/;
 /** What the product is made of: neither tests nor what a program writes. */
 const PRODUCT = /^(?:api|broker|world|shim|lima|schemas)\//;
 const GENERATED = /^schemas\/generated\/|^world\/native\/lib\/frames\.h$/;
-/** Where C files include each other by paths from this folder. */
-const ROOMS = "world/native/";
-
 const files = execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8", maxBuffer: 1 << 26 })
   .split("\0")
   .filter((path) => path !== "");
@@ -37,7 +35,12 @@ const counts = {
   "largest product folder": largestFolder(),
   "folders in a cycle": membersOfCycles(folderGraph(false)).length,
   "folders in a cycle, types left out": membersOfCycles(folderGraph(true)).length,
-  "C modules in a cycle": membersOfCycles(includeGraph()).length,
+  "C modules in a cycle": membersOfCycles(
+    includeGraph(
+      root,
+      product.filter((path) => /\.[ch]$/.test(path)),
+    ),
+  ).length,
   "pronouns in comments, %": english.pronouns,
   "comments of 60 % function words, %": english.hollow,
 };
@@ -83,23 +86,6 @@ function folderGraph(onlyValues) {
     for (const { from: target } of imports) {
       if (target?.startsWith(".") !== true) continue;
       const to = posix.dirname(posix.join(from, target));
-      if (to !== from) graph.set(from, (graph.get(from) ?? new Set()).add(to));
-    }
-  }
-  return graph;
-}
-
-/** Which C module (`x.c` and `x.h` together) includes which. */
-function includeGraph() {
-  /** @type {Map<string, Set<string>>} */
-  const graph = new Map();
-  for (const path of product.filter((each) => /\.[ch]$/.test(each))) {
-    const from = path.replace(/\.[ch]$/, "");
-    for (const [, name = ""] of textOf(path).matchAll(/^#include "([^"]+)"/gm)) {
-      const to = (path.startsWith(ROOMS) ? `${ROOMS}${name}` : posix.join(posix.dirname(path), name)).replace(
-        /\.[ch]$/,
-        "",
-      );
       if (to !== from) graph.set(from, (graph.get(from) ?? new Set()).add(to));
     }
   }

@@ -4,6 +4,7 @@ import { checkLength } from "./length.mjs";
 import { checkLinks } from "./links.mjs";
 import { runScript } from "./programs.mjs";
 import { checkReadmes } from "./readmes.mjs";
+import { checkRooms } from "./rooms.mjs";
 import { checkTopLevel } from "./top-level.mjs";
 
 const BIOME = "node_modules/@biomejs/biome/bin/biome";
@@ -24,6 +25,7 @@ export const PARTS = {
   generated: (root) => runScript(root, ["schemas/generate.mjs", "--check"]),
   c: checkC,
   layering: checkLayering,
+  rooms: checkRooms,
   length: checkLength,
   readmes: checkReadmes,
   links: checkLinks,

@@ -9,6 +9,7 @@ import { checkLayering } from "../check/layering.mjs";
 import { checkLength } from "../check/length.mjs";
 import { checkLinks } from "../check/links.mjs";
 import { checkReadmes } from "../check/readmes.mjs";
+import { checkRooms } from "../check/rooms.mjs";
 import { checkTopLevel } from "../check/top-level.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -154,6 +155,59 @@ describe("the other parts find", () => {
   });
 });
 
+describe("the rooms of the C part", () => {
+  test.each([
+    ["lib/a.c", "run/b.h"],
+    ["lib/a.h", "notify/b.h"],
+    ["mount/a.c", "deny/b.h"],
+    ["deny/a.c", "run/b.h"],
+    ["deny/a.c", "notify/writes/b.h"],
+    ["notify/a.c", "notify/starts/b.h"],
+    ["notify/starts/a.c", "notify/writes/b.h"],
+    ["seals/a.c", "run/b.h"],
+    ["changes/a.c", "run/b.h"],
+    ["run/a.c", "changes/b.h"],
+    ["run/a.c", "main.h"],
+  ])("%s may not include %s", (path, name) => {
+    write(`world/native/${path}`, `#include <stdio.h>\n#include "${name}"\n`);
+    expect(checkRooms(tree)).toEqual([expect.stringContaining(`world/native/${path}:2: `)]);
+  });
+
+  test.each([
+    ["run/a.c", "notify/starts/b.h"],
+    ["seals/a.c", "notify/writes/b.h"],
+    ["notify/writes/a.c", "deny/b.h"],
+    ["deny/a.c", "deny/b.h"],
+    ["main.c", "run/b.h"],
+  ])("%s may include %s", (path, name) => {
+    write(`world/native/${path}`, `#include "${name}"\n`);
+    expect(checkRooms(tree)).toEqual([]);
+  });
+
+  test("no module leads back to itself by what it includes", () => {
+    write("world/native/run/a.c", '#include "run/a.h"\n#include "run/b.h"\n');
+    write("world/native/run/b.h", '#include "run/c.h"\n');
+    write("world/native/run/c.c", '#include "lib/d.h"\n');
+    expect(checkRooms(tree)).toEqual([]);
+    write("world/native/run/c.c", '#include "run/a.h"\n');
+    expect(checkRooms(tree)).toEqual([
+      expect.stringMatching(/^world\/native\/run\/a\.c:2: .* includes world\/native\/run\/b, /),
+      expect.stringMatching(/^world\/native\/run\/b\.h:1: /),
+      expect.stringMatching(/^world\/native\/run\/c\.c:1: /),
+    ]);
+  });
+
+  test("a room is listed, and holds no more files than a person takes in", () => {
+    write("world/native/cellar/a.c", "");
+    expect(checkRooms(tree)).toEqual(["world/native/cellar/a.c: no rule says what this room may include"]);
+    rmSync(join(tree, "world"), { recursive: true });
+    for (let file = 0; file < 40; file += 1) write(`world/native/run/f${file}.c`, "");
+    expect(checkRooms(tree)).toEqual([]);
+    write("world/native/run/g.h", "");
+    expect(checkRooms(tree)).toEqual(["world/native/run has 41 files, the most allowed is 40"]);
+  });
+});
+
 describe("npm run check", () => {
   test("ends with 0 when its parts find nothing", () => {
     write("api/README.md", "");
@@ -169,6 +223,7 @@ describe("npm run check", () => {
     ["format", "api/a.ts", "export   const a = 1\n", "api/a.ts"],
     ["generated", "schemas/generate.mjs", 'console.error("drifted"); process.exit(1);\n', "drifted"],
     ["layering", "schemas/a.ts", 'import "../api/a.ts";\n', "may not import"],
+    ["rooms", "world/native/lib/a.c", '#include "run/b.h"\n', "may not include"],
     ["c", "world/native/main.c", "int main(void) { return x; }\n", "undeclared"],
     ["no such part", "api/a.ts", "", "No part of the check"],
   ])("exits with 1 when %s fails", (part, path, content, expected) => {

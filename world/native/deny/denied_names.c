@@ -244,7 +244,6 @@ static bool deny_zone(unsigned denied) {
   return (denied & DENY_READ) == 0;
 }
 
-/* What this look is for. */
 static unsigned kinds_to_look_for(bool lost) {
   int64_t now = now_ms();
   if (started && !lost && unwatched_repositories == 0 && tree_folders > FEW_FOLDERS && now - tree_looked < TREE_LOOK_MS)
