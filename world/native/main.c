@@ -21,7 +21,7 @@
 #include "seccomp/filter.h"
 #include "deny/find_names.h"
 #include "deny/rules.h"
-#include "deny/zones.h"
+#include "deny/scan_roots.h"
 #include "lib/frames.h"
 #include "seccomp/guard.h"
 #include "changes/held.h"
@@ -67,7 +67,7 @@ _Noreturn static void wait_outside(pid_t pid, int alive, const struct limits *li
 
 /* What SETUP says beside outer/setup.h. */
 static const struct setup_taker TAKERS[] = {
-    {TAG_DENY, rules_add}, {TAG_ZONE, zones_take}, {TAG_OPENED, opened_take}, {TAG_SOCKET, own_sockets_share}, {0, NULL}};
+    {TAG_DENY, rules_add}, {TAG_ZONE, scan_roots_take}, {TAG_OPENED, opened_take}, {TAG_SOCKET, own_sockets_share}, {0, NULL}};
 
 int main(int count, char **words) {
   struct frame frame;

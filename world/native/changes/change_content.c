@@ -12,7 +12,7 @@
 #define PIECE (128 * 1024)
 
 /* The name may be another file by now: what counts is what was opened. */
-static int open_file(const struct place *place) {
+static int open_file(const struct named_file *place) {
   struct stat status;
   int fd = openat(place->folder, place->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (fd < 0) return -1;
@@ -50,7 +50,7 @@ static enum content hash_file(int fd, uint64_t *budget, struct sha256 *hash) {
   return length < 0 ? CONTENT_UNREADABLE : CONTENT_TAKEN;
 }
 
-static enum content hash_link(const struct place *place, struct sha256 *hash) {
+static enum content hash_link(const struct named_file *place, struct sha256 *hash) {
   char target[PATH_MAX + 1];
   ssize_t length = readlinkat(place->folder, place->name, target, sizeof target);
   if (length < 0 || length == (ssize_t)sizeof target) return CONTENT_UNREADABLE;
@@ -58,7 +58,7 @@ static enum content hash_link(const struct place *place, struct sha256 *hash) {
   return CONTENT_TAKEN;
 }
 
-enum content content_hash(const struct place *place, uint64_t *budget, char *hex) {
+enum content content_hash(const struct named_file *place, uint64_t *budget, char *hex) {
   struct sha256 hash;
   enum content result;
   sha256_begin(&hash);
@@ -92,7 +92,7 @@ static bool same_bytes(int one, int other, uint64_t *budget) {
   }
 }
 
-static bool same_files(const struct place *one, const struct place *other, uint64_t *budget) {
+static bool same_files(const struct named_file *one, const struct named_file *other, uint64_t *budget) {
   if (one->status->st_size != other->status->st_size) return false;
   if (one->status->st_size == 0) return true;
   int left = open_file(one);
@@ -103,14 +103,14 @@ static bool same_files(const struct place *one, const struct place *other, uint6
   return same;
 }
 
-static bool same_links(const struct place *one, const struct place *other) {
+static bool same_links(const struct named_file *one, const struct named_file *other) {
   char left[PATH_MAX + 1], right[PATH_MAX + 1];
   ssize_t length = readlinkat(one->folder, one->name, left, sizeof left);
   return length >= 0 && readlinkat(other->folder, other->name, right, sizeof right) == length &&
          memcmp(left, right, (size_t)length) == 0;
 }
 
-bool content_same(const struct place *one, const struct place *other, uint64_t *budget) {
+bool content_same(const struct named_file *one, const struct named_file *other, uint64_t *budget) {
   mode_t type = one->status->st_mode & S_IFMT;
   if (type != (other->status->st_mode & S_IFMT)) return false;
   if (type == S_IFREG) return same_files(one, other, budget);

@@ -10,7 +10,7 @@
 #define CONTENT_MAX (512UL * 1024 * 1024)
 
 /* A name in an open folder, as it was looked at. */
-struct place {
+struct named_file {
   int folder;
   const char *name;
   const struct stat *status;
@@ -19,9 +19,9 @@ struct place {
 enum content { CONTENT_TAKEN, CONTENT_NONE, CONTENT_UNREADABLE, CONTENT_TOO_MUCH };
 
 /* The digest of a file's bytes or of a link's target; all else has none. `budget` is what may still be read. */
-enum content content_hash(const struct place *place, uint64_t *budget, char *hex);
+enum content content_hash(const struct named_file *place, uint64_t *budget, char *hex);
 
 /* Whether two files of the same size, or two links, hold the same. What cannot be told is not the same. */
-bool content_same(const struct place *one, const struct place *other, uint64_t *budget);
+bool content_same(const struct named_file *one, const struct named_file *other, uint64_t *budget);
 
 #endif

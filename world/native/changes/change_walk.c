@@ -24,7 +24,7 @@ struct walk {
 /* An entry on both sides; `below` is NULL where nothing stands there. */
 struct entry {
   const char *path;
-  struct place above, below;
+  struct named_file above, below;
   bool has_below;
 };
 
@@ -97,7 +97,7 @@ static void take_other(struct walk *walk, const struct entry *entry) {
 }
 
 /* A character device 0:0, or (Linux 6.7) an empty file with a mark in a folder that says that there are such. */
-static bool is_whiteout(const struct open_folder *folder, const struct place *place) {
+static bool is_whiteout(const struct open_folder *folder, const struct named_file *place) {
   const struct stat *status = place->status;
   if (S_ISCHR(status->st_mode)) return status->st_rdev == 0;
   return folder->marks_whiteouts && S_ISREG(status->st_mode) && status->st_size == 0 &&

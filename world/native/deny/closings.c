@@ -57,11 +57,11 @@ bool closing_is_recent(const char *folder) {
   return recent && !closing_is_over(folder);
 }
 
-void closing_begin(const char *zone, const char *folder) {
+void closing_begin(const char *top, const char *folder) {
   if (count == CLOSINGS_MAX) return;
   char *copy = strdup(folder);
   if (copy == NULL) return;
-  if (denial_close(zone, folder)) closings[count++] = (struct closing){copy, now_ms() + PATIENCE_MS};
+  if (denial_close(top, folder)) closings[count++] = (struct closing){copy, now_ms() + PATIENCE_MS};
   else free(copy);
 }
 

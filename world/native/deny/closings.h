@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/* A git folder in a zone turned up that no command of this world made. What is no folder stays open. */
-void closing_begin(const char *zone, const char *folder);
+/* A git folder below `top` turned up that no command of this world made. What is no folder stays open. */
+void closing_begin(const char *top, const char *folder);
 /* Whether no command can write what `path` names directly in its folder. */
 bool closing_covers(const char *path);
 /* Whether a file stands in it that git reads as settings, or it is none that can be opened. */

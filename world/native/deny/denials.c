@@ -163,9 +163,9 @@ static bool pin(const char *path) {
   return true;
 }
 
-static bool pin_between(const char *zone, const char *path) {
+static bool pin_between(const char *top, const char *path) {
   char folder[PATH_MAX];
-  const char *part = path + (strcmp(zone, "/") == 0 ? 0 : strlen(zone));
+  const char *part = path + (strcmp(top, "/") == 0 ? 0 : strlen(top));
   for (const char *end = strchr(part + 1, '/'); end != NULL; end = strchr(end + 1, '/')) {
     snprintf(folder, sizeof folder, "%.*s", (int)(end - path), path);
     if (!pin(folder)) return false;
@@ -173,8 +173,8 @@ static bool pin_between(const char *zone, const char *path) {
   return true;
 }
 
-bool denial_close(const char *zone, const char *folder) {
-  if (!pin_between(zone, folder)) return false;
+bool denial_close(const char *top, const char *folder) {
+  if (!pin_between(top, folder)) return false;
   int place = open_below(root, folder, O_PATH | O_NOFOLLOW | O_DIRECTORY, WALK_NO_SYMLINKS);
   if (place < 0) return false;
   bool closed = !is_mount_root(place) && cover(place, place, ATTR_RDONLY) == 0;
@@ -302,9 +302,9 @@ static bool is_settled(const char *path) {
   return known != NULL && known->settled;
 }
 
-bool denial_apply(const char *zone, const char *path, unsigned denies, bool pins) {
+bool denial_apply(const char *top, const char *path, unsigned denies, bool pins) {
   /* From shallow to deep, and before the name is opened: each pin is a mount of its own above it. */
-  if (pins && !is_settled(path) && !pin_between(zone, path)) return false;
+  if (pins && !is_settled(path) && !pin_between(top, path)) return false;
   int place = open_below(root, path, O_PATH | O_NOFOLLOW, WALK_NO_SYMLINKS);
   if (place < 0 && is_gone(errno)) return false;
   if (place < 0) fail_world(STEP, path, errno);

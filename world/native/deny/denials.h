@@ -11,9 +11,9 @@
 
 /* After the pivot: the world is our root from here on. */
 void denials_open(void);
-/* Masks (DENY_READ) or seals (DENY_WRITE) what stands at `path`, and pins the folders between `zone` and it and
+/* Masks (DENY_READ) or seals (DENY_WRITE) what stands at `path`, and pins the folders between `top` and it and
    knows the name from then on, unless `pins` is false. False: nothing stands there any more. Ends the world when the kernel refuses. */
-bool denial_apply(const char *zone, const char *path, unsigned denies, bool pins);
+bool denial_apply(const char *top, const char *path, unsigned denies, bool pins);
 /* Seals what stands at `path` and knows the name from then on, without a pin: the folders above it can be moved. False: nothing stands
    there any more, or the kernel refuses. */
 bool denial_settle(const char *path, unsigned denies);
@@ -23,9 +23,9 @@ bool denial_adopt(const char *path);
 /* True when a mount is on the name: one of ours, wherever its folder was moved to. */
 bool denial_holds(const char *path);
 
-/* Pins a folder in `zone` and the folders above it, and keeps commands from writing in it by any path that they find from now on. False:
+/* Pins a folder below `top` and the folders above it, and keeps commands from writing in it by any path that they find from now on. False:
    it is no folder, it is pinned already, or the kernel refuses. */
-bool denial_close(const char *zone, const char *folder);
+bool denial_close(const char *top, const char *folder);
 /* Only pinned again. Ends the world when the kernel refuses. */
 void denial_open_again(const char *folder);
 

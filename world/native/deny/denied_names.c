@@ -25,7 +25,7 @@
 #include "deny/rules.h"
 #include "deny/scan.h"
 #include "lib/watch.h"
-#include "deny/zones.h"
+#include "deny/scan_roots.h"
 
 #define STEP "denied names"
 
@@ -43,7 +43,7 @@
 static int events = -1; /* -1: nothing is watched */
 static bool started;
 static bool (*no_strays)(void); /* nothing can be alive that belongs to no command */
-static const struct zone *current; /* the zone that is being looked through */
+static const struct scan_root *current; /* the root that is being looked through */
 static size_t folders;             /* that the last look at everything went into */
 static size_t unwatched;
 static size_t unwatched_repositories; /* those among them that are a known git folder */
@@ -57,7 +57,7 @@ size_t names_unwatched(void) {
 }
 
 bool names_guarded(void) {
-  return started && zones_any(ZONE_WATCH);
+  return started && scan_roots_any(SCAN_WATCH);
 }
 
 static int64_t now_ms(void) {
@@ -113,7 +113,7 @@ bool names_refuse(const char *path) {
   unsigned denied;
   if (!names_guarded() || strlen(path) >= PATH_MAX) return false;
   if (rules_may_end(DENY_SEAL, strrchr(path, '/') + 1)) {
-    (void)places_at(path, DENY_SEAL | DENY_WRITE, &denied);
+    (void)rule_states_at(path, DENY_SEAL | DENY_WRITE, &denied);
     if ((denied & (DENY_SEAL | DENY_WRITE)) != 0 && in_known_repository(path)) return true;
   }
   /* A git folder that is made anew where one was removed unseen is another one. */
@@ -124,7 +124,7 @@ bool names_refuse(const char *path) {
 bool names_ask_about_missing(const char *path) {
   unsigned denied;
   if (!names_guarded() || strlen(path) >= PATH_MAX || !rules_may_end(DENY_ASKS, strrchr(path, '/') + 1)) return false;
-  (void)places_at(path, DENY_IN_ZONES, &denied);
+  (void)rule_states_at(path, DENY_IN_ROOTS, &denied);
   return (denied & DENY_ASKS) != 0 && (denied & ~DENY_OF_SEALS) == 0 && in_known_repository(path);
 }
 
@@ -194,14 +194,14 @@ static bool on_found(const char *path, unsigned denies) {
     denies &= ~DENY_REPOSITORY;
     bool persons = !started || is_persons(false);
     /* Also one that the first look of a world finds: somebody may be making it while the world begins. */
-    bool closes = started || (current->kind == ZONE_WATCH && closing_is_recent(path));
+    bool closes = started || (current->kind == SCAN_WATCH && closing_is_recent(path));
     if (persons && closes && !denial_known(path)) closing_begin(current->path, path);
     if (persons) denial_remember(path);
     else if (!denial_known(path)) new_repository_add(path);
     if (denies == 0) return true;
   }
   if (started) return on_late(path, denies);
-  seal_persons(path, denies, current->kind == ZONE_WATCH);
+  seal_persons(path, denies, current->kind == SCAN_WATCH);
   return (denies & DENY_READ) == 0;
 }
 
@@ -214,14 +214,14 @@ static void on_link(const char *path, unsigned denies) {
   else late_name_add(path, denies);
 }
 
-static bool on_enter(int folder, const char *path, const struct places *places) {
-  bool tree = (places->denies & ~DENY_OF_SEALS) == 0;
+static bool on_enter(int folder, const char *path, const struct rule_states *states) {
+  bool tree = (states->denies & ~DENY_OF_SEALS) == 0;
   if (tree) tree_folders++;
   else folders++;
   /* A known git folder counts: what it lacks is no command's to make, however many folders come before it. */
   bool repository = tree && denial_known(path);
-  if (current->kind == ZONE_ONCE || events < 0 || (tree && !repository && tree_folders > TREE_WATCHES)) return true;
-  int error = folder_watch(events, folder, path, places);
+  if (current->kind == SCAN_ONCE || events < 0 || (tree && !repository && tree_folders > TREE_WATCHES)) return true;
+  int error = folder_watch(events, folder, path, states);
   if (error == ENOSPC) {
     unwatched += tree && !repository ? 0 : 1;
     unwatched_repositories += repository ? 1 : 0;
@@ -230,16 +230,16 @@ static bool on_enter(int folder, const char *path, const struct places *places) 
   return true;
 }
 
-static void scan_zone(const char *path, const struct places *places) {
+static void scan_one(const char *path, const struct rule_states *states) {
   int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (root < 0) fail_world(STEP, "/", errno);
   const struct scan scan = {.root = root, .enter = on_enter, .found = on_found, .link = on_link};
-  scan_below(&scan, path, places);
+  scan_below(&scan, path, states);
   close(root);
 }
 
-/* The zone's own folder may be denied, or all that it lies in. False: nothing below it is there to be looked at. */
-static bool deny_zone(unsigned denied) {
+/* The root's own folder may be denied, or all that it lies in. False: nothing below it is there to be looked at. */
+static bool deny_root(unsigned denied) {
   if (denied != 0 && !started) denial_apply(current->path, current->path, denied, false);
   return (denied & DENY_READ) == 0;
 }
@@ -247,21 +247,21 @@ static bool deny_zone(unsigned denied) {
 static unsigned kinds_to_look_for(bool lost) {
   int64_t now = now_ms();
   if (started && !lost && unwatched_repositories == 0 && tree_folders > FEW_FOLDERS && now - tree_looked < TREE_LOOK_MS)
-    return DENY_IN_ZONES & ~DENY_OF_SEALS;
+    return DENY_IN_ROOTS & ~DENY_OF_SEALS;
   tree_looked = now;
   tree_folders = unwatched_repositories = 0;
-  return DENY_IN_ZONES;
+  return DENY_IN_ROOTS;
 }
 
 /* Names that only this finds may have been there for long: who made them is not known. */
-static void scan_zones(bool lost) {
+static void scan_all(bool lost) {
   unsigned denied, kinds = kinds_to_look_for(lost);
   folders = unwatched = 0;
   gapless = false;
-  for (current = zones_first(); current != NULL; current = current->next) {
-    if (current->kind == ZONE_SKIP) continue;
-    const struct places *places = zone_places(current, kinds, &denied);
-    if (deny_zone(denied) && places != NULL) scan_zone(current->path, places);
+  for (current = scan_roots_first(); current != NULL; current = current->next) {
+    if (current->kind == SCAN_SKIP) continue;
+    const struct rule_states *states = scan_root_states(current, kinds, &denied);
+    if (deny_root(denied) && states != NULL) scan_one(current->path, states);
   }
   gapless = events >= 0 && unwatched == 0;
 }
@@ -275,10 +275,10 @@ static bool begin_watching(void) {
 
 void names_start(bool (*settled)(void)) {
   no_strays = settled;
-  if (rules_begin(DENY_IN_ZONES) == NULL) return;
+  if (rules_begin(DENY_IN_ROOTS) == NULL) return;
   denials_open();
-  bool watched = !zones_any(ZONE_WATCH) || begin_watching();
-  scan_zones(true);
+  bool watched = !scan_roots_any(SCAN_WATCH) || begin_watching();
+  scan_all(true);
   if (!watched && folders > FEW_FOLDERS) unwatched = folders;
   started = true;
 }
@@ -302,20 +302,20 @@ int names_check_idle(void) {
 static void on_appeared(const struct watched *folder, const char *name, bool is_folder) {
   char path[PATH_MAX];
   unsigned matched, through = 0;
-  const struct places *further = NULL;
-  if (is_folder) further = rules_step(folder->places, name, &matched);
+  const struct rule_states *further = NULL;
+  if (is_folder) further = rules_step(folder->states, name, &matched);
   else {
-    matched = rules_match(folder->places, name);
-    through = rules_through(folder->places, name);
+    matched = rules_match(folder->states, name);
+    through = rules_through(folder->states, name);
   }
   if (matched == 0 && further == NULL && through == 0) return;
   if (snprintf(path, sizeof path, "%s/%s", folder->path, name) >= (int)sizeof path) return;
-  current = zone_of(path);
+  current = scan_root_of(path);
   if (current == NULL) return;
   if (through != 0) on_link(path, through);
   if (matched != 0 && !on_found(path, matched)) return;
   /* The folder may have been filled before it was watched, or moved here with all that is in it. */
-  if (further != NULL) scan_zone(path, further);
+  if (further != NULL) scan_one(path, further);
 }
 
 /* Two files that change names on the host are told of as one that came and one that went. */
@@ -357,7 +357,7 @@ static void look(bool everywhere) {
   if (events < 0 || (!folder_events_wait(events) && !everywhere)) return;
   credentials_raise();
   bool lost = take_events();
-  if (lost || everywhere) scan_zones(lost);
+  if (lost || everywhere) scan_all(lost);
   credentials_lower();
 }
 
@@ -381,7 +381,7 @@ int64_t names_next_look_us(void) {
 static void look_again(void) {
   credentials_raise();
   if (begin_watching()) names_listen();
-  scan_zones(false);
+  scan_all(false);
   credentials_lower();
 }
 

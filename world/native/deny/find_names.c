@@ -13,16 +13,16 @@
 #include "lib/frames.h"
 #include "deny/rules.h"
 #include "deny/scan.h"
-#include "deny/zones.h"
+#include "deny/scan_roots.h"
 
 #define INPUT_MAX (4U * 1024 * 1024)
 /* A machine with a few people's projects and packages has some hundred thousand. */
 #define FOLDERS_MAX 1000000
 
-static bool on_enter(int folder, const char *path, const struct places *places) {
+static bool on_enter(int folder, const char *path, const struct rule_states *states) {
   (void)folder;
-  (void)places;
-  return !zone_begins(path);
+  (void)states;
+  return !is_scan_root(path);
 }
 
 /* What is below a name that is found goes with it. */
@@ -43,7 +43,7 @@ static void read_rules(void) {
   while ((more = field_next(&reader, &field)) > 0) {
     const char *wrong = "unknown field";
     if (field.tag == TAG_DENY) wrong = rules_add(field.data, field.length);
-    else if (field.tag == TAG_ZONE) wrong = zones_take(field.data, field.length);
+    else if (field.tag == TAG_ZONE) wrong = scan_roots_take(field.data, field.length);
     if (wrong != NULL) _exit(1);
   }
   if (more < 0) _exit(1);
@@ -56,11 +56,11 @@ void find_names_run(void) {
   signal(SIGPIPE, SIG_DFL);
   read_rules();
   int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  const struct places *places = rules_begin(DENY_HOST);
-  if (root < 0 || places == NULL) _exit(1);
+  const struct rule_states *states = rules_begin(DENY_HOST);
+  if (root < 0 || states == NULL) _exit(1);
   const struct scan scan = {
       .root = root, .enter = on_enter, .found = on_found, .folders_max = FOLDERS_MAX, .cut = &cut};
-  scan_below(&scan, "/", places);
+  scan_below(&scan, "/", states);
   fputc(0, stdout);
   fputs(cut ? "cut" : "whole", stdout);
   fputc(0, stdout);

@@ -53,7 +53,7 @@ static int add(int events, int folder) {
   return descriptor;
 }
 
-int folder_watch(int events, int folder, const char *path, const struct places *places) {
+int folder_watch(int events, int folder, const char *path, const struct rule_states *states) {
   int descriptor = add(events, folder);
   if (descriptor < 0) return errno;
   char *copy = strdup(path);
@@ -66,7 +66,7 @@ int folder_watch(int events, int folder, const char *path, const struct places *
   }
   free((*link)->path);
   (*link)->descriptor = descriptor;
-  (*link)->places = places;
+  (*link)->states = states;
   (*link)->path = copy;
   return 0;
 }

@@ -9,12 +9,12 @@
 struct watched {
   struct watched *next;
   int descriptor;
-  const struct places *places;
+  const struct rule_states *states;
   char *path;
 };
 
 /* Watches the open folder; watching it again under another path moves it there. 0, or the errno. */
-int folder_watch(int events, int folder, const char *path, const struct places *places);
+int folder_watch(int events, int folder, const char *path, const struct rule_states *states);
 /* NULL: it was forgotten. */
 const struct watched *folder_find(int descriptor);
 void folder_forget(int descriptor);

@@ -10,8 +10,8 @@
 #include "mount/mount_steps.h"
 #include "deny/rules.h"
 #include "deny/scan.h"
-#include "mount/veil.h"
-#include "deny/zones.h"
+#include "mount/host_overlays.h"
+#include "deny/scan_roots.h"
 
 #define STEP "denied names"
 
@@ -23,31 +23,31 @@ struct hidden {
 static const struct stage *walked;
 static struct hidden *hidden;
 
-static bool on_enter(int folder, const char *path, const struct places *places) {
+static bool on_enter(int folder, const char *path, const struct rule_states *states) {
   (void)folder;
-  (void)places;
-  return !zone_begins(path);
+  (void)states;
+  return !is_scan_root(path);
 }
 
 static bool on_found(const char *path, unsigned denies) {
   (void)denies;
-  /* What is bound there must have a place; the rule stands among the zone's own too (zones.h). */
-  if (zone_begins(path)) return false;
+  /* What is bound there must have a place; the rule stands among the tree's own too (scan_roots.h). */
+  if (is_scan_root(path)) return false;
   struct hidden *entry = malloc(sizeof *entry + strlen(path) + 1);
   if (entry == NULL) fail_world(STEP, path, ENOMEM);
   strcpy(entry->path, path);
   entry->next = hidden;
   hidden = entry;
-  if (veil_hide(walked, path) < 0) fail_world(STEP, path, errno);
+  if (host_overlay_hide(walked, path) < 0) fail_world(STEP, path, errno);
   return false;
 }
 
 void names_hide(const struct stage *stage) {
-  const struct places *places = rules_begin(DENY_HOST);
-  if (places == NULL) return;
+  const struct rule_states *states = rules_begin(DENY_HOST);
+  if (states == NULL) return;
   const struct scan scan = {.root = stage->host, .enter = on_enter, .found = on_found};
   walked = stage;
-  scan_below(&scan, "/", places);
+  scan_below(&scan, "/", states);
 }
 
 void names_mask_hidden(const struct stage *stage) {

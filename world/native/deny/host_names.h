@@ -6,7 +6,7 @@
 
 /* Before the plan: hides what host rules match in the layer of whiteouts. */
 void names_hide(const struct stage *stage);
-/* After the plan, with the new root open: masks the same names where no veil could be put. */
+/* After the plan, with the new root open: masks the same names where no host overlay could be put. */
 void names_mask_hidden(const struct stage *stage);
 
 #endif

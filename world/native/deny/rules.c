@@ -30,9 +30,9 @@ struct rule {
 
 static struct rule rules[RULES_MAX];
 static uint16_t rule_count;
-static struct places *known[BUCKETS];
+static struct rule_states *known[BUCKETS];
 /* Where a set is put together: each rule stands at each of its segments at most once. */
-static struct place draft[RULES_MAX];
+static struct rule_state draft[RULES_MAX];
 
 static void *must_allocate(size_t size) {
   void *memory = calloc(1, size);
@@ -103,20 +103,20 @@ static bool fits(const struct segment *segment, const char *name, size_t length)
   return fnmatch(segment->text, name, 0) == 0;
 }
 
-static uint32_t hash_of(const struct place *at, uint32_t count) {
+static uint32_t hash_of(const struct rule_state *at, uint32_t count) {
   uint32_t hash = 2166136261U; /* FNV-1a */
   for (uint32_t i = 0; i < count; i++) hash = (hash ^ at[i].rule ^ ((uint32_t)at[i].segment << 16)) * 16777619U;
   return hash % BUCKETS;
 }
 
 /* The one copy of a set. */
-static const struct places *keep(uint32_t count) {
+static const struct rule_states *keep(uint32_t count) {
   if (count == 0) return NULL;
   uint32_t bucket = hash_of(draft, count);
-  for (struct places *each = known[bucket]; each != NULL; each = each->next) {
+  for (struct rule_states *each = known[bucket]; each != NULL; each = each->next) {
     if (each->count == count && memcmp(each->at, draft, count * sizeof *draft) == 0) return each;
   }
-  struct places *made = must_allocate(sizeof *made + count * sizeof *draft);
+  struct rule_states *made = must_allocate(sizeof *made + count * sizeof *draft);
   memcpy(made->at, draft, count * sizeof *draft);
   made->count = count;
   for (uint32_t i = 0; i < count; i++) {
@@ -135,12 +135,12 @@ static uint32_t put(uint32_t count, uint16_t rule, uint16_t segment) {
       if (draft[i - 1].segment == segment) return count;
     }
     if (count == RULES_MAX) fail_world("rules", "the denied names overlap too much", E2BIG);
-    draft[count++] = (struct place){rule, segment};
+    draft[count++] = (struct rule_state){rule, segment};
     if (!is_depth(&rules[rule].segments[segment])) return count;
   }
 }
 
-const struct places *rules_begin(unsigned kinds) {
+const struct rule_states *rules_begin(unsigned kinds) {
   uint32_t count = 0;
   for (uint16_t i = 0; i < rule_count; i++) {
     if ((rules[i].denies & kinds) != 0) count = put(count, i, 0);
@@ -148,26 +148,26 @@ const struct places *rules_begin(unsigned kinds) {
   return keep(count);
 }
 
-const struct places *rules_step(const struct places *from, const char *name, unsigned *matched) {
+const struct rule_states *rules_step(const struct rule_states *from, const char *name, unsigned *matched) {
   size_t length = strlen(name);
   uint32_t count = 0;
   *matched = 0;
   for (uint32_t i = 0; i < from->count; i++) {
-    const struct place place = from->at[i];
-    const struct rule *rule = &rules[place.rule];
-    const struct segment *segment = &rule->segments[place.segment];
+    const struct rule_state state = from->at[i];
+    const struct rule *rule = &rules[state.rule];
+    const struct segment *segment = &rule->segments[state.segment];
     if (is_depth(segment)) {
-      if (goes_deeper(segment, name, length)) count = put(count, place.rule, place.segment);
+      if (goes_deeper(segment, name, length)) count = put(count, state.rule, state.segment);
       continue;
     }
     if (!fits(segment, name, length)) continue;
-    if (place.segment + 1 == rule->count) *matched |= rule->denies;
-    else count = put(count, place.rule, (uint16_t)(place.segment + 1));
+    if (state.segment + 1 == rule->count) *matched |= rule->denies;
+    else count = put(count, state.rule, (uint16_t)(state.segment + 1));
   }
   return keep(count);
 }
 
-unsigned rules_match(const struct places *from, const char *name) {
+unsigned rules_match(const struct rule_states *from, const char *name) {
   size_t length = strlen(name);
   unsigned matched = 0;
   for (uint32_t i = 0; i < from->count; i++) {
@@ -178,7 +178,7 @@ unsigned rules_match(const struct places *from, const char *name) {
   return matched;
 }
 
-unsigned rules_through(const struct places *from, const char *name) {
+unsigned rules_through(const struct rule_states *from, const char *name) {
   size_t length = strlen(name);
   unsigned denies = 0;
   for (uint32_t i = 0; i < from->count; i++) {
@@ -207,12 +207,12 @@ const char *rules_next_end(unsigned kind, uint16_t *at) {
   return NULL;
 }
 
-static const struct segment *segment_at(const struct places *from, uint32_t number) {
-  const struct place place = from->at[number];
-  return &rules[place.rule].segments[place.segment];
+static const struct segment *segment_at(const struct rule_states *from, uint32_t number) {
+  const struct rule_state state = from->at[number];
+  return &rules[state.rule].segments[state.segment];
 }
 
-const char *rules_literal(const struct places *from, uint32_t number) {
+const char *rules_literal(const struct rule_states *from, uint32_t number) {
   const struct segment *segment = segment_at(from, number);
   if (segment->kind != LITERAL) return NULL;
   /* Every rule below the home begins with the same folders: each folder is entered once, not once for each rule. */

@@ -1,4 +1,4 @@
-/* Denied names: patterns of path segments, and the sets of places where a walk down the tree stands in them.
+/* Denied names: patterns of path segments, and an automaton over them: a walk down the tree carries the set of states that it is in.
    Pure but for memory, which is never given back: sets are few, since folders share them. */
 #ifndef SUBSTRATE_DENY_RULES_H
 #define SUBSTRATE_DENY_RULES_H
@@ -16,19 +16,19 @@
 #define DENY_ASKS 32U /* nothing: a sealed file, and the broker is asked about what a command would put in its place */
 #define DENY_FOLDER_LINK 64U /* of no rule: a link in the place of a folder of denied names, and nothing while it is none */
 #define DENY_JUDGED 128U /* of no rule: sealed where it stands, and the broker takes out what of it runs code */
-#define DENY_IN_ZONES (DENY_READ | DENY_WRITE | DENY_SEAL | DENY_REPOSITORY)
+#define DENY_IN_ROOTS (DENY_READ | DENY_WRITE | DENY_SEAL | DENY_REPOSITORY)
 #define DENY_OF_SEALS (DENY_SEAL | DENY_REPOSITORY | DENY_ASKS)
 
-struct place {
+struct rule_state {
   uint16_t rule, segment;
 };
 
-struct places {
+struct rule_states {
   uint32_t count;
   bool listed; /* some next segment is no literal: the folder's names must be read */
   unsigned denies; /* what its rules deny, together */
-  struct places *next;
-  struct place at[];
+  struct rule_states *next;
+  struct rule_state at[];
 };
 
 /* Takes a DENY field: "r", "w", "h", "s", "g" or "c" (as "s", and DENY_ASKS), then the segments of an absolute path, each after a NUL: L and a
@@ -36,19 +36,19 @@ struct places {
    tree, which git folders and installed packages (node_modules) are not. NULL, or what is wrong. */
 const char *rules_add(const uint8_t *data, size_t length);
 /* Before the first segment of every rule of these kinds. NULL: there is none. */
-const struct places *rules_begin(unsigned kinds);
+const struct rule_states *rules_begin(unsigned kinds);
 /* One name further down. NULL: no rule can match below. `matched` gets what is denied at that name itself. */
-const struct places *rules_step(const struct places *from, const char *name, unsigned *matched);
+const struct rule_states *rules_step(const struct rule_states *from, const char *name, unsigned *matched);
 /* What is denied at that name itself. Cheaper than a step: for what is no folder. */
-unsigned rules_match(const struct places *from, const char *name);
+unsigned rules_match(const struct rule_states *from, const char *name);
 /* What is denied below that name by rules that spell it as one of their folders. Who makes it a link gives everything that the link leads to
    those denied names. */
-unsigned rules_through(const struct places *from, const char *name);
+unsigned rules_through(const struct rule_states *from, const char *name);
 /* Whether any rule of these kinds ends with a name like this one: most names are told apart by it. */
 bool rules_may_end(unsigned kinds, const char *name);
 /* The literal last names of the rules of a kind, one call after the other from `*at` = 0. NULL: there are no more. */
 const char *rules_next_end(unsigned kind, uint16_t *at);
-/* The next name that place `number` wants literally; NULL: none, or an earlier place wants the same one. */
-const char *rules_literal(const struct places *from, uint32_t number);
+/* The next name that state `number` wants literally; NULL: none, or an earlier state wants the same one. */
+const char *rules_literal(const struct rule_states *from, uint32_t number);
 
 #endif

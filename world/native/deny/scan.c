@@ -22,7 +22,7 @@
 
 struct waiting {
   struct waiting *next;
-  const struct places *places;
+  const struct rule_states *states;
   char path[];
 };
 
@@ -40,8 +40,8 @@ struct walk {
   uint32_t folders;
 };
 
-static void queue(struct walk *walk, const char *path, const struct places *places) {
-  if ((places->denies & ~DENY_OF_SEALS) == 0 && walk->folders >= SEALED_FOLDERS_MAX) return;
+static void queue(struct walk *walk, const char *path, const struct rule_states *states) {
+  if ((states->denies & ~DENY_OF_SEALS) == 0 && walk->folders >= SEALED_FOLDERS_MAX) return;
   if (walk->scan->cut != NULL && walk->folders == walk->scan->folders_max) {
     *walk->scan->cut = true;
     return;
@@ -50,7 +50,7 @@ static void queue(struct walk *walk, const char *path, const struct places *plac
   struct waiting *waiting = malloc(sizeof *waiting + strlen(path) + 1);
   if (waiting == NULL) fail_world("denied names", path, ENOMEM);
   waiting->next = NULL;
-  waiting->places = places;
+  waiting->states = states;
   strcpy(waiting->path, path);
   if (walk->first == NULL) walk->first = waiting;
   else walk->last->next = waiting;
@@ -70,15 +70,15 @@ static unsigned char type_of(int folder, const char *name, unsigned char told) {
 }
 
 /* A name in the folder `path`. The names of a path longer than PATH_MAX cannot be opened by anybody at once. */
-static void take(struct walk *walk, int folder, const char *path, const struct places *places, const char *name,
+static void take(struct walk *walk, int folder, const char *path, const struct rule_states *states, const char *name,
                  unsigned char told) {
   char below[PATH_MAX];
   unsigned matched, through = 0;
-  const struct places *further = NULL;
+  const struct rule_states *further = NULL;
   unsigned char type = type_of(folder, name, told);
-  if (type == DT_DIR) further = rules_step(places, name, &matched);
-  else matched = rules_match(places, name);
-  if (type == DT_LNK && walk->scan->link != NULL) through = rules_through(places, name);
+  if (type == DT_DIR) further = rules_step(states, name, &matched);
+  else matched = rules_match(states, name);
+  if (type == DT_LNK && walk->scan->link != NULL) through = rules_through(states, name);
   if (matched == 0 && further == NULL && through == 0) return;
   int length = snprintf(below, sizeof below, "%s/%s", strcmp(path, "/") == 0 ? "" : path, name);
   if (length >= (int)sizeof below) return;
@@ -95,7 +95,7 @@ static void take_listed(struct walk *walk, int folder, const struct waiting *wai
       const struct entry *entry = (const void *)(entries + at);
       at += entry->length;
       if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0) continue;
-      take(walk, folder, waiting->path, waiting->places, entry->name, entry->type);
+      take(walk, folder, waiting->path, waiting->states, entry->name, entry->type);
     }
   }
 }
@@ -103,10 +103,10 @@ static void take_listed(struct walk *walk, int folder, const struct waiting *wai
 /* No rule here has a wildcard: what it names is looked up, however many other names there are. */
 static void take_literals(struct walk *walk, int folder, const struct waiting *waiting) {
   struct stat status;
-  for (uint32_t i = 0; i < waiting->places->count; i++) {
-    const char *name = rules_literal(waiting->places, i);
+  for (uint32_t i = 0; i < waiting->states->count; i++) {
+    const char *name = rules_literal(waiting->states, i);
     if (name == NULL || fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) continue;
-    take(walk, folder, waiting->path, waiting->places, name, type_in(&status));
+    take(walk, folder, waiting->path, waiting->states, name, type_in(&status));
   }
 }
 
@@ -115,16 +115,16 @@ static void visit(struct walk *walk, const struct waiting *waiting) {
   int folder = open_below(walk->scan->root, waiting->path, flags, WALK_NO_SYMLINKS);
   if (folder < 0) return;
   /* Watched before it is read: what turns up in between is seen twice rather than never. */
-  if (walk->scan->enter(folder, waiting->path, waiting->places)) {
-    if (waiting->places->listed) take_listed(walk, folder, waiting);
+  if (walk->scan->enter(folder, waiting->path, waiting->states)) {
+    if (waiting->states->listed) take_listed(walk, folder, waiting);
     else take_literals(walk, folder, waiting);
   }
   close(folder);
 }
 
-void scan_below(const struct scan *scan, const char *path, const struct places *places) {
+void scan_below(const struct scan *scan, const char *path, const struct rule_states *states) {
   struct walk walk = {.scan = scan};
-  queue(&walk, path, places);
+  queue(&walk, path, states);
   while (walk.first != NULL) {
     struct waiting *waiting = walk.first;
     walk.first = waiting->next;

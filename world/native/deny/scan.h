@@ -7,7 +7,7 @@
 struct scan {
   int root; /* O_PATH of what all paths are below */
   /* A folder that is about to be read, and what stands there. False: leave it, and what is below, alone. */
-  bool (*enter)(int folder, const char *path, const struct places *places);
+  bool (*enter)(int folder, const char *path, const struct rule_states *states);
   /* A denied name. `denies` holds bits of rules.h. False: leave what is below it alone. */
   bool (*found)(const char *path, unsigned denies);
   /* A link in the place of a folder of denied names (rules_through); NULL: nobody asks. */
@@ -18,6 +18,6 @@ struct scan {
 
 /* `path` is absolute below the root. What vanishes meanwhile, or cannot be read, is no error. Ends the
    world when there are more folders than it can bear, unless it may be cut. */
-void scan_below(const struct scan *scan, const char *path, const struct places *places);
+void scan_below(const struct scan *scan, const char *path, const struct rule_states *states);
 
 #endif

@@ -15,7 +15,7 @@
 #include "mount/kept_writes.h"
 #include "mount/spines.h"
 #include "mount/targets.h"
-#include "mount/veil.h"
+#include "mount/host_overlays.h"
 
 #define HOST_TREE (ATTR_NOSUID | ATTR_NODEV)
 
@@ -208,15 +208,15 @@ static int apply(const struct stage *stage, enum operation operation, const stru
     case OVERLAY:
       return place_overlay(stage, step, path);
     case HIDE:
-      return veil_hide(stage, parts[1]);
+      return host_overlay_hide(stage, parts[1]);
     case VEIL:
-      return veil_place(stage, step, path);
+      return host_overlay_place(stage, step, path);
     case TEXT:
       return do_text(stage, parts[1], parts[2]);
     case SHOW:
-      return veil_show(stage, parts[1], parts[2]);
+      return host_overlay_show(stage, parts[1], parts[2]);
     case FOLDER:
-      return veil_folder(stage, parts[1]);
+      return host_overlay_folder(stage, parts[1]);
     case SPINE:
       return spine_add(parts[1]);
     case FILL:

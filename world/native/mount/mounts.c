@@ -15,7 +15,7 @@
 #include "lib/mount_api.h"
 #include "mount/mount_steps.h"
 #include "mount/targets.h"
-#include "mount/veil.h"
+#include "mount/host_overlays.h"
 
 static int open_path(const char *path, int flags) {
   int fd = open(path, O_PATH | O_CLOEXEC | flags);
@@ -101,7 +101,7 @@ void mounts_apply(struct stage *stage, const struct setup *setup) {
 }
 
 void mounts_finish(struct stage *stage) {
-  veil_finish();
+  host_overlay_finish();
   close(stage->host);
   close(stage->empty_file);
   close(stage->empty_folder);

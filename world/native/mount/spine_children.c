@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "lib/mount_api.h"
-#include "mount/veil.h"
-#include "mount/veil_names.h"
+#include "mount/host_overlays.h"
+#include "mount/dentries.h"
 
 #define CHILD (ATTR_NOSUID | ATTR_NODEV | ATTR_RDONLY)
 
@@ -67,19 +67,19 @@ static int make_link(const struct spine_place *place, const char *name, int sour
   return symlinkat(text, place->room, name);
 }
 
-/* A veil as the plan makes them, from descriptors. */
+/* A host overlay as the plan makes them, from descriptors. */
 static int make_folder(const struct spine_place *place, const struct child *child, int source) {
   char path[PATH_MAX];
   struct statvfs mount;
   if (snprintf(path, sizeof path, "%s/%s", place->path, child->name) >= (int)sizeof path) return -1;
   if (fstatvfs(source, &mount) < 0 || mkdirat(place->room, child->name, 0755) < 0) return -1;
   uint64_t attributes = CHILD | ((mount.f_flag & ST_NOEXEC) != 0 ? ATTR_NOEXEC : 0);
-  int layer = veil_layer(place->layer, path, &child->status);
+  int layer = host_overlay_layer(place->layer, path, &child->status);
   if (layer < 0) return -1;
   close(layer);
   int masks = openat(place->masks, path + 1, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  int tree = masks < 0 ? -1 : veil_of(masks, source, attributes);
-  if (tree >= 0 && veil_watch(tree, source) < 0) tree = close_keeping_errno(tree, -1);
+  int tree = masks < 0 ? -1 : host_overlay_of(masks, source, attributes);
+  if (tree >= 0 && host_overlay_watch(tree, source) < 0) tree = close_keeping_errno(tree, -1);
   int result = put(place, child->name, tree);
   return close_keeping_errno(masks, result);
 }
@@ -121,7 +121,7 @@ static int copy_folder(int from, int to, const char *name) {
   return close_keeping_errno(made, copy_folders(source, made));
 }
 
-/* No veil lies over it, through which the folders that the plan makes in the layer would be seen: each is made here, or a mount on
+/* No host overlay lies over it, through which the folders that the plan makes in the layer would be seen: each is made here, or a mount on
    one of them has no place. */
 int child_reserve(const struct spine_place *place, const char *name) {
   char path[PATH_MAX];
@@ -139,7 +139,7 @@ int child_remove(const struct spine_place *place, const struct child *child) {
   if (folder || S_ISREG(child->status.st_mode)) {
     int mounted = openat(place->view, child->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (mounted < 0) return -1;
-    if (folder && fstat(mounted, &root) == 0) veil_names_unwatch(root.st_dev);
+    if (folder && fstat(mounted, &root) == 0) dentries_unwatch(root.st_dev);
     snprintf(link, sizeof link, "/proc/self/fd/%d", mounted);
     /* Where the mount could not be made there is only its point, which is none itself. */
     int result = umount2(link, MNT_DETACH);

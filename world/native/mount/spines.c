@@ -18,7 +18,7 @@
 #include "mount/filesystems.h"
 #include "mount/spine_children.h"
 #include "mount/targets.h"
-#include "mount/veil.h"
+#include "mount/host_overlays.h"
 
 #define STEP "spine"
 /* More names than a home folder has. */
@@ -262,7 +262,7 @@ int spine_fill(const struct stage *stage, const char **path) {
   struct spine_place *own = &spine->place;
   own->host = open_below(stage->host, *path, O_RDONLY | O_DIRECTORY, WALK_NO_SYMLINKS);
   if (own->host < 0 || place(stage, spine) < 0) return -1;
-  int folder = veil_folder(stage, *path) < 0 ? -1 : open_below(stage->masks, *path, O_RDONLY | O_DIRECTORY, WALK_NO_SYMLINKS);
+  int folder = host_overlay_folder(stage, *path) < 0 ? -1 : open_below(stage->masks, *path, O_RDONLY | O_DIRECTORY, WALK_NO_SYMLINKS);
   own->masks = stage->masks;
   own->layer = fcntl(stage->masks, F_DUPFD_CLOEXEC, 0);
   if (folder < 0 || own->layer < 0) return -1;

@@ -1,5 +1,5 @@
 /* Spines: folders on the way to a mount of the host. No ordinary user's overlay may lie over one (EINVAL: locked child mounts), so
-   such a folder is a small file system of our own, in which each child has its place: folders below veils of their own, files
+   such a folder is a small file system of our own, in which each child has its place: folders below host overlays of their own, files
    bound, links copied. Denied names, sockets and pipes have none. Before each command what the host has changed directly in
    the folder is changed here too. */
 #ifndef SUBSTRATE_MOUNT_SPINES_H

@@ -8,7 +8,7 @@ struct stage {
   int world;      /* O_PATH of what is on top of /newroot, opened anew for each step */
   int empty_file; /* mode 000, for masks */
   int empty_folder;
-  int masks; /* the layer of whiteouts that veils share: its folders are named as the host's */
+  int masks; /* the layer of whiteouts that host overlays share: its folders are named as the host's */
   int aside; /* what was taken out of that layer again */
   int proc; /* a procfs of our own, never reachable from the world; stays open afterwards */
 };

@@ -23,7 +23,7 @@
 #include "run/program.h"
 #include "mount/spines.h"
 #include "telemetry/telemetry.h"
-#include "mount/veil_names.h"
+#include "mount/dentries.h"
 
 /* A parsed EXEC. Kept while it waits for a leader: parsing rewrites the frame. */
 static struct {
@@ -205,7 +205,7 @@ bool execute_begin(const struct frame *frame) {
   }
   /* What the host did to denied names until now is dealt with before this command can see it. */
   names_settle();
-  veil_names_forget();
+  dentries_forget();
   spines_refresh();
   struct command *command = command_add(frame->id);
   if (command == NULL) {

@@ -23,7 +23,7 @@
 #include "run/leader.h"
 #include "outer/limits.h"
 #include "mount/spines.h"
-#include "mount/veil_names.h"
+#include "mount/dentries.h"
 
 /* Set once here, inherited by every leader and every command. */
 static void prepare(int proc, int null, int socket) {
@@ -98,7 +98,7 @@ pid_t forker_start(int proc, int null, int *socket) {
   /* From here on the broker is PID 1's business alone. */
   close(CHANNEL_FD);
   cgroup_let_go(limits_kept());
-  veil_names_let_go();
+  dentries_let_go();
   kept_writes_let_go();
   spines_let_go();
   close(null);

@@ -51,7 +51,7 @@
 #include "mount/spines.h"
 #include "telemetry/telemetry.h"
 #include "notify/starts/pending.h"
-#include "mount/veil_names.h"
+#include "mount/dentries.h"
 #include "lib/watch.h"
 
 /* "pid_max=" and a number of 64 bits. */
@@ -109,7 +109,7 @@ static void raise_descriptor_limit(bool reports) {
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
   limit.rlim_cur = limit.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
-  uint64_t taken = pidfds_fit(limit.rlim_cur) + veil_names_fit(limit.rlim_cur) + dials_fit(limit.rlim_cur) + denials_descriptors() +
+  uint64_t taken = pidfds_fit(limit.rlim_cur) + dentries_fit(limit.rlim_cur) + dials_fit(limit.rlim_cur) + denials_descriptors() +
                    kept_writes_descriptors();
   commands_fit(limit.rlim_cur > taken ? limit.rlim_cur - taken : 0, groups_descriptors() + (reports ? 1 : 0));
 }
@@ -122,7 +122,7 @@ static void send_ready(const struct setup *setup, uint64_t pid, uint64_t pid_max
   field_put_u64(&writer, TAG_PID, pid);
   field_put_u64(&writer, TAG_DENIED, denials_count());
   field_put_u64(&writer, TAG_UNWATCHED, names_unwatched());
-  field_put_u64(&writer, TAG_UNREFRESHED, veil_names_kept());
+  field_put_u64(&writer, TAG_UNREFRESHED, dentries_kept());
   if (children_gated()) field_put_u64(&writer, TAG_GATED, 1);
   int length = snprintf(text, sizeof text, "pid_max=%llu", (unsigned long long)pid_max);
   if (pid_max != 0) field_put(&writer, TAG_LIMIT, text, (size_t)length);
@@ -157,10 +157,10 @@ static int build(const struct setup *setup, int null) {
   children_start(stage.proc, null, &LEADER_EVENTS);
   /* The forker has no copy of what the guard opens. */
   names_start(children_settled);
-  veil_names_start();
+  dentries_start();
   spines_start();
   kept_writes_start();
-  if (names_guarded() || veil_names_any() || spines_any()) credentials_drop_but_mount();
+  if (names_guarded() || dentries_any() || spines_any()) credentials_drop_but_mount();
   else credentials_drop();
   groups_open(&setup->limits);
   lookups_open(stage.proc, setup->project);
@@ -272,7 +272,10 @@ static int64_t next_timeout(int proc) {
   int strays = children_end_strays() ? STRAYS_RETRY_MS : -1;
   endings_release();
   int64_t programs = sooner(pending_check_deadlines(), sooner(lineage_flush_old(), telemetry_flush_old()));
-  int64_t ms = sooner(sooner(sooner(deadline, strays), programs), sooner(sooner(names_check_idle(), closings_check()), sooner(veil_names_rest(command_after(NULL) != NULL || !children_settled()), sooner(dials_retry(), replacements_check_deadlines()))));
+  int64_t names = sooner(names_check_idle(), closings_check());
+  int64_t overlays = dentries_rest(command_after(NULL) != NULL || !children_settled());
+  int64_t calls = sooner(dials_retry(), replacements_check_deadlines());
+  int64_t ms = sooner(sooner(sooner(deadline, strays), programs), sooner(names, sooner(overlays, calls)));
   return sooner(ms < 0 ? -1 : 1000 * ms, names_next_look_us());
 }
 

@@ -20,7 +20,7 @@
 #include "notify/notices.h"
 #include "seals/replacements.h"
 #include "deny/rules.h"
-#include "deny/zones.h"
+#include "deny/scan_roots.h"
 
 /* A name, and the folder that it is in. */
 struct target {
@@ -50,7 +50,7 @@ static bool removes_folder(const struct seccomp_data *call) {
 /* The rules deny nothing there but what a seal does: a mask or a denial of the policy's own is nobody's to remove. */
 static bool is_only_sealed(const char *path) {
   unsigned denied;
-  (void)places_at(path, DENY_IN_ZONES, &denied);
+  (void)rule_states_at(path, DENY_IN_ROOTS, &denied);
   return (denied & ~DENY_OF_SEALS) == 0;
 }
 
@@ -72,7 +72,7 @@ static bool is_pin(const char *path) {
   int folder = denial_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (folder < 0) return false;
   bool pinned = statx(folder, "", AT_EMPTY_PATH, 0, &status) == 0 &&
-                (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 && !zone_begins(path) &&
+                (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 && !is_scan_root(path) &&
                 faccessat(folder, ".", W_OK, 0) == 0;
   close(folder);
   return pinned;
@@ -121,8 +121,8 @@ static bool is_in_known_folder(const char *path) {
 /* Where it goes may be written, no rule denies or seals that name, and it lies directly in no git folder that was there before. */
 static bool find_target(const char *path, struct target *to) {
   unsigned denied;
-  if (!find_folder(path, to) || zone_of(path) == NULL || is_in_known_folder(path)) return false;
-  (void)places_at(path, DENY_IN_ZONES, &denied);
+  if (!find_folder(path, to) || scan_root_of(path) == NULL || is_in_known_folder(path)) return false;
+  (void)rule_states_at(path, DENY_IN_ROOTS, &denied);
   return (denied & ~DENY_REPOSITORY) == 0 && is_writable_folder(path);
 }
 
@@ -130,7 +130,7 @@ static bool find_target(const char *path, struct target *to) {
 static enum act find_act(const struct seccomp_data *call, const struct removal *removal, struct target *from,
                          struct target *to) {
   const char *path = removal->path;
-  if (zone_of(path) == NULL || zone_begins(path) || !is_only_sealed(path) || !find_folder(path, from)) return NOTHING;
+  if (scan_root_of(path) == NULL || is_scan_root(path) || !is_only_sealed(path) || !find_folder(path, from)) return NOTHING;
   if (removal->target != NULL) {
     bool may = moves(call) && is_pin(path) && find_target(removal->target, to) && denials_below(path, is_only_sealed);
     return may ? MOVES : NOTHING;

@@ -27,7 +27,7 @@
 #include "deny/new_repositories.h"
 #include "deny/rules.h"
 #include "deny/scan.h"
-#include "deny/zones.h"
+#include "deny/scan_roots.h"
 
 /* Of one repository: a submodule has two. */
 #define NAMES_MAX 512
@@ -48,8 +48,8 @@ static struct name names[NAMES_MAX];
 static int name_count;
 static bool too_many;
 
-static bool on_entered(int folder, const char *path, const struct places *places) {
-  (void)folder, (void)path, (void)places;
+static bool on_entered(int folder, const char *path, const struct rule_states *states) {
+  (void)folder, (void)path, (void)states;
   return true;
 }
 
@@ -164,15 +164,15 @@ static bool is_git_folder(const char *folder) {
 static int settle(const char *folder, struct field_writer *writer, int *patience) {
   unsigned denied;
   int error = 0;
-  const struct places *places = places_at(folder, DENY_IN_ZONES, &denied);
+  const struct rule_states *states = rule_states_at(folder, DENY_IN_ROOTS, &denied);
   const struct scan scan = {.root = denials_root(), .enter = on_entered, .found = on_found};
   too_many = false;
-  if (places != NULL) scan_below(&scan, folder, places);
+  if (states != NULL) scan_below(&scan, folder, states);
   if (too_many) error = E2BIG;
   /* From now on what it lacks is no command's to make. Before the seals: the mount would hide
      those that were there, and git's settings could not be changed any more (denial_under). */
   if (error == 0 && is_git_folder(folder) && names_nobody_runs() && !closing_is_over(folder))
-    closing_begin(zone_of(folder)->path, folder);
+    closing_begin(scan_root_of(folder)->path, folder);
   for (int at = 0; error == 0 && at < name_count;) {
     size_t length = (size_t)(strrchr(names[at].path, '/') - names[at].path);
     int number = count_beside(at, length);
@@ -221,7 +221,7 @@ static void settle_named(const struct frame *frame, struct field_writer *writer,
     if (field.length >= sizeof folder) continue;
     memcpy(folder, field.data, field.length);
     folder[field.length] = 0;
-    if (folder[0] == '/' && zone_of(folder) != NULL && !denial_known(folder)) settle_and_tell(folder, writer, patience);
+    if (folder[0] == '/' && scan_root_of(folder) != NULL && !denial_known(folder)) settle_and_tell(folder, writer, patience);
   }
 }
 

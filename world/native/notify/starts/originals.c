@@ -91,7 +91,7 @@ static void add_in(struct originals *originals, const char *folder, const struct
 void originals_look(struct originals *originals, const struct wanted *wanted) {
   if (originals->looked != 0 && now_ms() - originals->looked < LOOK_AGAIN_MS) return;
   forget(originals);
-  memset(originals->verdicts, 0, sizeof originals->verdicts);
+  memset(originals->comparisons, 0, sizeof originals->comparisons);
   for (size_t i = 0; i < sizeof LOADERS / sizeof *LOADERS; i++) add(originals, LOADERS[i], true);
   for (size_t i = 0; i < sizeof FOLDERS / sizeof *FOLDERS; i++) add_in(originals, FOLDERS[i], wanted);
   for (size_t i = 0; i < wanted->folder_count; i++) add_in(originals, wanted->folders[i], wanted);
@@ -124,8 +124,8 @@ static bool compare(const struct original *original, const struct image *image) 
 /* A file without a name is compared by nobody: it is asked about for that alone. */
 static bool equals(struct originals *originals, uint32_t index, const struct image *image) {
   const struct stat *stat = &image->stat;
-  for (size_t i = 0; i < VERDICTS; i++) {
-    const struct verdict *known = &originals->verdicts[i];
+  for (size_t i = 0; i < COMPARISONS; i++) {
+    const struct comparison *known = &originals->comparisons[i];
     if (known->inode == stat->st_ino && known->device == stat->st_dev && known->original == index &&
         memcmp(&known->changed, &stat->st_ctim, sizeof stat->st_ctim) == 0) {
       return known->equal;
@@ -134,8 +134,8 @@ static bool equals(struct originals *originals, uint32_t index, const struct ima
   bool equal = compare(&originals->list[index], image);
   /* What changed a moment ago may change again without another ctime. */
   if (image_is_settled(image)) {
-    originals->verdicts[originals->next] = (struct verdict){stat->st_dev, stat->st_ino, stat->st_ctim, index, equal};
-    originals->next = (originals->next + 1) % VERDICTS;
+    originals->comparisons[originals->next] = (struct comparison){stat->st_dev, stat->st_ino, stat->st_ctim, index, equal};
+    originals->next = (originals->next + 1) % COMPARISONS;
   }
   return equal;
 }

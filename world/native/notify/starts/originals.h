@@ -17,8 +17,8 @@ struct original {
   bool loader; /* a dynamic one, which is no name of the gate */
 };
 
-/* Whether a file has the bytes of a original, as it was found out. */
-struct verdict {
+/* Whether a file has the bytes of an original, as it was found out. */
+struct comparison {
   dev_t device;
   ino_t inode;
   struct timespec changed;
@@ -26,14 +26,14 @@ struct verdict {
   bool equal;
 };
 
-#define VERDICTS 64
+#define COMPARISONS 64
 
 struct originals {
   struct original *list;
   size_t count, room;
   int64_t looked; /* when, on the monotonic clock in ms; 0: never */
-  size_t next;    /* of the verdicts, the one that goes next */
-  struct verdict verdicts[VERDICTS];
+  size_t next;    /* of the comparisons, the one that goes next */
+  struct comparison comparisons[COMPARISONS];
 };
 
 /* Programs by name, of which the last are patterns (lib/wildcards.h), and folders where they may lie. */

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "mount/veil_names.h"
+#include "mount/dentries.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,22 +14,22 @@
 
 #define STEP "veil names"
 #define OVERLAY_MAGIC 0x794c7630
-#define VEILS_MAX 512
-/* Contexts that wait to be closed: this many for each veil, and no more than this part of all descriptors. */
+#define OVERLAYS_MAX 512
+/* Contexts that wait to be closed: this many for each overlay, and no more than this part of all descriptors. */
 #define WAITING_EACH 2
 #define WAITING_PART 32
 /* Closed at once: some 10 us of work each, and up to 40 us until it is done. */
 #define CLOSED_AT_ONCE 4
 
-static int veils[VEILS_MAX];
+static int overlays[OVERLAYS_MAX];
 static size_t count, kept;
 static size_t unwatched; /* for which there was no room: they show names as they were first looked up */
-static int waiting[VEILS_MAX * WAITING_EACH];
+static int waiting[OVERLAYS_MAX * WAITING_EACH];
 static size_t waiting_count, waiting_most = 1;
 /* Somebody may have looked up names since they were forgotten. */
 static bool stale = true;
 
-int veil_names_watch(int tree) {
+int dentries_watch(int tree) {
   struct statfs status;
   /* Refreshing reconfigures a whole file system: never one that is not our own. */
   if (fstatfs(tree, &status) < 0) return -1;
@@ -37,42 +37,42 @@ int veil_names_watch(int tree) {
     errno = EINVAL;
     return -1;
   }
-  if (count == VEILS_MAX) {
+  if (count == OVERLAYS_MAX) {
     unwatched++;
     return 0;
   }
-  int veil = fcntl(tree, F_DUPFD_CLOEXEC, 0);
-  if (veil < 0) return -1;
-  veils[count++] = veil;
+  int overlay = fcntl(tree, F_DUPFD_CLOEXEC, 0);
+  if (overlay < 0) return -1;
+  overlays[count++] = overlay;
   return 0;
 }
 
-void veil_names_unwatch(dev_t device) {
+void dentries_unwatch(dev_t device) {
   struct stat status;
   for (size_t i = 0; i < count; i++) {
-    if (fstat(veils[i], &status) < 0 || status.st_dev != device) continue;
-    close(veils[i]);
-    veils[i] = veils[--count];
+    if (fstat(overlays[i], &status) < 0 || status.st_dev != device) continue;
+    close(overlays[i]);
+    overlays[i] = overlays[--count];
     return;
   }
 }
 
-void veil_names_let_go(void) {
-  while (count > 0) close(veils[--count]);
+void dentries_let_go(void) {
+  while (count > 0) close(overlays[--count]);
 }
 
-bool veil_names_any(void) {
+bool dentries_any(void) {
   return count > 0;
 }
 
-uint64_t veil_names_fit(uint64_t descriptors) {
+uint64_t dentries_fit(uint64_t descriptors) {
   uint64_t wanted = count * WAITING_EACH, fitting = descriptors / WAITING_PART;
   waiting_most = wanted < fitting ? wanted : fitting;
   if (waiting_most == 0) waiting_most = 1;
   return count + waiting_most;
 }
 
-size_t veil_names_kept(void) {
+size_t dentries_kept(void) {
   return kept;
 }
 
@@ -81,18 +81,18 @@ static void close_one(void) {
 }
 
 /* Where the host gives few descriptors, those that wait make room. */
-static int pick(int veil) {
-  int context = filesystem_pick(veil);
+static int pick(int overlay) {
+  int context = filesystem_pick(overlay);
   if (context >= 0 || errno != EMFILE || waiting_count == 0) return context;
   while (waiting_count > 0) close_one();
-  return filesystem_pick(veil);
+  return filesystem_pick(overlay);
 }
 
 /* Reconfiguring a file system drops all of its names that nobody uses (fs/super.c, reconfigure_super) before the overlay
    itself is asked, which has nothing to change; one without an upper layer says EROFS then, since nobody asks for it to stay
    read-only. Closing the context waits for an RCU grace period, ten times as long as the rest: later. */
-static bool forget(int veil) {
-  int context = pick(veil);
+static bool forget(int overlay) {
+  int context = pick(overlay);
   if (context < 0) return false;
   bool done = filesystem_reconfigure(context) == 0 || errno == EROFS;
   int error = errno;
@@ -102,11 +102,11 @@ static bool forget(int veil) {
   return done;
 }
 
-void veil_names_start(void) {
+void dentries_start(void) {
   size_t working = 0;
   for (size_t i = 0; i < count; i++) {
-    if (forget(veils[i])) veils[working++] = veils[i];
-    else close(veils[i]);
+    if (forget(overlays[i])) overlays[working++] = overlays[i];
+    else close(overlays[i]);
   }
   while (waiting_count > 0) close_one();
   kept = count - working + unwatched;
@@ -116,17 +116,17 @@ void veil_names_start(void) {
 static void forget_all(void) {
   credentials_raise();
   for (size_t i = 0; i < count; i++) {
-    if (!forget(veils[i])) fail_world(STEP, "", errno);
+    if (!forget(overlays[i])) fail_world(STEP, "", errno);
   }
   credentials_lower();
 }
 
-void veil_names_forget(void) {
+void dentries_forget(void) {
   if (stale) forget_all();
   stale = true;
 }
 
-int veil_names_rest(bool somebody_runs) {
+int dentries_rest(bool somebody_runs) {
   if (count == 0) return -1;
   if (stale && !somebody_runs) {
     forget_all();

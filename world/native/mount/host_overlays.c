@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "mount/veil.h"
+#include "mount/host_overlays.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "lib/mount_api.h"
 #include "mount/filesystems.h"
 #include "mount/targets.h"
-#include "mount/veil_names.h"
+#include "mount/dentries.h"
 
 static int close_keeping_errno(int fd, int result) {
   int error = errno;
@@ -44,7 +44,7 @@ static int take_after(const struct stage *stage, int folder, const char *path) {
   return look_like(folder, &status);
 }
 
-int veil_layer(int masks, const char *path, const struct stat *host) {
+int host_overlay_layer(int masks, const char *path, const struct stat *host) {
   bool made = mkdirat(masks, path + 1, 0700) == 0;
   if (!made && errno != EEXIST) return -1;
   int folder = openat(masks, path + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -76,7 +76,7 @@ static int open_masks(const struct stage *stage, const char *path) {
   return folder;
 }
 
-int veil_hide(const struct stage *stage, const char *path) {
+int host_overlay_hide(const struct stage *stage, const char *path) {
   static unsigned replaced;
   char parent[PATH_MAX];
   char aside[32];
@@ -94,7 +94,7 @@ int veil_hide(const struct stage *stage, const char *path) {
   return close_keeping_errno(folder, result);
 }
 
-int veil_show(const struct stage *stage, const char *path, const char *text) {
+int host_overlay_show(const struct stage *stage, const char *path, const char *text) {
   char parent[PATH_MAX];
   const char *name = strrchr(path, '/') + 1;
   snprintf(parent, sizeof parent, "%.*s", (int)(name - path), path);
@@ -111,7 +111,7 @@ int veil_show(const struct stage *stage, const char *path, const char *text) {
   return close_keeping_errno(file, written == (ssize_t)length ? 0 : -1);
 }
 
-int veil_folder(const struct stage *stage, const char *path) {
+int host_overlay_folder(const struct stage *stage, const char *path) {
   int folder = open_masks(stage, path);
   if (folder < 0) return errno == ENOTDIR ? 0 : -1;
   return close_keeping_errno(folder, 0);
@@ -134,8 +134,8 @@ static bool changes(int host) {
   return status.f_type != SQUASHFS_MAGIC && status.f_type != EROFS_SUPER_MAGIC_V1 && status.f_type != ISOFS_SUPER_MAGIC;
 }
 
-int veil_watch(int tree, int host) {
-  return changes(host) ? veil_names_watch(tree) : 0;
+int host_overlay_watch(int tree, int host) {
+  return changes(host) ? dentries_watch(tree) : 0;
 }
 
 static int add_lower_layers(int context, int masks, int host) {
@@ -161,21 +161,21 @@ static int make_read_only(int masks, int host, bool userxattr, uint64_t attribut
   return close_keeping_errno(context, tree);
 }
 
-int veil_of(int masks, int host, uint64_t attributes) {
+int host_overlay_of(int masks, int host, uint64_t attributes) {
   return make_read_only(masks, host, true, attributes);
 }
 
-/* The veil over the host's root, in the staging area: an O_PATH descriptor, or NO_ROOT. */
+/* The host overlay over the host's root, in the staging area: an O_PATH descriptor, or NO_ROOT. */
 #define NO_ROOT (-1)
-static int root_veil = NO_ROOT;
+static int root_overlay = NO_ROOT;
 static bool root_tried;
 
-static int place_root_veil(const struct stage *stage, bool userxattr) {
+static int place_root_overlay(const struct stage *stage, bool userxattr) {
   if (mkdir("/trees", 0700) < 0) return NO_ROOT;
   int tree = make_read_only(stage->masks, stage->host, userxattr, ATTR_NOSUID | ATTR_NODEV | ATTR_RDONLY);
   if (tree < 0) return NO_ROOT;
   int place = open("/trees", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  int result = place < 0 || mount_place(tree, place) < 0 ? -1 : veil_watch(tree, stage->host);
+  int result = place < 0 || mount_place(tree, place) < 0 ? -1 : host_overlay_watch(tree, stage->host);
   close_keeping_errno(place, 0);
   return result < 0 ? close_keeping_errno(tree, NO_ROOT) : tree;
 }
@@ -188,30 +188,30 @@ static bool is_in_mount_of_root(const struct stage *stage, int host) {
 
 /* All trees that lie in the mount of the host's root are parts of one overlay over it: PID 1 refreshes one file system after
    each command instead of a dozen. The kernel makes none over a root with locked mounts (an ordinary user's): then each tree
-   has a veil of its own, which shows the same. A detached tree, or -1. */
-static int part_of_root_veil(const struct stage *stage, int host, const char *path, bool userxattr) {
+   has a host overlay of its own, which shows the same. A detached tree, or -1. */
+static int part_of_root_overlay(const struct stage *stage, int host, const char *path, bool userxattr) {
   if (!is_in_mount_of_root(stage, host)) return -1;
-  if (!root_tried) root_veil = place_root_veil(stage, userxattr);
+  if (!root_tried) root_overlay = place_root_overlay(stage, userxattr);
   root_tried = true;
-  int part = root_veil < 0 ? -1 : open_below(root_veil, path, O_PATH | O_DIRECTORY, WALK_NO_SYMLINKS);
+  int part = root_overlay < 0 ? -1 : open_below(root_overlay, path, O_PATH | O_DIRECTORY, WALK_NO_SYMLINKS);
   return part < 0 ? -1 : close_keeping_errno(part, mount_copy(part));
 }
 
-void veil_finish(void) {
-  if (root_veil >= 0) close(root_veil);
-  root_veil = NO_ROOT;
+void host_overlay_finish(void) {
+  if (root_overlay >= 0) close(root_overlay);
+  root_overlay = NO_ROOT;
 }
 
-/* A veil that keeps no writes. A detached tree, or -1 with errno. */
+/* A host overlay that keeps no writes. A detached tree, or -1 with errno. */
 static int read_only_tree(const struct stage *stage, int masks, int host, const char *path, bool userxattr,
                           uint64_t attributes) {
-  int part = part_of_root_veil(stage, host, path, userxattr);
+  int part = part_of_root_overlay(stage, host, path, userxattr);
   if (part >= 0) return part;
   int tree = make_read_only(masks, host, userxattr, attributes);
-  return tree < 0 || veil_watch(tree, host) == 0 ? tree : close_keeping_errno(tree, -1);
+  return tree < 0 || host_overlay_watch(tree, host) == 0 ? tree : close_keeping_errno(tree, -1);
 }
 
-/* A veil with an upper layer. A detached tree, or -1 with errno. */
+/* A host overlay with an upper layer. A detached tree, or -1 with errno. */
 static int writable_tree(const struct stage *stage, int masks, int host, const struct mount_step *step, bool userxattr,
                          uint64_t attributes) {
   int upper = -1, work = -1, tree = -1;
@@ -221,13 +221,13 @@ static int writable_tree(const struct stage *stage, int masks, int host, const s
     upper = overlay_layer(stage, context, "upperdir", step->parts[3]);
   if (upper >= 0) work = overlay_layer(stage, context, "workdir", step->parts[4]);
   if (work >= 0 && configure(context, userxattr, true) == 0) tree = filesystem_mount(context, attributes);
-  if (tree >= 0 && (veil_watch(tree, host) < 0 || kept_writes_watch(upper) < 0)) tree = close_keeping_errno(tree, -1);
+  if (tree >= 0 && (host_overlay_watch(tree, host) < 0 || kept_writes_watch(upper) < 0)) tree = close_keeping_errno(tree, -1);
   const int opened[] = {context, upper, work};
   for (size_t i = 0; i < sizeof opened / sizeof opened[0]; i++) close_keeping_errno(opened[i], 0);
   return tree;
 }
 
-int veil_place(const struct stage *stage, const struct mount_step *step, const char **path) {
+int host_overlay_place(const struct stage *stage, const struct mount_step *step, const char **path) {
   const char *const *parts = step->parts;
   bool userxattr = strcmp(parts[step->count - 1], "userxattr") == 0;
   bool writable = step->count - userxattr == 5;
