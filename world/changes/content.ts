@@ -5,7 +5,7 @@ import { rawPath } from "../overlay/names.ts";
 import { contentDigest } from "../overlay/tree-hash.ts";
 import type { DirectChange } from "./compare.ts";
 import { isFile, isLink, type Now } from "./now.ts";
-import type { Turns } from "./turns.ts";
+import type { TimeSlices } from "./time-slices.ts";
 
 const PART = 64 * 1024;
 
@@ -19,7 +19,7 @@ export type Digests = readonly (string | null)[];
 export async function digestsOf(
   root: string,
   changes: readonly DirectChange[],
-  turns: Turns,
+  turns: TimeSlices,
 ): Promise<Digests> {
   const part = Buffer.allocUnsafe(PART);
   const digests: (string | null)[] = [];
@@ -40,7 +40,7 @@ async function digestOf(
   path: Buffer,
   now: Now | undefined,
   part: Buffer,
-  turns: Turns,
+  turns: TimeSlices,
 ): Promise<string | null> {
   if (now === undefined || !(isFile(now.mode) || isLink(now.mode))) return "";
   // A file that is empty need not be readable.
@@ -79,7 +79,7 @@ function openedFile(path: Buffer, now: Now): number | null {
 }
 
 /** At most the size that was compared: a file that grows meanwhile has no end. */
-async function fileDigest(fd: number, size: number, part: Buffer, turns: Turns): Promise<string | null> {
+async function fileDigest(fd: number, size: number, part: Buffer, turns: TimeSlices): Promise<string | null> {
   const hash = createHash("sha256");
   for (let at = 0; at < size; ) {
     const passed = turns.next();

@@ -75,7 +75,7 @@ type Hash = { readonly hash: string | null; readonly gap: readonly string[] };
 
 const NO_HASH: Hash = { hash: null, gap: [] };
 
-async function hashOf(root: string, changes: readonly DirectChange[], turns: Turns): Promise<Hash> {
+async function hashOf(root: string, changes: readonly DirectChange[], turns: TimeSlices): Promise<Hash> {
   if (bytesIn(changes) > MAX_HASHED) return noHash(`the changes hold more than ${MAX_HASHED} bytes`);
   const digests = await digestsOf(root, changes, turns);
   const unread = changes.filter((_change, at) => digests[at] === null);
