@@ -24,7 +24,11 @@ export function notByAgents({ effective }: Ground, span: string): Refusal | unde
 }
 
 /** Why an agent may not take it back; what a person put into the project may be what keeps the agent in its bounds. */
-export function notUndoneByAgents(broker: PastNeeds, { effective }: Ground, span: string): Refusal | undefined {
+export function notUndoneByAgents(
+  broker: PastNeeds,
+  { effective }: Ground,
+  span: string,
+): Refusal | undefined {
   if (!wasAppliedByOperator(broker, span)) return undefined;
   return refusal(
     "policy_denied",

@@ -11,27 +11,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "outer/cgroup.h"
 #include "changes/changes.h"
-#include "lib/channel.h"
-#include "lib/credentials.h"
-#include "outer/entrance.h"
-#include "seals/exchange.h"
-#include "lib/failure.h"
-#include "seccomp/filter.h"
+#include "changes/held.h"
 #include "deny/find_names.h"
 #include "deny/rules.h"
 #include "deny/scan_roots.h"
+#include "lib/channel.h"
+#include "lib/credentials.h"
+#include "lib/failure.h"
 #include "lib/frames.h"
-#include "seccomp/guard.h"
-#include "changes/held.h"
-#include "outer/namespaces.h"
 #include "network/network.h"
 #include "notify/connects/own_sockets.h"
 #include "notify/writes/opened.h"
-#include "probe/probe.h"
+#include "outer/cgroup.h"
+#include "outer/entrance.h"
+#include "outer/namespaces.h"
 #include "outer/setup.h"
+#include "probe/probe.h"
 #include "run/supervisor.h"
+#include "seals/exchange.h"
+#include "seccomp/filter.h"
+#include "seccomp/guard.h"
 
 /* Above the standard descriptors, the channel and the cgroup. */
 #define FIRST_FREE_FD (CGROUP_FD + 1)

@@ -17,12 +17,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lib/fields.h"
 #include "changes/held_change.h"
 #include "changes/held_marks.h"
 #include "changes/held_paths.h"
 #include "changes/held_scan.h"
 #include "changes/held_text.h"
+#include "lib/fields.h"
 
 #define REQUEST_MAX (1024 * 1024)
 /* As held-store.ts calls it. */

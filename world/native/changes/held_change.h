@@ -1,5 +1,5 @@
-#ifndef HELD_CHANGE_H
-#define HELD_CHANGE_H
+#ifndef SUBSTRATE_CHANGES_HELD_CHANGE_H
+#define SUBSTRATE_CHANGES_HELD_CHANGE_H
 
 #include "changes/held_text.h"
 

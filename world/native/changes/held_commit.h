@@ -1,5 +1,5 @@
-#ifndef HELD_COMMIT_H
-#define HELD_COMMIT_H
+#ifndef SUBSTRATE_CHANGES_HELD_COMMIT_H
+#define SUBSTRATE_CHANGES_HELD_COMMIT_H
 
 #include "changes/held_stage.h"
 

@@ -1,5 +1,5 @@
-#ifndef HELD_COPY_H
-#define HELD_COPY_H
+#ifndef SUBSTRATE_CHANGES_HELD_COPY_H
+#define SUBSTRATE_CHANGES_HELD_COPY_H
 
 #include <stdbool.h>
 #include <stddef.h>

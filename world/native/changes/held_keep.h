@@ -1,5 +1,5 @@
-#ifndef HELD_KEEP_H
-#define HELD_KEEP_H
+#ifndef SUBSTRATE_CHANGES_HELD_KEEP_H
+#define SUBSTRATE_CHANGES_HELD_KEEP_H
 
 #include "changes/held_plan.h"
 

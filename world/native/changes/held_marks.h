@@ -1,5 +1,5 @@
-#ifndef HELD_MARKS_H
-#define HELD_MARKS_H
+#ifndef SUBSTRATE_CHANGES_HELD_MARKS_H
+#define SUBSTRATE_CHANGES_HELD_MARKS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-#ifndef HELD_PATHS_H
-#define HELD_PATHS_H
+#ifndef SUBSTRATE_CHANGES_HELD_PATHS_H
+#define SUBSTRATE_CHANGES_HELD_PATHS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-#ifndef HELD_PLAN_H
-#define HELD_PLAN_H
+#ifndef SUBSTRATE_CHANGES_HELD_PLAN_H
+#define SUBSTRATE_CHANGES_HELD_PLAN_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
-#ifndef HELD_SCAN_H
-#define HELD_SCAN_H
+#ifndef SUBSTRATE_CHANGES_HELD_SCAN_H
+#define SUBSTRATE_CHANGES_HELD_SCAN_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
-#ifndef HELD_STAGE_H
-#define HELD_STAGE_H
+#ifndef SUBSTRATE_CHANGES_HELD_STAGE_H
+#define SUBSTRATE_CHANGES_HELD_STAGE_H
 
 #include "changes/held_plan.h"
 

@@ -1,5 +1,5 @@
-#ifndef HELD_TEXT_H
-#define HELD_TEXT_H
+#ifndef SUBSTRATE_CHANGES_HELD_TEXT_H
+#define SUBSTRATE_CHANGES_HELD_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/credentials.h"
 #include "deny/denials.h"
 #include "deny/rules.h"
+#include "lib/credentials.h"
 
 /* Repositories that others make at one moment. One more stays open: names that turn up in it may be taken out. */
 #define CLOSINGS_MAX 64

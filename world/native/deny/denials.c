@@ -13,9 +13,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "deny/rules.h"
 #include "lib/failure.h"
 #include "lib/mount_api.h"
-#include "deny/rules.h"
 
 #define STEP "denied name"
 #define BUCKETS 1024

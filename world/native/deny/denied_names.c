@@ -14,18 +14,18 @@
 
 #include "deny/calls_in_progress.h"
 #include "deny/closings.h"
-#include "lib/commands.h"
-#include "lib/credentials.h"
 #include "deny/denials.h"
-#include "lib/failure.h"
 #include "deny/folder_links.h"
 #include "deny/folder_watches.h"
 #include "deny/late_names.h"
 #include "deny/new_repositories.h"
 #include "deny/rules.h"
 #include "deny/scan.h"
-#include "lib/watch.h"
 #include "deny/scan_roots.h"
+#include "lib/commands.h"
+#include "lib/credentials.h"
+#include "lib/failure.h"
+#include "lib/watch.h"
 
 #define STEP "denied names"
 

@@ -9,11 +9,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "lib/fields.h"
-#include "lib/frames.h"
 #include "deny/rules.h"
 #include "deny/scan.h"
 #include "deny/scan_roots.h"
+#include "lib/fields.h"
+#include "lib/frames.h"
 
 #define INPUT_MAX (4U * 1024 * 1024)
 /* A machine with a few people's projects and packages has some hundred thousand. */

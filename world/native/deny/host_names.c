@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/failure.h"
-#include "mount/mount_steps.h"
 #include "deny/rules.h"
 #include "deny/scan.h"
-#include "mount/host_overlays.h"
 #include "deny/scan_roots.h"
+#include "lib/failure.h"
+#include "mount/host_overlays.h"
+#include "mount/mount_steps.h"
 
 #define STEP "denied names"
 

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "deny/folder_links.h"
+#include "deny/rules.h"
 #include "lib/channel.h"
 #include "lib/commands.h"
 #include "lib/fields.h"
-#include "deny/folder_links.h"
 #include "lib/frames.h"
-#include "deny/rules.h"
 
 /* No tool makes so many on its way; whoever makes more has them taken out as they come. */
 #define LATE_MAX 1024

@@ -13,11 +13,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "mount/kept_writes.h"
 #include "lib/mount_api.h"
-#include "mount/filesystems.h"
-#include "mount/targets.h"
 #include "mount/dentries.h"
+#include "mount/filesystems.h"
+#include "mount/kept_writes.h"
+#include "mount/targets.h"
 
 static int close_keeping_errno(int fd, int result) {
   int error = errno;

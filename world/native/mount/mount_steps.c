@@ -12,10 +12,10 @@
 
 #include "lib/mount_api.h"
 #include "mount/filesystems.h"
+#include "mount/host_overlays.h"
 #include "mount/kept_writes.h"
 #include "mount/spines.h"
 #include "mount/targets.h"
-#include "mount/host_overlays.h"
 
 #define HOST_TREE (ATTR_NOSUID | ATTR_NODEV)
 

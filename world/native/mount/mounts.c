@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "outer/entrance.h"
 #include "lib/failure.h"
 #include "lib/mount_api.h"
+#include "mount/host_overlays.h"
 #include "mount/mount_steps.h"
 #include "mount/targets.h"
-#include "mount/host_overlays.h"
+#include "outer/entrance.h"
 
 static int open_path(const char *path, int flags) {
   int fd = open(path, O_PATH | O_CLOEXEC | flags);

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "lib/mount_api.h"
-#include "mount/host_overlays.h"
 #include "mount/dentries.h"
+#include "mount/host_overlays.h"
 
 #define CHILD (ATTR_NOSUID | ATTR_NODEV | ATTR_RDONLY)
 

@@ -16,9 +16,9 @@
 #include "lib/failure.h"
 #include "lib/mount_api.h"
 #include "mount/filesystems.h"
+#include "mount/host_overlays.h"
 #include "mount/spine_children.h"
 #include "mount/targets.h"
-#include "mount/host_overlays.h"
 
 #define STEP "spine"
 /* More names than a home folder has. */

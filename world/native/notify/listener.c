@@ -11,9 +11,9 @@
 #include "lib/commands.h"
 #include "lib/failure.h"
 #include "lib/jobs.h"
+#include "lib/watch.h"
 #include "notify/notices.h"
 #include "notify/wakeups.h"
-#include "lib/watch.h"
 
 static int world = -1;
 static void (*const *forgets)(int);

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "outer/namespaces.h"
+#include "outer/setup.h"
 #include "probe/probe_dial.h"
 #include "probe/probe_notify.h"
-#include "outer/setup.h"
 
 /* What a busy broker asks for: a few instances, and a folder watch for each denied name. */
 #define INSTANCES 8

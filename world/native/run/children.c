@@ -10,19 +10,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/commands.h"
 #include "deny/denied_names.h"
+#include "lib/commands.h"
 #include "lib/failure.h"
-#include "seccomp/filter.h"
-#include "run/forker.h"
-#include "seccomp/guard.h"
-#include "run/group.h"
 #include "lib/jobs.h"
+#include "lib/tree.h"
+#include "lib/watch.h"
 #include "notify/listener.h"
 #include "notify/writes/lookups.h"
 #include "notify/writes/touched.h"
-#include "lib/tree.h"
-#include "lib/watch.h"
+#include "run/forker.h"
+#include "run/group.h"
+#include "seccomp/filter.h"
+#include "seccomp/guard.h"
 
 /* How often to look again for a leader when a process on the way dies meanwhile: then the next has another parent. */
 #define OWNER_ATTEMPTS 3

@@ -9,24 +9,24 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "lib/channel.h"
-#include "run/children.h"
-#include "run/group.h"
 #include "deny/denied_names.h"
+#include "lib/channel.h"
 #include "lib/fields.h"
 #include "lib/frames.h"
-#include "notify/refused_calls.h"
 #include "mount/kept_writes.h"
+#include "notify/listener.h"
+#include "notify/refused_calls.h"
 #include "notify/starts/gates.h"
 #include "notify/starts/lineage.h"
 #include "notify/starts/own_program.h"
-#include "notify/listener.h"
-#include "run/input.h"
-#include "run/outputs.h"
-#include "telemetry/telemetry.h"
 #include "notify/writes/lookups.h"
 #include "notify/writes/refused_writes.h"
 #include "notify/writes/touched.h"
+#include "run/children.h"
+#include "run/group.h"
+#include "run/input.h"
+#include "run/outputs.h"
+#include "telemetry/telemetry.h"
 
 /* The longest name, "=" and a number of 64 bits. */
 #define MEASURED_MAX 40

@@ -8,22 +8,22 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "run/children.h"
-#include "lib/commands.h"
 #include "deny/denied_names.h"
-#include "run/endings.h"
+#include "lib/commands.h"
 #include "lib/failure.h"
 #include "lib/fields.h"
 #include "lib/frames.h"
-#include "notify/starts/gates.h"
-#include "run/input.h"
-#include "notify/starts/lineage.h"
-#include "run/outputs.h"
-#include "notify/starts/own_program.h"
-#include "run/program.h"
-#include "mount/spines.h"
-#include "telemetry/telemetry.h"
 #include "mount/dentries.h"
+#include "mount/spines.h"
+#include "notify/starts/gates.h"
+#include "notify/starts/lineage.h"
+#include "notify/starts/own_program.h"
+#include "run/children.h"
+#include "run/endings.h"
+#include "run/input.h"
+#include "run/outputs.h"
+#include "run/program.h"
+#include "telemetry/telemetry.h"
 
 /* A parsed EXEC. Kept while it waits for a leader: parsing rewrites the frame. */
 static struct {

@@ -12,18 +12,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "outer/cgroup.h"
 #include "lib/channel.h"
 #include "lib/credentials.h"
 #include "lib/failure.h"
-#include "seccomp/filter.h"
-#include "run/group.h"
 #include "lib/jobs.h"
-#include "mount/kept_writes.h"
-#include "run/leader.h"
-#include "outer/limits.h"
-#include "mount/spines.h"
 #include "mount/dentries.h"
+#include "mount/kept_writes.h"
+#include "mount/spines.h"
+#include "outer/cgroup.h"
+#include "outer/limits.h"
+#include "run/group.h"
+#include "run/leader.h"
+#include "seccomp/filter.h"
 
 /* Set once here, inherited by every leader and every command. */
 static void prepare(int proc, int null, int socket) {

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "outer/cgroup.h"
 #include "lib/failure.h"
+#include "outer/cgroup.h"
 
 /* Longest of the files that are read: cpu.stat has some 300 bytes, and its first line is the one. */
 #define FILE_MAX 512

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "lib/jobs.h"
-#include "run/runner.h"
 #include "lib/tree.h"
+#include "run/runner.h"
 
 /* How long processes get to die of SIGKILL before the command is reported with a leftover. */
 #define END_WITHIN_MS 1000

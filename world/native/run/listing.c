@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "lib/channel.h"
-#include "run/children.h"
 #include "lib/commands.h"
 #include "lib/failure.h"
 #include "lib/fields.h"
 #include "lib/frames.h"
 #include "lib/tree.h"
+#include "run/children.h"
 
 #define COMMAND_LINE_MAX 4096
 

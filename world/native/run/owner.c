@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "lib/channel.h"
-#include "run/children.h"
 #include "lib/commands.h"
 #include "lib/fields.h"
 #include "lib/frames.h"
 #include "lib/tree.h"
+#include "run/children.h"
 
 /* TASK_COMM_LEN and the end of its line. */
 #define COMM_MAX 17

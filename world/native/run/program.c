@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "lib/fields.h"
+#include "lib/frames.h"
 #include "lib/jobs.h"
 #include "seccomp/filter.h"
-#include "lib/frames.h"
 
 /* Pointers of an ordinary command; a larger one maps what it needs. */
 #define SMALL_POINTERS 1024

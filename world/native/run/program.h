@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-
 struct program {
   bool asked;        /* whoever listens is told of its start */
   char **argv;       /* NULL-terminated */

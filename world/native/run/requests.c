@@ -6,21 +6,21 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "seals/settle.h"
 #include "lib/channel.h"
-#include "run/children.h"
 #include "lib/commands.h"
-#include "run/execute.h"
 #include "lib/failure.h"
 #include "lib/fields.h"
 #include "lib/frames.h"
+#include "lib/tree.h"
 #include "notify/starts/gates.h"
+#include "notify/starts/pending.h"
+#include "run/children.h"
+#include "run/execute.h"
 #include "run/listing.h"
 #include "run/outputs.h"
 #include "run/owner.h"
-#include "notify/starts/pending.h"
 #include "seals/replacements.h"
-#include "lib/tree.h"
+#include "seals/settle.h"
 
 /* A leader gives up after 1 s by itself; one that does not answer then is ended from here. */
 #define LEADER_DEADLINE_MS 1500

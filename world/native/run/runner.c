@@ -14,12 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "seccomp/filter.h"
 #include "lib/frames.h"
 #include "lib/jobs.h"
 #include "outer/limits.h"
-#include "run/program.h"
 #include "run/clone3.h"
+#include "run/program.h"
+#include "seccomp/filter.h"
 
 #define STACK_SIZE (64 * 1024)
 /* What an ordinary job touches of the buffers, in pages. */

@@ -11,16 +11,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lib/channel.h"
-#include "lib/commands.h"
 #include "deny/denials.h"
 #include "deny/denied_names.h"
+#include "deny/rules.h"
+#include "deny/scan_roots.h"
+#include "lib/channel.h"
+#include "lib/commands.h"
 #include "lib/fields.h"
 #include "lib/frames.h"
 #include "notify/notices.h"
 #include "seals/replacements.h"
-#include "deny/rules.h"
-#include "deny/scan_roots.h"
 
 /* A name, and the folder that it is in. */
 struct target {

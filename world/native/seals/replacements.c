@@ -12,12 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "deny/denials.h"
+#include "deny/denied_names.h"
 #include "lib/callers.h"
 #include "lib/channel.h"
 #include "lib/commands.h"
 #include "lib/credentials.h"
-#include "deny/denials.h"
-#include "deny/denied_names.h"
 #include "lib/failure.h"
 #include "lib/fields.h"
 #include "lib/file_calls.h"

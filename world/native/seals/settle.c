@@ -12,22 +12,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/callers.h"
 #include "deny/calls_in_progress.h"
-#include "lib/channel.h"
 #include "deny/closings.h"
-#include "lib/credentials.h"
 #include "deny/denials.h"
 #include "deny/denied_names.h"
-#include "lib/failure.h"
-#include "lib/fields.h"
-#include "lib/frames.h"
-#include "seals/fresh_copies.h"
 #include "deny/late_names.h"
 #include "deny/new_repositories.h"
 #include "deny/rules.h"
 #include "deny/scan.h"
 #include "deny/scan_roots.h"
+#include "lib/callers.h"
+#include "lib/channel.h"
+#include "lib/credentials.h"
+#include "lib/failure.h"
+#include "lib/fields.h"
+#include "lib/frames.h"
+#include "seals/fresh_copies.h"
 
 /* Of one repository: a submodule has two. */
 #define NAMES_MAX 512

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "lib/failure.h"
-#include "seccomp/guard.h"
 #include "lib/jobs.h"
+#include "seccomp/guard.h"
 
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)

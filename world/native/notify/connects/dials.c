@@ -14,11 +14,11 @@
 #include "lib/callers.h"
 #include "lib/channel.h"
 #include "lib/commands.h"
-#include "notify/connects/dial_calls.h"
 #include "lib/fields.h"
 #include "lib/frames.h"
-#include "notify/notices.h"
 #include "lib/watch.h"
+#include "notify/connects/dial_calls.h"
+#include "notify/notices.h"
 
 /* Dials of one world that wait at once; more of them get EAGAIN. Each takes two descriptors. */
 #define WAITING_LEAST 64

@@ -11,8 +11,8 @@
 #include "lib/failure.h"
 #include "lib/fields.h"
 #include "lib/frames.h"
-#include "notify/starts/lineage.h"
 #include "notify/notices.h"
+#include "notify/starts/lineage.h"
 
 /* The longest that a WAIT may ask for: a day. */
 #define WAIT_MAX_MS 86400000

@@ -13,14 +13,14 @@
 #include "lib/commands.h"
 #include "lib/failure.h"
 #include "lib/fields.h"
-#include "seccomp/filter.h"
 #include "lib/frames.h"
+#include "notify/notices.h"
 #include "notify/starts/gates.h"
 #include "notify/starts/lineage.h"
-#include "notify/notices.h"
 #include "notify/starts/own_program.h"
 #include "notify/starts/pending.h"
 #include "notify/starts/target.h"
+#include "seccomp/filter.h"
 
 /* Of a caller's own words, bytes; who has more of them is not told with them. */
 #define STARTER_WORDS 4096

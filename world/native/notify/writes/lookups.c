@@ -11,10 +11,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "lib/callers.h"
 #include "deny/denied_names.h"
+#include "lib/callers.h"
 #include "notify/writes/opened.h"
-
 
 static char project[PATH_MAX];
 static size_t project_length;
