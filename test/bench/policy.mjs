@@ -1,6 +1,7 @@
 /**
  * What reading and deciding costs in the process that all requests share.
  *
+ *   shipped       a command of 200 characters, as read before, against the shipped policy for agents
  *   one, many     a command of 200 characters, 1,000 rules about one program or about 1,000: as read before (warm), and a
  *                 text never seen, read as well
  *   hostile       1 MB, and 10,000 levels of nesting
@@ -85,11 +86,13 @@ async function decisions(policy) {
     policy,
     policyText((index) => `git push *-${index} --force`),
   );
+  const shipped = shippedPolicy(policy);
   const read = readShell(COMMAND);
   let fresh = 0;
   const unseen = () => readShell(`${COMMAND.slice(0, -6)}${(fresh += 1).toString().padStart(6, "0")}`);
   const times = await inTurn(
     {
+      shipped: way(() => decide(shipped, read, WHERE)),
       one: way(() => decide(one, read, WHERE)),
       many: way(() => decide(many, read, WHERE)),
       globs: way(() => decide(globs, read, WHERE)),
@@ -101,7 +104,9 @@ async function decisions(policy) {
   return Object.entries(times).flatMap(([name, all]) => {
     tell(name, all);
     return [
-      { what: `decision, ${name}: median`, value: quantile(all, 0.5), limit: 0.1, unit: " ms" },
+      ...(name === "shipped"
+        ? [{ what: `decision, ${name}: median`, value: quantile(all, 0.5), limit: 0.1, unit: " ms" }]
+        : []),
       { what: `decision, ${name}: p99`, value: quantile(all, 0.99), limit: 5, unit: " ms" },
     ];
   });
@@ -174,6 +179,14 @@ async function reloads(policy) {
     limit: 100,
     unit: " ms",
   }));
+}
+
+/** @param {typeof import("../../broker/policy/index.ts")} policy */
+function shippedPolicy(policy) {
+  const folder = join(CHECKOUT, "policies");
+  const result = policy.loadPolicy(join(folder, "agent.yaml"), folder);
+  if ("ok" in result) return result.ok;
+  throw new Error(result.problems.map((problem) => problem.text).join("\n"));
 }
 
 /** What `inTurn` runs, for work that waits for nothing. @param {() => unknown} work @returns {() => Promise<void>} */
