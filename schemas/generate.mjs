@@ -1,5 +1,5 @@
 /**
- * Writes `schemas/generated/`, `world/native/lib/frames.h` and `policies/REFERENCE.md` from the JSON Schemas in this folder.
+ * Writes `schemas/generated/`, `world/native/lib/frames.h`, `policies/REFERENCE.md` and `api/REFERENCE.md` from the JSON Schemas in this folder.
  *
  *   node schemas/generate.mjs                write what differs
  *   node schemas/generate.mjs --check        write nothing; exit 1 and name the files in git that differ
@@ -10,7 +10,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readSchemas } from "./generator/documents.mjs";
 import { framesHeader, framesModule } from "./generator/frames.mjs";
-import { policiesReference } from "./generator/reference.mjs";
+import { apiReference, policiesReference } from "./generator/reference.mjs";
 import { typesModule } from "./generator/types.mjs";
 import { validatorsDeclaration, validatorsModule } from "./generator/validators.mjs";
 
@@ -41,6 +41,7 @@ async function filesInGit() {
     ["schemas/generated/frames.ts", await framesModule(schemas)],
     ["world/native/lib/frames.h", framesHeader(schemas)],
     ["policies/REFERENCE.md", policiesReference(schemas)],
+    ["api/REFERENCE.md", apiReference(schemas)],
   ]);
 }
 

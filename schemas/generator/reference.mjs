@@ -4,8 +4,13 @@ import { BANNER } from "./documents.mjs";
 /** @typedef {import("./documents.mjs").SchemaFile} SchemaFile */
 /** @typedef {{ readonly schema: any, readonly file: string }} Place */
 
-/** The parts of the page: a heading, the document whose keys it lists, and what stands above them. */
-const PARTS = [
+/**
+ * A part of a page: a heading, what stands below it, and the document whose keys it lists.
+ * @typedef {{ readonly title: string, readonly text: string, readonly file: string }} Part
+ */
+
+/** @type {readonly Part[]} */
+const POLICIES = [
   {
     title: "A policy",
     file: "policy.schema.json",
@@ -18,20 +23,59 @@ const PARTS = [
   },
 ];
 
+/** @type {readonly Part[]} */
+const CALLS = [
+  { title: "POST /v1/execute, POST /v1/check", file: "execute-request.schema.json", text: "The body:" },
+  { title: "The reply of execute", file: "execute-reply.schema.json", text: "With `format: full`:" },
+  { title: "POST /v1/request_scopes", file: "request-scopes-request.schema.json", text: "The body:" },
+  { title: "POST /v1/replay/:span_id", file: "replay-request.schema.json", text: "The body:" },
+  { title: "POST /v1/apply, discard, undo/:span_id", file: "changes-request.schema.json", text: "The body:" },
+  { title: "POST /v1/report", file: "report-request.schema.json", text: "The body:" },
+];
+
 /**
  * `policies/REFERENCE.md`: every key that a person may write, with its values and its meaning.
  * @param {SchemaFile[]} schemas
  */
 export function policiesReference(schemas) {
+  return page("Every key", POLICIES, schemas);
+}
+
+/**
+ * `api/REFERENCE.md`: every field that an agent may send, and those of the reply to a command.
+ * @param {SchemaFile[]} schemas
+ */
+export function apiReference(schemas) {
+  return page("Every field", CALLS, schemas);
+}
+
+/**
+ * @param {string} heading
+ * @param {readonly Part[]} parts
+ * @param {SchemaFile[]} schemas
+ */
+function page(heading, parts, schemas) {
   const files = new Map(schemas.map(({ file, schema }) => [file, schema]));
   /** @type {Map<string, Place>} Values that several keys take: explained once, at the end. */
   const named = new Map();
-  const parts = PARTS.map(({ title, file, text }) => {
+  const sections = parts.map(({ title, file, text }) => {
     const keys = keysOf({ schema: schemaOf(files, file), file }, "", { files, named });
     return `## ${title}\n\n${text}\n\n${keys.join("\n")}\n`;
   });
-  const values = [...named].map(([name, place]) => `- *${name}*: ${meaning(place, files)}`).join("\n");
-  return [`<!-- ${BANNER} -->\n`, "# Every key\n", ...parts, `## Values\n\n${values}\n`].join("\n");
+  const values = valuesOfAll(named, files).join("\n");
+  return [`<!-- ${BANNER} -->\n`, `# ${heading}\n`, ...sections, `## Values\n\n${values}\n`].join("\n");
+}
+
+/**
+ * A line for each value that a key is said to take, also those that only another value names.
+ * @param {Map<string, Place>} named
+ * @param {ReadonlyMap<string, Schema>} files
+ */
+function valuesOfAll(named, files) {
+  const lines = [];
+  // A map's iteration reaches what is added meanwhile.
+  for (const [name, place] of named) lines.push(`- *${name}*: ${meaning(place, { files, named })}`);
+  return lines;
 }
 
 /** @typedef {{ readonly files: ReadonlyMap<string, Schema>, readonly named: Map<string, Place> }} Page */
@@ -48,7 +92,7 @@ function keysOf({ schema, file }, above, page) {
   const keys = Object.entries(properties).flatMap(([name, value]) =>
     linesOf({ schema: value, file }, above === "" ? name : `${above}.${name}`, page),
   );
-  if (typeof additionalProperties !== "object") return keys;
+  if (typeof additionalProperties !== "object" || above === "") return keys;
   return [...keys, ...linesOf({ schema: additionalProperties, file }, `${above}.NAME`, page)];
 }
 
@@ -95,11 +139,11 @@ function nameOf({ schema, file }, { files, named }) {
 
 /**
  * @param {Place} place
- * @param {ReadonlyMap<string, Schema>} files
+ * @param {Page} page
  */
-function meaning(place, files) {
+function meaning(place, page) {
   const { enum: words = [], description } = place.schema;
-  const keys = keysOf(place, "", { files, named: new Map() }).map((line) => line.slice("- ".length));
+  const keys = keysOf(place, "", page).map((line) => line.slice("- ".length));
   return [
     escaped(description),
     words.map((/** @type {string} */ word) => `\`${word}\``).join(", "),
