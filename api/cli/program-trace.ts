@@ -1,7 +1,7 @@
 /** `substrate trace`: its verbs, options and help. */
 import type { Command } from "commander";
-import type { ListOptions } from "./commands/trace-list.ts";
-import type { TailOptions } from "./commands/trace-tail.ts";
+import type { ListOptions } from "./commands/trace.ts";
+import type { TailOptions } from "./commands/trace.ts";
 import type { Action } from "./program-world.ts";
 
 type ShowOptions = { readonly tree?: boolean; readonly all?: boolean; readonly json?: boolean };
@@ -10,7 +10,7 @@ export function describeTrace(program: Command, choose: (action: Action) => void
   const show = (span: string, options: ShowOptions): void =>
     choose(async (at) =>
       options.tree === true
-        ? (await import("./commands/trace-tree.ts")).showTree(at, span, options)
+        ? (await import("./commands/trace.ts")).showTree(at, span, options)
         : (await import("./commands/trace.ts")).showSpan(at, span, options.json === true),
     );
   const trace = program
@@ -64,7 +64,7 @@ function describeList(trace: Command, choose: (action: Action) => void): void {
     .option("--outcome <outcome>", "running, ended, timed_out, cancelled, lost, refused or failed")
     .option("--json", "as JSON")
     .action((options: ListOptions) =>
-      choose(async (at) => (await import("./commands/trace-list.ts")).listSpans(at, options)),
+      choose(async (at) => (await import("./commands/trace.ts")).listSpans(at, options)),
     );
 }
 
@@ -79,6 +79,6 @@ function describeTail(trace: Command, choose: (action: Action) => void): void {
     .option("--session <id>", "of one session")
     .option("--json", "each line as it stands in the trace")
     .action((options: TailOptions) =>
-      choose(async (at) => (await import("./commands/trace-tail.ts")).tailSpans(at, options)),
+      choose(async (at) => (await import("./commands/trace.ts")).tailSpans(at, options)),
     );
 }

@@ -1,5 +1,5 @@
 import { report } from "../../broker/journey/report.ts";
-import { closeUnanswered } from "../../broker/journey/unanswered.ts";
+import { closeUnanswered } from "../../broker/journey/report.ts";
 import { isRefusal } from "../../broker/model/refusal.ts";
 import type { ReportRequest } from "../../schemas/generated/types.ts";
 import type { Call } from "./call.ts";

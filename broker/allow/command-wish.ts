@@ -13,7 +13,7 @@ import {
 } from "../policy/index.ts";
 import { patternWords } from "../policy/pattern.ts";
 import { quoted } from "../model/refusal.ts";
-import type { Sources } from "./sources.ts";
+import type { Sources } from "./policy-file.ts";
 import type { Never, Standing, Wish } from "./wish.ts";
 
 /**

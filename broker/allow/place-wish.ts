@@ -7,7 +7,7 @@ import { leadsTo } from "../scopes/denied-places.ts";
 import { covers } from "../worlds/world-spec.ts";
 import { isWithin } from "../model/folders.ts";
 import type { AllowedPlace, Spot } from "./place.ts";
-import type { Sources } from "./sources.ts";
+import type { Sources } from "./policy-file.ts";
 import type { Standing, Wish } from "./wish.ts";
 
 /** What a policy says about a place, and what it lacks. Looks at the host for where the names of deny lists lead. */

@@ -1,14 +1,12 @@
 /** The questions that wait for a person, and the answers that were given. */
 import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
-import type { RootDatabase } from "lmdb";
+import type { Database, RootDatabase } from "lmdb";
 import type { Approval, ApprovalDecision, ApprovalPreview } from "../../schemas/generated/types.ts";
 import { newId } from "../model/ids.ts";
 import type { OnFault } from "../spans/span-index.ts";
-import { Ended } from "./ended.ts";
-import { Grants } from "./grants.ts";
 import { Pending, type QuestionEnd } from "./pending.ts";
 import { noPreview } from "./preview-words.ts";
-import type { Grant, Granted, Question } from "./question.ts";
+import type { BoundPolicy, Grant, Granted, Question } from "./question.ts";
 
 /** Questions that wait at once. Past a bound the oldest goes: of its agent, or of the agent or the labels that have the most. */
 const MAX_PENDING_OF_AGENT = 16;
@@ -221,4 +219,144 @@ function noPreviewHere({ question }: Pending): Refusal {
     `A question of the kind '${question.kind}' has nothing that could be tried out`,
     "Decide by what it says",
   );
+}
+
+type Past = { readonly how: QuestionEnd; readonly at: number; readonly key: string };
+
+/** A broker remembers so many ends; older ones are as unknown as an id that never was. */
+const MAX_PAST = 1024;
+
+/** How long the same question is not asked again after a person said no. */
+const DENIAL_MS = 60_000;
+
+const WORDS: Readonly<Record<QuestionEnd, string>> = {
+  once: "was approved for one run",
+  session: "was approved for its session",
+  always: "was approved for always",
+  deny: "was denied",
+  expired: "expired without an answer",
+  dropped: "was dropped, because too many others were asked after it",
+  policy_changed: "ended with a changed policy or folder",
+  broker_stopped: "ended with its broker",
+};
+
+/** Questions that are over: so that a second answer is told what the first one was. */
+class Ended {
+  readonly #past = new Map<string, Past>();
+  readonly #denied = new Map<string, string>();
+
+  add(id: string, key: string, how: QuestionEnd): void {
+    this.#past.set(id, { how, at: Date.now(), key });
+    if (how === "deny") this.#denied.set(key, id);
+    else this.#denied.delete(key);
+    const [oldest] = this.#past;
+    if (this.#past.size > MAX_PAST && oldest !== undefined) this.#forget(...oldest);
+  }
+
+  denialOf(key: string): { readonly approval: string; readonly restMs: number } | undefined {
+    const approval = this.#denied.get(key) ?? "";
+    const restMs = (this.#past.get(approval)?.at ?? 0) + DENIAL_MS - Date.now();
+    return restMs > 0 ? { approval, restMs } : undefined;
+  }
+
+  refusalOf(id: string): Refusal {
+    const past = this.#past.get(id);
+    const hint =
+      "GET /v1/approvals, or 'substrate approvals', lists what waits; a call asks again by being made again";
+    if (past === undefined)
+      return refusal("not_found", `No question ${quoted(id)} waits for an answer`, hint);
+    const when = new Date(past.at).toISOString();
+    const code = past.how === "policy_changed" ? "policy_changed" : "not_found";
+    return refusal(code, `${quoted(id)} waits for no answer: it ${WORDS[past.how]} at ${when}`, hint);
+  }
+
+  #forget(id: string, { key }: Past): void {
+    this.#past.delete(id);
+    if (this.#denied.get(key) === id) this.#denied.delete(key);
+  }
+}
+
+/** An answer that waits to be used, or that holds for a session. */
+type Kept = {
+  readonly approval: string;
+  readonly how: "once" | "session";
+  readonly policies: readonly BoundPolicy[];
+  /** Milliseconds since 1970; a session's has no end of its own. */
+  readonly until: number | null;
+};
+
+/** The longest unused goes first; its command asks again. */
+const MAX_KEPT = 4096;
+
+/**
+ * The answers `once` and `session`, by the key of their question. In memory, with a copy in LMDB that the next broker
+ * begins with. Only a person's answer waits for the copy, and whoever uses up a `once`.
+ */
+class Grants {
+  readonly #stored: Database<Kept, string>;
+  readonly #kept = new Map<string, Kept>();
+  readonly #onFault: OnFault;
+  #written: Promise<unknown> = Promise.resolve();
+
+  constructor(database: RootDatabase, onFault: OnFault) {
+    this.#stored = database.openDB({ name: "approvals" });
+    this.#onFault = onFault;
+    for (const { key, value } of this.#stored.getRange()) {
+      if (isOver(value)) this.#drop(key);
+      else this.#kept.set(key, value);
+    }
+  }
+
+  add({ key, policies, timeoutMs }: Question, { approval, how }: Granted & { how: Kept["how"] }): void {
+    const kept = { approval, how, policies, until: how === "once" ? Date.now() + timeoutMs : null };
+    this.#kept.delete(key);
+    this.#kept.set(key, kept);
+    this.#say(this.#stored.put(key, kept));
+    const [oldest] = this.#kept.keys();
+    if (this.#kept.size > MAX_KEPT && oldest !== undefined) this.#drop(oldest);
+  }
+
+  /**
+   * The answer to a question, used up if it was for one run. `spent` settles when no later broker can find it any more,
+   * and rejects when that cannot be made sure.
+   */
+  take(key: string): (Granted & { readonly spent: Promise<unknown> }) | undefined {
+    const kept = this.#kept.get(key);
+    if (kept === undefined) return undefined;
+    if (isOver(kept)) {
+      this.#drop(key);
+      return undefined;
+    }
+    const { approval, how } = kept;
+    if (how === "session") return { approval, how, spent: Promise.resolve() };
+    this.#kept.delete(key);
+    return { approval, how, spent: this.#stored.remove(key) };
+  }
+
+  /** Ends every answer that was given under other words of this policy. */
+  policyRead(source: string, hash: string): void {
+    for (const [key, { policies }] of this.#kept) {
+      if (policies.some((policy) => policy.source === source && policy.hash !== hash)) this.#drop(key);
+    }
+  }
+
+  #drop(key: string): void {
+    this.#kept.delete(key);
+    this.#say(this.#stored.remove(key));
+  }
+
+  /** Settles when the next broker would know all that this one knows. */
+  async written(): Promise<void> {
+    await this.#written;
+  }
+
+  #say(write: Promise<boolean>): void {
+    this.#written = write.catch((error: unknown) =>
+      this.#onFault("An approval cannot be kept for the next broker", error),
+    );
+  }
+}
+
+function isOver({ until }: Kept): boolean {
+  return until !== null && until <= Date.now();
 }

@@ -1,11 +1,9 @@
 /** Decides about each program that one command starts, by the policies as they are then. */
 import { isRefusal, type Refusal } from "../model/refusal.ts";
-import type { ProgramStart } from "../../world/backend.ts";
+import type { ProgramFile, ProgramStart } from "../../world/backend.ts";
 import type { Granted } from "../approvals/question.ts";
 import type { Effective } from "../model/effective.ts";
-import type { StartDecision, StartFinding, Where } from "../policy/index.ts";
-import { Interpreters } from "./interpreters.ts";
-import { KeptStarts } from "./kept-starts.ts";
+import { decideStart, type StartDecision, type StartFinding, type Where } from "../policy/index.ts";
 import type { OwnCommands } from "./own-commands.ts";
 import type { StartRecords } from "./start-records.ts";
 import {
@@ -17,6 +15,8 @@ import {
   unapproved,
   undecided,
 } from "./start-refusals.ts";
+import { BoundedMap } from "../model/bounded-map.ts";
+import { BELIEVED_MS } from "../policy/program-paths.ts";
 
 /** Puts the question of a start to a person and waits for the answer; `wait` says for how long. */
 export type AskAboutStart = (
@@ -154,4 +154,90 @@ export class ExecGate {
       return false;
     }
   }
+}
+
+/** Scripts that were let start and whose interpreter has not been asked for yet: each is one step of one process. */
+const MAX_WAITING = 256;
+
+/**
+ * `#!/usr/bin/env python3`: env looks for the interpreter and starts it of its own. Where the kernel itself starts one
+ * (`#!/usr/bin/python3`) a list of all that may run is asked about the script alone, and so it is here.
+ */
+class Interpreters {
+  readonly #where: Where;
+  /** What a process starts next, by its id. */
+  readonly #next = new Map<number, string>();
+
+  constructor(where: Where) {
+    this.#where = where;
+  }
+
+  /** A start goes on. */
+  passed({ pid, files, cut }: ProgramStart): void {
+    const last = files.at(-1);
+    if (cut || files.length < 2 || last === undefined || !looksForAnother(last)) return;
+    const [oldest] = this.#next.size < MAX_WAITING ? [] : this.#next.keys();
+    if (oldest !== undefined) this.#next.delete(oldest);
+    this.#next.set(pid, JSON.stringify(last.argv.slice(1)));
+  }
+
+  /** Whether this is what a script that was let start is started by: the program that its name stands for, with its very words. */
+  isNext({ pid, files: [file], cut }: ProgramStart): boolean {
+    const next = this.#next.get(pid);
+    this.#next.delete(pid);
+    const [name = ""] = file.argv;
+    const isFound = file.path !== null && this.#where.resolve?.(name)?.real === file.path;
+    return !cut && isFound && next === JSON.stringify(file.argv);
+  }
+}
+
+const ENV = /^\/(usr\/)?bin\/env$/;
+
+/** Without options and variables, which could make another program of it. */
+function looksForAnother({ path, argv: [, program] }: ProgramFile): boolean {
+  return (
+    path !== null &&
+    ENV.test(path) &&
+    program !== undefined &&
+    /^[\w.+-]+$/.test(program) &&
+    !program.startsWith("-")
+  );
+}
+
+/** Decisions kept for one command, and how long its words may be to be kept, in characters. */
+const MAX_KEPT = 500;
+const MAX_WORDS = 4096;
+
+type Kept = { readonly decision: StartDecision; readonly at: number };
+
+/**
+ * What was decided about the starts of one command: builds start the same programs by the thousand. It holds as long as the
+ * policies are the very same ones, and what names stand for as long as elsewhere.
+ */
+class KeptStarts {
+  readonly #wheres: readonly [Where, ...Where[]];
+  readonly #kept = new BoundedMap<string, Kept>(MAX_KEPT);
+  #policies: Effective["policies"] | undefined;
+
+  constructor(wheres: readonly [Where, ...Where[]]) {
+    this.#wheres = wheres;
+  }
+
+  of(policies: Effective["policies"], start: ProgramStart): StartDecision {
+    if (!isSame(policies, this.#policies)) this.#kept.clear();
+    this.#policies = policies;
+    const { files, cut, unread, starter } = start;
+    const key = JSON.stringify([files, cut, unread, starter]);
+    const known = this.#kept.get(key);
+    this.#kept.delete(key);
+    const now = performance.now();
+    const fresh = known !== undefined && now - known.at < BELIEVED_MS;
+    const kept = fresh ? known : { decision: decideStart(policies, start, this.#wheres), at: now };
+    if (key.length <= MAX_WORDS) this.#kept.set(key, kept);
+    return kept.decision;
+  }
+}
+
+function isSame(policies: Effective["policies"], before: Effective["policies"] | undefined): boolean {
+  return policies.length === before?.length && policies.every((policy, index) => policy === before[index]);
 }

@@ -1,9 +1,17 @@
 import { isIsolated, type Job, secretsOfJob } from "../model/job.ts";
 import { startPlaces } from "../policies/judge.ts";
 import type { SpanRecord } from "../spans/trace.ts";
-import { type AskNeeds, askAboutStart } from "./ask-start.ts";
 import { CommandGate, type GateNeeds } from "./command-gate.ts";
 import { StartRecords } from "./start-records.ts";
+import { isRefusal, type Refusal } from "../model/refusal.ts";
+import type { ProgramStart } from "../../world/backend.ts";
+import type { Approvals } from "../approvals/approvals.ts";
+import { askPerson } from "../approvals/ask-person.ts";
+import { commandQuestion, type QuestionNeeds } from "../approvals/command-question.ts";
+import type { Granted, Question } from "../approvals/question.ts";
+import type { Effective } from "../model/effective.ts";
+import type { StartFinding, Where } from "../policy/index.ts";
+import { nobodyIsAsked } from "./start-refusals.ts";
 
 export type JobGateParts = {
   /** The command's own line. */
@@ -35,4 +43,91 @@ export function jobGate(
       close: () => (job.request.background === "keep" ? undefined : over.abort()),
     };
   });
+}
+
+/** A person is asked about a program that a running command starts, which waits meanwhile. */
+
+/** What asking about a start needs of the broker. */
+type AskNeeds = QuestionNeeds & { readonly approvals: Approvals };
+
+/** Beyond the time that a question waits: the answer must come first. */
+const MARGIN_MS = 2000;
+
+/** `wait` is told how long it may take, before anything else happens. */
+async function askAboutStart(
+  broker: AskNeeds,
+  { job, where, signal }: { readonly job: Job; readonly where: Where; readonly signal: AbortSignal },
+  asked: { readonly start: ProgramStart; readonly finding: StartFinding; readonly effective: Effective },
+  wait: (milliseconds: number) => void,
+): Promise<Granted | Refusal> {
+  const { finding } = asked;
+  if (job.replays !== undefined) return nobodyIsAsked(finding, "a replay asks nobody");
+  const argv = shownWords(asked.start, where);
+  if (argv === null) return nobodyIsAsked(finding, "it has no file that a person could know it by");
+  // An agent that did not say it would wait is told at once, with the question's id, and can do something else meanwhile.
+  const patience = job.request.approval_wait_ms ?? 0;
+  const question = (): Question | Refusal => startQuestion(broker, jobOf(job, argv, asked), patience > 0);
+  const first = question();
+  if (isRefusal(first)) return first;
+  const waitMs = Math.min(first.timeoutMs, patience);
+  wait(waitMs + MARGIN_MS);
+  return await askPerson(broker.approvals, question, waitMs, signal);
+}
+
+/** By the bare name where that stands for this file: so an answer for the same words as a command of their own counts. */
+function shownWords({ files: [file] }: ProgramStart, where: Where): readonly [string, ...string[]] | null {
+  const { called, path, argv } = file;
+  if (path === null) return null;
+  const name = called.slice(called.lastIndexOf("/") + 1);
+  const isItsName = name !== "" && where.resolve?.(name)?.real === path;
+  return [isItsName ? name : called.startsWith("/") ? called : path, ...argv.slice(1)];
+}
+
+/** The same program as a command of its own: an answer is bound to the same. */
+function jobOf(
+  job: Job,
+  argv: readonly [string, ...string[]],
+  { finding, effective }: { readonly finding: StartFinding; readonly effective: Effective },
+): Job {
+  const { agent_id, cwd, env, profile, session_id } = job.request;
+  return {
+    ...job,
+    argv,
+    effective,
+    request: {
+      agent_id,
+      argv: [...argv],
+      ...(cwd === undefined ? {} : { cwd }),
+      ...(env === undefined ? {} : { env }),
+      ...(profile === undefined ? {} : { profile }),
+      ...(session_id === undefined ? {} : { session_id }),
+    },
+    decision: {
+      ...job.decision,
+      verdict: "ask",
+      mode: "enforce",
+      rule: finding.rule,
+      policyId: finding.policyId,
+      approved: isIsolated(job) ? "isolate" : "allow",
+    },
+  };
+}
+
+/** What it would do alone says little of what it does in the middle of another's work: it is not tried out. */
+function startQuestion(broker: QuestionNeeds, job: Job, waits: boolean): Question | Refusal {
+  const question = commandQuestion(broker, job);
+  if (isRefusal(question)) return question;
+  const note = `A command that runs already starts it${waits ? ", and waits for the answer" : "; run again, it uses the answer"}`;
+  return { ...question, notes: [...question.notes, note], previewFirst: false };
+}
+
+/** Of a command that is tried out before it is approved, as if it were: on an overlay, and nobody is asked or told. */
+export function previewGate(broker: GateNeeds, job: Job): CommandGate {
+  return new CommandGate(broker, job, () => ({
+    isIsolated: true,
+    isApproved: true,
+    ask: (_start, finding) => Promise.resolve(nobodyIsAsked(finding, "a preview asks nobody")),
+    records: { noted: () => {}, refused: () => {}, finish: () => {} },
+    close: () => {},
+  }));
 }

@@ -1,8 +1,16 @@
 /** Applying, discarding and taking back, step by step. The engine is dumb about policies; here they hold. */
 import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { setImmediate as turn } from "node:timers/promises";
-import type { ChangesReply } from "../../schemas/generated/types.ts";
-import type { ApplyEnding, HeldChange, KeyedMutex } from "../../world/backend.ts";
+import type { ChangesReply, FsDiff } from "../../schemas/generated/types.ts";
+import {
+  type ApplyEnding,
+  beyondBounds,
+  type HeldChange,
+  type KeyedMutex,
+  MAX_FILES,
+  MAX_FOLDERS,
+  NO_CHANGES,
+} from "../../world/backend.ts";
 import type { Ground, GroundNeeds } from "../policies/judge.ts";
 import type { DirtyFiles } from "../project-files/dirty-files.ts";
 import type { SpanRecord, Trace } from "../spans/trace.ts";
@@ -19,11 +27,8 @@ import {
 import { chosenOf } from "./choose.ts";
 import { type Denials, denialsFor } from "./denied-paths.ts";
 import { findHeld, type FoundChanges, type HeldNeeds } from "./find-held.ts";
-import { listingOf } from "./listing.ts";
 import { groundOfChanges, notByAgents, notUndoneByAgents, specOfChanges } from "./may-change.ts";
 import { doneWords, pastWords } from "./past.ts";
-import { cannotRecord, nothingDone, refusalOf } from "./change-refusals.ts";
-import { listed, type Reason, reasonWords } from "./reasons.ts";
 
 /** What changing held changes needs of the broker. */
 export type ChangeNeeds = HeldNeeds &
@@ -268,4 +273,102 @@ function recordDenial(
     // It cannot be recorded, ignoring: nothing happened, and the caller is told no all the same.
     return error;
   }
+}
+
+/** What is said where nothing was applied, discarded or taken back. Pure. */
+
+/** An undo with nothing to take back: what is applied only the engine knows. `past`: what was done so far. */
+function nothingDone({ span_id: id }: SpanRecord, action: Action, past: string | null): Refusal {
+  return refusal(
+    "not_found",
+    `Nothing was ${VERBS[action]}: no change of span ${quoted(id)} is in the project${past === null ? "" : ` (${past})`}`,
+    `'substrate diff ${id}' shows what is held still`,
+  );
+}
+
+const VERBS = { apply: "applied", discard: "discarded", undo: "taken back" } as const;
+
+function refusalOf(action: Action, ending: Exclude<ApplyEnding, { readonly kind: "done" }>): Refusal {
+  const nothing = `Nothing was ${VERBS[action]}`;
+  if (ending.kind === "failed")
+    return refusal(
+      "busy",
+      `${nothing}, and all is as it was: ${ending.message}`,
+      "Mend that (free space, or permissions), then try again",
+    );
+  if (ending.kind === "conflict")
+    return refusal(
+      "apply_conflict",
+      `${nothing}: ${reasonWords(ending.conflicts)}`,
+      action === "undo"
+        ? "Look at what changed since; name paths to take back the others"
+        : "Look at the diff again; apply the other paths by name, or run the command again on the project as it is now",
+      { conflicts: listed(ending.conflicts) },
+    );
+  return refusal(
+    "apply_conflict",
+    `${nothing}: ${reasonWords(ending.refusals)}`,
+    "Name the paths of the diff that are meant, without these",
+    { conflicts: listed(ending.refusals) },
+  );
+}
+
+function cannotRecord(error: unknown): Refusal {
+  const why = error instanceof Error ? error.message : String(error);
+  return refusal(
+    "busy",
+    `Nothing was changed: it cannot be recorded (${why})`,
+    "Free space where SUBSTRATE_HOME lies, then try again",
+  );
+}
+
+/** Held changes as the `fs_diff` of a span. Pure. */
+
+/** What was done, of all that was held; `held`: something is still. */
+export function listingOf(all: readonly HeldChange[], done: readonly string[], held: boolean): FsDiff {
+  const wanted = new Set(done);
+  const changes = all.filter(({ path }) => wanted.has(path));
+  const files = changes.filter(({ kind }) => kind !== "dir");
+  const folders = changes.filter(({ kind }) => kind === "dir");
+  const listed = files.slice(0, MAX_FILES);
+  const gaps = beyondBounds(files.length, folders.length);
+  const pathsOf = (kinds: readonly HeldChange["kind"][]): string[] =>
+    listed.filter(({ kind }) => kinds.includes(kind)).map(shown);
+  return {
+    ...NO_CHANGES,
+    writes: pathsOf(["write", "link"]),
+    mods: pathsOf(["mod", "mode"]),
+    deletes: pathsOf(["delete"]),
+    dirs: folders.slice(0, MAX_FOLDERS).map(shown),
+    autorun: files
+      .filter(({ autorun }) => autorun)
+      .slice(0, MAX_FILES)
+      .map(shown),
+    held,
+    truncated: gaps.length > 0,
+    summary: gaps[0] ?? null,
+  };
+}
+
+/** As the fs_diff of the command itself has them. */
+function shown({ path }: HeldChange): string {
+  return Buffer.from(path, "latin1").toString("utf8");
+}
+
+/** Reasons that an answer lists. */
+const MAX_REASONS = 1000;
+
+/** Why a path cannot be applied, discarded or taken back: its bytes, and a sentence. */
+type Reason = { readonly path: string; readonly reason: string };
+
+/** For an answer. */
+function listed(reasons: readonly Reason[]): Reason[] {
+  return reasons.slice(0, MAX_REASONS).map(({ path, reason }) => ({ path: changePath(path), reason }));
+}
+
+/** The first three; the answer lists the others. */
+function reasonWords(reasons: readonly Reason[]): string {
+  const some = reasons.slice(0, 3).map(({ path, reason }) => `${quoted(changePath(path))}: ${reason}`);
+  const more = reasons.length - some.length;
+  return `${some.join("; ")}${more > 0 ? `; and ${more} more` : ""}`;
 }

@@ -11,7 +11,7 @@ import { scopesOf, usageOf } from "./reply-of.ts";
 import type { Ran } from "../worlds/run.ts";
 import type { CommandNetwork } from "../network/command-network.ts";
 import type { TelemetryRecorder } from "../telemetry/telemetry-recorder.ts";
-import { isRepeatable } from "../spans/given.ts";
+import { isRepeatable } from "../spans/span-records.ts";
 import { refusalFields } from "../spans/span-records.ts";
 import { redact } from "../secrets/redact.ts";
 import type { SpanRecord } from "../spans/trace.ts";

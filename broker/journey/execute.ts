@@ -13,7 +13,7 @@ import { type Admission, admit } from "./admit.ts";
 import { watchGit } from "./git-watch.ts";
 import { Witnesses } from "./witnesses.ts";
 import { recordShortage } from "./record-shortage.ts";
-import { cannotRecord } from "../model/cannot-record.ts";
+import { cannotRecord } from "../model/refusal.ts";
 import { changesOf } from "./changes.ts";
 import { commandEnvironment } from "../settings/environment.ts";
 import { jobGate } from "../exec-gate/job-gate.ts";

@@ -1,6 +1,6 @@
 import type { Broker } from "../broker.ts";
 import type { Effective } from "../model/effective.ts";
-import { followPolicy } from "../publish/follow-policy.ts";
+import { followPolicy } from "../publish/publisher.ts";
 import type { Session } from "../model/place.ts";
 import type { SpecOfFiles } from "../worlds/world-spec.ts";
 import type { Lease } from "../worlds/worlds.ts";

@@ -10,7 +10,7 @@ import type {
 } from "../../schemas/generated/types.ts";
 import { asRequired, givesFreshWorlds, unavailable } from "./borrow-world.ts";
 import type { Broker } from "../broker.ts";
-import type { EndedWarm } from "../worlds/end-listed.ts";
+import type { EndedWarm } from "../worlds/worlds.ts";
 import { followPolicies, type Ground, groundOf } from "../policies/judge.ts";
 import { leaseWorld } from "./lease-world.ts";
 import type { Effective } from "../model/effective.ts";

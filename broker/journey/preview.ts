@@ -10,13 +10,13 @@ import { type ProgramGate, type World, WorldUnavailable } from "../../world/back
 import { asRequired } from "./borrow-world.ts";
 import type { Broker } from "../broker.ts";
 import { commandEnvironment } from "../settings/environment.ts";
-import { previewGate } from "../exec-gate/preview-gate.ts";
+import { previewGate } from "../exec-gate/job-gate.ts";
 import { type Job, heldByPolicies } from "../model/job.ts";
 import { OutputRoom } from "../worlds/output-room.ts";
 import { NO_PROJECT } from "../project/projects.ts";
 import { type Ran, runInWorld } from "../worlds/run.ts";
 import { worldSpec } from "../worlds/world-spec.ts";
-import type { Wanted } from "../worlds/wanted.ts";
+import type { Wanted } from "../worlds/world-spec.ts";
 import type { Lease } from "../worlds/worlds.ts";
 import { noPreview } from "../approvals/preview-words.ts";
 

@@ -10,14 +10,14 @@ import type { Variables } from "../model/environment.ts";
 import type { Job } from "../model/job.ts";
 import { redact, secretsIn } from "../secrets/redact.ts";
 import { localeOf } from "../spans/replay-context.ts";
-import { type ChangedFiles, changedFiles, Patience } from "../replay/changed-files.ts";
+import { type ChangedFiles, changedFiles, Patience } from "../replay/compare-changes.ts";
 import { compareChanges } from "../replay/compare-changes.ts";
 import { driftOf, type Found } from "../replay/drift.ts";
-import { filesDrift, sinceWhen, unseenFiles } from "../replay/files-drift.ts";
+import { filesDrift, sinceWhen, unseenFiles } from "../replay/drift.ts";
 import { compareOutputs } from "../replay/compare-outputs.ts";
 import { recordedOf } from "../replay/recorded.ts";
 import { replayJob, type Under } from "./replay-job.ts";
-import { tellable } from "../replay/tellable.ts";
+import { tellable } from "../replay/drift.ts";
 
 /**
  * How long files are looked at when the command has ended, in milliseconds: next to nothing where all is the same, and longer

@@ -2,12 +2,11 @@
  * What shims say of programs that run outside every world. A start is decided here once more, by the same rules as any
  * command, so that what was asked and what is on record are one thing; nothing is run, isolated or charged.
  */
-import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
+import { cannotRecord, isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { constants } from "node:os";
 import type { ExecuteRequest, ReportReply, ReportRequest } from "../../schemas/generated/types.ts";
 import { approved, mustAsk } from "./approve.ts";
 import type { Broker } from "../broker.ts";
-import { cannotRecord } from "../model/cannot-record.ts";
 import type { Job } from "../model/job.ts";
 import { isReadable } from "../policy/index.ts";
 import { prepareJob } from "./prepare-job.ts";
@@ -158,3 +157,26 @@ const UNKNOWN =
 function nameOf(number: number): string {
   return Object.entries(constants.signals).find(([, each]) => each === number)?.[0] ?? `SIG${number}`;
 }
+
+/**
+ * Closes the span of a start whose shim went away before it had the answer: it waited too long, or somebody ended it. Nobody
+ * else would: whoever reports the end is started by the shim. A span that is closed already stays as it is.
+ */
+export function closeUnanswered(broker: Broker, agent: string, span: string): void {
+  const run = broker.shims.runs.take(span, agent);
+  if (run === undefined) return;
+  const { message } = run.started;
+  broker.trace.close({
+    ...run.started,
+    ts: new Date().toISOString(),
+    event_type: "command_complete",
+    outcome: "cancelled",
+    duration_ms: run.duration(),
+    message: message === undefined || message === null ? NOT_STARTED : `${message}; ${PERHAPS_STARTED}`,
+  });
+}
+
+const NOT_STARTED = "The shim went away before it was answered, and without an answer it starts nothing";
+
+/** Whoever bypasses waits for no yes. */
+const PERHAPS_STARTED = "the shim went away before it was answered, and may have started it";

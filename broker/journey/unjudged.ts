@@ -1,7 +1,7 @@
 import { isRefusal, type Refusal } from "../model/refusal.ts";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
-import { cannotRecord } from "../model/cannot-record.ts";
+import { cannotRecord } from "../model/refusal.ts";
 import { withoutWorldVariables } from "../settings/environment.ts";
 import type { How } from "../project/request.ts";
 import { eventSpan } from "../spans/event-span.ts";

@@ -1,7 +1,7 @@
 import type { PolicyDocument } from "../../schemas/generated/types.ts";
 import { type CompiledPolicy, parsePolicy } from "../policy/index.ts";
 import { fileLists } from "../policy/file-lists.ts";
-import type { Seen } from "./seen.ts";
+import type { Seen } from "./observations.ts";
 
 /** The lists that an item can be added to so that more is allowed and nothing else changes. */
 export type LearnedList = "commands.allowed" | "approval.auto_approve" | "fs.write" | "net.allowed";

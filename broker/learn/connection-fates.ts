@@ -3,7 +3,7 @@ import { readEntry } from "../network/names/entries.ts";
 import { HOST_INTERNAL, hostName } from "../network/names/names.ts";
 import type { Addition } from "./additions.ts";
 import type { ObservedConnection } from "./observations.ts";
-import { type Seen, seenAlso } from "./seen.ts";
+import { type Seen, seenAlso } from "./observations.ts";
 
 /** A connection that is not proposed, and why. */
 export type StoppedConnection = {

@@ -1,5 +1,4 @@
 import type { Span, Verdict } from "../../schemas/generated/types.ts";
-import { type Seen, seenAlso } from "./seen.ts";
 
 /** A command that the policy stopped, or would have; the same one in the same folder is one. */
 export type ObservedCommand = {
@@ -181,4 +180,28 @@ function argvIn(cmd: string): readonly string[] | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** How often something was observed, when last, and in which spans: the newest few. */
+export type Seen = { readonly count: number; readonly last: string; readonly spans: readonly string[] };
+
+/** As many spans as a person looks up. */
+const KEPT_SPANS = 3;
+
+export function seenAlso(before: Seen | undefined, more: Seen): Seen {
+  if (before === undefined) return { ...more, spans: more.spans.slice(-KEPT_SPANS) };
+  const [older, newer] = before.last <= more.last ? [before, more] : [more, before];
+  return {
+    count: before.count + more.count,
+    last: newer.last,
+    spans: [...new Set([...older.spans, ...newer.spans])].slice(-KEPT_SPANS),
+  };
+}
+
+/** `seen 4 times, last 2026-01-31T12:00:00Z, spn_… spn_… and 2 more` */
+export function seenWords({ count, last, spans }: Seen): string {
+  const more = count - spans.length;
+  const times = count === 1 ? "once" : `${count} times`;
+  const shown = last.replace(/\.\d+Z$/, "Z");
+  return `seen ${times}, last ${shown}, ${spans.join(" ")}${more > 0 ? ` and ${more} more` : ""}`;
 }

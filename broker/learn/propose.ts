@@ -1,18 +1,27 @@
 /** The spine: from what was observed to a patch that was tried. Pure; files and clocks are the caller's. */
 import type { DecisionRule, PolicyDocument } from "../../schemas/generated/types.ts";
 import type { PolicyCase } from "../policy-cases/parse-case.ts";
-import type { CompiledPolicy, Where } from "../policy/index.ts";
+import {
+  type CompiledPolicy,
+  decide,
+  type Decision,
+  parsePolicy,
+  type PlainVerdict,
+  readArgv,
+  type Where,
+} from "../policy/index.ts";
 import { type Addition, compiled, withAdditions } from "./additions.ts";
-import { checkProposal, type Checked, rulesOf } from "./check-proposal.ts";
 import { judgeCommands, type JudgedCommand, type Need } from "./command-fates.ts";
-import { judgeConnections, type StoppedConnection } from "./connection-fates.ts";
+import { isAllowed, judgeConnections, type StoppedConnection } from "./connection-fates.ts";
 import { exactGroups, type Grouped, starredGroups } from "./generalise.ts";
-import { widenings } from "./neighbours.ts";
-import type { Observed } from "./observations.ts";
+import type { Observed, ObservedConnection } from "./observations.ts";
 import { listsWhenAbsent, placeAdditions, withInsertions } from "./place-additions.ts";
-import { type Seen, seenAlso, seenWords } from "./seen.ts";
+import { type Seen, seenAlso, seenWords } from "./observations.ts";
 import { unifiedDiff } from "./unified-diff.ts";
 import { type JudgedWrites, judgeWrites, type PathKind, type StoppedWrite } from "./write-fates.ts";
+import { isDeepStrictEqual } from "node:util";
+import { decideCase, plainVerdict } from "../policy-cases/judge-case.ts";
+import { type NetRules, netRules } from "../network/rules.ts";
 
 export type LearnFrom = {
   readonly policy: CompiledPolicy;
@@ -187,4 +196,129 @@ function ruleInDocument(
       : item === pattern,
   );
   return index === -1 ? path : [...path, index];
+}
+
+/** What was tried before the proposal is shown. */
+type Checked = {
+  /** Observed commands that it lets run, and others whose verdict it leaves. */
+  readonly learned: number;
+  readonly unchanged: number;
+  /** Observed connections that it allows. */
+  readonly connections: number;
+  /** Cases of the policy whose verdict and rule it leaves. */
+  readonly cases: number;
+  /** Commands one word away from an observed one, none of which is judged more gently. */
+  readonly neighbours: number;
+};
+
+type Checkable = {
+  readonly before: CompiledPolicy;
+  /** The file with the proposal in it. */
+  readonly text: string;
+  /** What it must say, and nothing else. */
+  readonly wanted: PolicyDocument;
+  readonly commands: readonly JudgedCommand[];
+  /** Each must be allowed. */
+  readonly connections: readonly ObservedConnection[];
+  readonly cases: readonly PolicyCase[];
+};
+
+/** What a policy allows of the network by its own words: what its presets stand for is the host's to say. */
+function rulesOf({ net }: CompiledPolicy): NetRules {
+  return netRules([{ net, presets: new Map() }]);
+}
+
+/** Whether the proposal does what it says and nothing else; a sentence when not. Pure. */
+function checkProposal({
+  before,
+  text,
+  wanted,
+  commands,
+  connections,
+  cases,
+}: Checkable): Omit<Checked, "neighbours"> | { readonly wrong: string } {
+  const loaded = parsePolicy(text, before.source, undefined, () => before.base ?? []);
+  if ("problems" in loaded) return { wrong: `it does not load: ${loaded.problems[0]?.text}` };
+  const after = loaded.ok;
+  if (!isDeepStrictEqual(after.document, wanted))
+    return { wrong: "the layout of the file is not understood, so the lines would land in the wrong place" };
+  const stopped = commands.find(({ fate, read, where }) => {
+    const verdict = plainVerdict(decide(after, read, where).verdict);
+    return fate.kind === "learned" && verdict !== "allow" && verdict !== "isolate";
+  });
+  if (stopped !== undefined) return { wrong: `it would not let '${stopped.observed.text}' run` };
+  const refused = connections.find((one) => !isAllowed(rulesOf(after), one));
+  if (refused !== undefined) return { wrong: `it would not allow '${refused.host}:${refused.port}'` };
+  const others = commands.filter(({ fate }) => fate.kind !== "learned");
+  const changed = others.find(
+    ({ read, where }) => !sameAnswer(decide(before, read, where), decide(after, read, where)),
+  );
+  if (changed !== undefined) return { wrong: `it would change the verdict on '${changed.observed.text}'` };
+  const broken = cases.find((one) => !sameAnswer(decideCase(before, one), decideCase(after, one)));
+  if (broken !== undefined) return { wrong: `it would change the verdict of the case '${broken.place}'` };
+  return {
+    learned: commands.length - others.length,
+    unchanged: others.length,
+    connections: connections.length,
+    cases: cases.length,
+  };
+}
+
+/** Lists that are told by their items when they decide as a whole: an addition changes the words, not the answer. */
+const TOLD_BY_ITEMS: ReadonlySet<string> = new Set(["commands.allowed", "fs.write"]);
+
+/** Lines of the file move, so the source of a rule may be another. */
+function sameAnswer(one: Decision, other: Decision): boolean {
+  const list = one.rule?.list;
+  return (
+    one.verdict === other.verdict &&
+    list === other.rule?.list &&
+    ((list !== undefined && TOLD_BY_ITEMS.has(list)) || one.rule?.pattern === other.rule?.pattern)
+  );
+}
+
+const STRICTNESS: Readonly<Record<PlainVerdict, number>> = { allow: 0, isolate: 1, ask: 2, deny: 3 };
+
+/** A command next to an observed one that nobody ran, and that the proposal would let pass. */
+type Widening = { readonly need: Need; readonly words: readonly string[] };
+
+/**
+ * Commands that differ from an observed one in one word, are not observed, and are judged more gently after than before.
+ * `free` says which words of a need may be others (a `*` stands there). `tried` counts them all. Pure.
+ */
+function widenings(
+  before: CompiledPolicy,
+  after: CompiledPolicy,
+  needs: readonly Need[],
+  free: (need: Need) => number | undefined,
+): { readonly tried: number; readonly found: readonly Widening[] } {
+  const observed = new Set(needs.map(({ words }) => JSON.stringify(words)));
+  const all = needs.flatMap((need) =>
+    neighboursOf(need.words, free(need))
+      .filter((words) => !observed.has(JSON.stringify(words)))
+      .map((words): Widening => ({ need, words })),
+  );
+  const found = all.filter(
+    ({ need, words }) => strictness(after, words, need) < strictness(before, words, need),
+  );
+  return { tried: all.length, found };
+}
+
+function strictness(policy: CompiledPolicy, words: readonly string[], { where }: Need): number {
+  return STRICTNESS[plainVerdict(decide(policy, readArgv(words), where).verdict) as PlainVerdict];
+}
+
+/** One word more, less, or another; the same name in another folder. */
+function neighboursOf(words: readonly string[], free: number | undefined): readonly (readonly string[])[] {
+  const [program = "", ...rest] = words;
+  const fixed = rest.map((_word, index) => index + 1).filter((index) => index !== free);
+  return [
+    [...words, "unseen-word"],
+    [...words, "--unseen-option"],
+    [`${program}-unseen`, ...rest],
+    // A program that is named by its folder is the same one behind another './'.
+    ...(program.includes("/") ? [] : [[`./${program}`, ...rest]]),
+    ...fixed.map((index) => words.with(index, `${words[index] ?? ""}-unseen`)),
+    ...fixed.map((index) => words.toSpliced(index, 1)),
+  ];
 }

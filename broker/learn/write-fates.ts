@@ -5,7 +5,7 @@ import type { Addition } from "./additions.ts";
 import { notProposedBecause } from "./not-proposed.ts";
 import type { ObservedWrite } from "./observations.ts";
 import { deniedBy, type Folders, isCovered, isWithin } from "../policy/path-denials.ts";
-import { type Seen, seenAlso } from "./seen.ts";
+import { type Seen, seenAlso } from "./observations.ts";
 
 /** What a path is on the host now. */
 export type PathKind = "file" | "folder" | "other" | "missing";

@@ -32,3 +32,13 @@ export function quoted(value: unknown): string {
   const short = text.length > 120 ? `${text.slice(0, 117)}…` : text;
   return `'${short.replace(/[\p{Cc}\p{Cf}]/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)}'`;
 }
+
+/** What has no line in the trace does not happen. `instead` says what did not: "Nothing ran". */
+export function cannotRecord(instead: string, error: unknown): Refusal {
+  const why = error instanceof Error ? error.message : String(error);
+  return refusal(
+    "busy",
+    `${instead}: its span cannot be recorded (${why})`,
+    "Free space where SUBSTRATE_HOME lies, then try again",
+  );
+}

@@ -1,6 +1,6 @@
 /** Where the addresses of a name come from on the host. */
 import { lookup, Resolver } from "node:dns/promises";
-import { isDnsServer } from "./dns-servers.ts";
+import { addressBytes } from "./names/address-bytes.ts";
 
 /** Addresses, and how long they hold by what the zone says, in seconds; undefined when nobody said. */
 export type Asked = { readonly addresses: readonly string[]; readonly ttl: number | undefined };
@@ -94,4 +94,21 @@ function together(fourth: Family, sixth: Family): Asked {
 /** The name of what went wrong. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "EIO";
+}
+
+const SERVER =
+  /^(?:(?<v4>[\d.]+)(?::(?<port4>\d+))?|\[(?<bracketed>[^\]]*)\](?::(?<port6>\d+))?|(?<v6>[\da-fA-F:.]+))$/;
+
+/**
+ * Is it a DNS server as Node takes them: `192.0.2.1`, `192.0.2.1:53`, `2001:db8::1`, `[2001:db8::1]:53`, no zone?
+ *
+ * Asked before Node is: of a port of 0 its `setServers` ends the process by an assertion, of 99999 it makes 34463 (both seen
+ * with Node 20.20).
+ */
+export function isDnsServer(text: string): boolean {
+  const { v4, port4, bracketed, port6, v6 } = SERVER.exec(text)?.groups ?? {};
+  const port = port4 ?? port6;
+  if (port !== undefined && !(port.length <= 5 && Number(port) >= 1 && Number(port) <= 65_535)) return false;
+  const length = addressBytes(v4 ?? bracketed ?? v6 ?? "")?.length;
+  return length === (v4 === undefined ? 16 : 4);
 }

@@ -7,14 +7,13 @@ import type { SpanRecord } from "../spans/trace.ts";
 import { Violations } from "../spans/violations.ts";
 import { type Allowance, allowanceOf, followingAllowance } from "./allowance.ts";
 import { Bound } from "./bound.ts";
-import { ConnectionLines } from "./connection-lines.ts";
 import { connectionSpan, type Counted, type Resident } from "./connection-span.ts";
-import { mostConnections } from "./descriptors.ts";
 import { OwnAddresses } from "./names/internal-addresses.ts";
 import { Pacer } from "./pacer.ts";
 import type { Reach, Reaches } from "./reach.ts";
 import { ReadBuffers } from "./read-buffers.ts";
 import { type GatewayParts, WorldGateway } from "./world-gateway.ts";
+import { readFileSync } from "node:fs";
 
 export type GatewayOptions = {
   readonly reaches: Reaches;
@@ -213,4 +212,85 @@ function violationOf(
     violation: { kind, subject },
     message,
   });
+}
+
+/** How often what could not be written is tried again. */
+const AGAIN_MS = 1000;
+
+/** Each is a kilobyte or two. Of one more, nothing is left but its bytes, which stay reserved. */
+const MAX_LATE = 10_000;
+
+type ConnectionLinesOptions = {
+  /** Throws when the trace cannot be written. */
+  readonly write: (line: SpanRecord) => void;
+  readonly onFault: (error: unknown) => void;
+};
+
+/**
+ * Lines of connections on their way into the trace. A command can fill the disk: what it sent then must not count as nothing.
+ * Until a line is written, its bytes are reserved.
+ */
+export class ConnectionLines {
+  readonly #options: ConnectionLinesOptions;
+  readonly #late: SpanRecord[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: ConnectionLinesOptions) {
+    this.#options = options;
+  }
+
+  /** Writes a line, or keeps it until there is room. Never throws. */
+  add(line: SpanRecord): void {
+    if (this.#late.length >= MAX_LATE)
+      return this.#options.onFault(
+        new Error(`${MAX_LATE} lines of connections wait: ${line.span_id} has none`),
+      );
+    this.#late.push(line);
+    if (this.#timer === undefined) this.#write();
+  }
+
+  /** Tries a last time. */
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#write();
+    clearTimeout(this.#timer);
+  }
+
+  /** In their order: the first that is not taken keeps the others waiting. */
+  #write(): void {
+    this.#timer = undefined;
+    try {
+      for (let line = this.#late[0]; line !== undefined; line = this.#late[0]) {
+        this.#options.write(line);
+        this.#late.shift();
+      }
+    } catch (error) {
+      this.#options.onFault(error);
+      this.#timer = setTimeout(() => this.#write(), AGAIN_MS);
+      this.#timer.unref();
+    }
+  }
+}
+
+/** How many connections the broker's descriptors are enough for. */
+
+/** A connection has one to the world and one to the outside. */
+const OF_CONNECTION = 2;
+
+/** Half of the descriptors are for all else: agents' requests, worlds, outputs, files. */
+const SHARE = 0.5;
+
+/** Where no limit is told, or none is set. */
+const WITHOUT_LIMIT = 65_536;
+
+/**
+ * Of all worlds together. Without a bound one command could open as many as the broker has descriptors for, and then
+ * nobody is answered any more, the operator neither.
+ *
+ * @param limits text as of /proc/self/limits (proc_pid_limits(5)); Node raises its soft limit to the hard one.
+ */
+export function mostConnections(limits = readFileSync("/proc/self/limits", "utf8")): number {
+  const soft = /^Max open files\s+(\d+)/m.exec(limits)?.[1];
+  const descriptors = soft === undefined ? WITHOUT_LIMIT : Math.min(Number(soft), WITHOUT_LIMIT);
+  return Math.floor((descriptors * SHARE) / OF_CONNECTION);
 }

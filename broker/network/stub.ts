@@ -1,7 +1,6 @@
 import type { RemoteInfo, Socket as DatagramSocket } from "node:dgram";
-import type { Server } from "node:net";
+import type { Server, Socket } from "node:net";
 import { replyTo, type StubAnswers } from "./dns-answer.ts";
-import { DnsStreams } from "./dns-streams.ts";
 
 export type { StubAnswers } from "./dns-answer.ts";
 
@@ -63,4 +62,80 @@ function failed(message: Buffer): Buffer {
   message.copy(bytes, 0, 0, 2);
   bytes.writeUInt16BE(0x8082, 2);
   return bytes;
+}
+
+/** Of one world; a program needs one. */
+const MOST_CONNECTIONS = 64;
+
+/** RFC 7766 section 6.2.3 wants idle connections closed after some seconds. */
+const IDLE_MS = 10_000;
+
+/** A query is at most 275 bytes, its OPT record and padding (RFC 8467: to 128) some hundred more. */
+const MAX_MESSAGE = 4096;
+
+const MIN_MESSAGE = 12;
+
+type Reply = (message: Buffer) => Buffer | undefined;
+
+/** DNS over TCP (RFC 7766): messages behind two bytes of length, any number of them, answered in their order. */
+export class DnsStreams {
+  readonly #server: Server;
+  readonly #open = new Set<Socket>();
+
+  /**
+   * @param server is listening, and nobody else's.
+   * @param reply undefined ends the connection.
+   * @param idleMs without a byte either way, before a connection is closed.
+   */
+  constructor(server: Server, reply: Reply, onFault: (error: unknown) => void, idleMs = IDLE_MS) {
+    this.#server = server;
+    server.maxConnections = MOST_CONNECTIONS;
+    server.on("error", onFault);
+    server.on("connection", (socket) => this.#serve(socket, reply, idleMs));
+  }
+
+  close(): void {
+    this.#server.close();
+    for (const socket of this.#open) socket.destroy();
+  }
+
+  #serve(socket: Socket, reply: Reply, idleMs: number): void {
+    this.#open.add(socket);
+    let waiting: Buffer = Buffer.alloc(0);
+    socket.setTimeout(idleMs, () => socket.destroy());
+    socket.on("close", () => this.#open.delete(socket));
+    // The client went away, ignoring: it asked, and nobody listens.
+    socket.on("error", () => socket.destroy());
+    socket.on("drain", () => socket.resume());
+    socket.on("data", (bytes: Buffer) => {
+      const taken = takeMessages(Buffer.concat([waiting, bytes]), reply);
+      if (taken === undefined) return void socket.destroy();
+      waiting = taken.rest;
+      // Who asks and does not read gets no more read from it, and is idle then.
+      if (taken.replies.length > 0 && !socket.write(taken.replies)) socket.pause();
+    });
+  }
+}
+
+/** The replies to all whole messages, and what is left. Undefined when a length is none of a query, or no reply is due. */
+function takeMessages(bytes: Buffer, reply: Reply): { replies: Buffer; rest: Buffer } | undefined {
+  const replies: Buffer[] = [];
+  let at = 0;
+  while (at + 2 <= bytes.length) {
+    const length = bytes.readUInt16BE(at);
+    if (length < MIN_MESSAGE || length > MAX_MESSAGE) return undefined;
+    const end = at + 2 + length;
+    if (end > bytes.length) break;
+    const answer = reply(bytes.subarray(at + 2, end));
+    if (answer === undefined) return undefined;
+    replies.push(framed(answer));
+    at = end;
+  }
+  return { replies: Buffer.concat(replies), rest: bytes.subarray(at) };
+}
+
+function framed(message: Buffer): Buffer {
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(message.length);
+  return Buffer.concat([length, message]);
 }

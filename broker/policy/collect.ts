@@ -10,9 +10,7 @@ import {
   type ReadCommand,
   type SimpleCommand,
 } from "./command.ts";
-import { unmarked } from "./dash-marks.ts";
-import { movesAfterAll, movesTo } from "./moves.ts";
-import { movedNames } from "./moved-names.ts";
+import { unmarked } from "./dash.ts";
 import { MAX_FRAGMENTS, MAX_TEXT_IN_ALL, MAX_WRAPPERS } from "./read-limits.ts";
 import type { Inner, Input, ShellLanguage } from "./inner.ts";
 import { runsItsSubstitutions } from "./shell-input.ts";
@@ -256,4 +254,107 @@ function writtenText(words: readonly CommandWord[]): string {
 function clip(text: string): string {
   const shown = text.replaceAll(HOME_MARK, "~");
   return shown.length <= MAX_FRAGMENT_LENGTH ? shown : `${shown.slice(0, MAX_FRAGMENT_LENGTH - 1)}…`;
+}
+
+/** Builtins whose words are names of variables that they set. */
+const SETTERS: ReadonlySet<string> = new Set(
+  "export declare typeset readonly local read unset printf getopts mapfile readarray let".split(" "),
+);
+const USES_IFS = /\$\{?IFS\b/;
+
+/**
+ * `$IFS` is read as a blank and `~` as the home folder. Where a command sets one of them and uses it too, what it uses
+ * is not known.
+ *
+ * @param assigned names that loops set.
+ */
+function movedNames(fragments: readonly SimpleCommand[], assigned: ReadonlySet<string>): OpaqueSpot[] {
+  if (assigned.size === 0 && !fragments.some(mayMove)) return [];
+  const isSet = (name: string, one: SimpleCommand): boolean => assigned.has(name) || sets(one, name);
+  const spots: OpaqueSpot[] = [];
+  const ifs = fragments.find((one) => wordsOf(one).some((word) => USES_IFS.test(word.raw)));
+  if (ifs !== undefined && fragments.some((one) => isSet("IFS", one) || setsAnything(one)))
+    spots.push({ fragment: ifs.fragment, reason: "What $IFS holds is only known when the command runs" });
+  const movers = fragments.filter((one) => isSet("HOME", one));
+  const home = fragments.find(
+    (one) =>
+      movers.some((mover) => mover !== one) && wordsOf(one).some((word) => word.text.includes(HOME_MARK)),
+  );
+  if (home !== undefined)
+    spots.push({ fragment: home.fragment, reason: "Which folder ~ is, is only known when the command runs" });
+  return spots;
+}
+
+function mayMove({ assignments, words: [program] }: SimpleCommand): boolean {
+  return assignments.length > 0 || (program !== undefined && SETTERS.has(program.text));
+}
+
+function wordsOf(command: SimpleCommand): CommandWord[] {
+  const targets = command.redirects.map((redirect) => redirect.target);
+  return [...command.words, ...targets.filter((target) => target !== null)];
+}
+
+function sets(command: SimpleCommand, name: string): boolean {
+  if (command.assignments.some((assignment) => assignment.name === name)) return true;
+  const [program, ...others] = command.words;
+  if (program === undefined || !SETTERS.has(program.text)) return false;
+  return others.some((word) => word.text === name || word.text.startsWith(`${name}=`));
+}
+
+/** `export $x`, `read "$x"`. */
+function setsAnything(command: SimpleCommand): boolean {
+  const [program, ...others] = command.words;
+  if (program === undefined || !SETTERS.has(program.text)) return false;
+  return others.some((word) => word.text.startsWith("\0"));
+}
+
+const SAME_SHELL: ReadonlySet<string> = new Set(["command", "builtin", "eval"]);
+
+/** Where the shell stands after these words, when they are a `cd`; null when that is not known. */
+function movesAfter(
+  words: readonly CommandWord[],
+  moves: readonly string[] | null,
+): readonly string[] | null {
+  const program = words[0]?.text;
+  if (program === "popd") return null;
+  if (program !== "cd" && program !== "pushd") return moves;
+  const known = words.slice(1).filter((word) => word.vanishes !== true);
+  const target = known.find((word) => !/^-./.test(word.text));
+  if (target === undefined) return known.length < words.length - 1 ? null : [HOME_MARK];
+  return target.text === "-" ? null : movedBy(moves, target);
+}
+
+/**
+ * The same for the command at `index` and what it runs in the same shell: `command cd x`, `eval 'cd x'`. What an `eval`
+ * runs in a subshell counts too: a folder further away is the stricter answer.
+ */
+function movesAfterAll(
+  commands: readonly SimpleCommand[],
+  index: number,
+  moves: readonly string[] | null,
+): readonly string[] | null {
+  const first = commands[index]?.words[0]?.text ?? "";
+  if (!SAME_SHELL.has(first)) return movesAfter(commands[index]?.words ?? [], moves);
+  return commands.slice(index + 1).reduce((moved, { words }) => movesAfter(words, moved), moves);
+}
+
+/** Where a wrapper such as `env -C` runs its command. */
+function movesTo(inner: Inner, moves: readonly string[] | null): readonly string[] | null {
+  return inner.kind === "opaque" || inner.folder === undefined ? moves : movedBy(moves, inner.folder);
+}
+
+/** Of a path of `cd`s; a folder further down is not known. */
+const MAX_LENGTH = 1024;
+
+/**
+ * One path, from the last folder that is known by itself: 2,000 commands that each looked at the 2,000 `cd`s before them
+ * took minutes.
+ */
+function movedBy(moves: readonly string[] | null, target: CommandWord): readonly string[] | null {
+  const { kind, text } = target;
+  if (kind !== "literal") return null;
+  if (text.startsWith("/") || text.startsWith(HOME_MARK)) return [text];
+  if (moves === null) return null;
+  const path = [...moves, text].join("/");
+  return path.length > MAX_LENGTH ? null : [path];
 }

@@ -1,15 +1,22 @@
 import type { CommandRule, PolicyDocument } from "../../schemas/generated/types.ts";
 import { type PolicyNet, readNet } from "../network/names/entries.ts";
-import type { CompiledPolicy } from "./decision.ts";
-import { failedExamples } from "./examples.ts";
+import type { CompiledPolicy, Where } from "./decision.ts";
 import type { Written } from "./extends.ts";
-import { policyHash } from "./hash.ts";
 import { patternComplaint } from "../../world/backend.ts";
-import { notYet } from "./not-yet.ts";
 import { readPattern } from "./pattern.ts";
-import { indexRules } from "./rule-index.ts";
-import { type PassedRules, type Rule, type RuleList, type RuleSet } from "./rule-set.ts";
+import { indexRules } from "./rule-set.ts";
+import {
+  matchingPipes,
+  matchingRules,
+  type PassedRules,
+  type Rule,
+  type RuleList,
+  type RuleSet,
+} from "./rule-set.ts";
 import { startsOf } from "./start-names.ts";
+import { prepare } from "./prepare.ts";
+import { readShell } from "./read.ts";
+import { createHash } from "node:crypto";
 
 /** Where the keys of a document stand in its file. */
 export interface Places {
@@ -162,4 +169,123 @@ function allowedInWords(rules: readonly Rule[]): string {
     .map(({ pattern }) => `'${pattern}'`)
     .join(", ");
   return `only ${shown}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+/** Where a rule's own examples are read. */
+const EXAMPLE_PLACE: Where = {
+  project: "/projects/example",
+  home: "/home/example",
+  cwd: "/projects/example",
+};
+
+/** What a rule's own `match` and `not_match` say against it: a sentence for each that fails. */
+function failedExamples(rule: Rule, written: CommandRule): readonly string[] {
+  if (typeof written === "string") return [];
+  const missed = (written.match ?? []).filter((example) => !ruleMatches(rule, example));
+  const caught = (written.not_match ?? []).filter((example) => ruleMatches(rule, example));
+  return [
+    ...missed.map((example) => `'${rule.pattern}' must match its own example '${example}', and does not`),
+    ...caught.map((example) => `'${rule.pattern}' must not match its own example '${example}', and does`),
+  ];
+}
+
+/** Does this one rule match some command of the example? */
+function ruleMatches(rule: Rule, example: string): boolean {
+  const read = readShell(example);
+  const only: RuleSet = { ...indexRules([rule]), ...NOTHING_ELSE };
+  const prepared = read.fragments.map((command) => prepare(command, EXAMPLE_PLACE));
+  return (
+    prepared.some((command) => command !== null && matchingRules(only, command).length > 0) ||
+    read.pipelines.some((pipeline) => matchingPipes(only, pipeline, prepared).length > 0)
+  );
+}
+
+const NOTHING_ELSE: Pick<RuleSet, "allowedInWords" | "sources"> = {
+  allowedInWords: "",
+  sources: {
+    allowed: "",
+    opaque: "",
+    operators: "",
+    require: "",
+    write: "",
+    denyWrite: "",
+    denyRead: "",
+    memory: "",
+    timeout: "",
+  },
+};
+
+/** `sha256:` and hex over the document's canonical JSON: keys sorted, no blanks. Layout and comments do not count. */
+function policyHash(document: object): string {
+  return `sha256:${createHash("sha256").update(canonicalJson(document)).digest("hex")}`;
+}
+
+function canonicalJson(value: unknown): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  const entries = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
+  return `{${entries.map(([key, part]) => `${JSON.stringify(key)}:${canonicalJson(part)}`).join(",")}}`;
+}
+
+/**
+ * Keys that this version does not carry out as they are written.
+ *
+ * - `unbuilt`: what it asks for does not exist. Refused in either mode.
+ * - `stricter`: without it less is possible than the policy says. Noted.
+ * - `vector`: the answer's `isolation` says whether it is there, and `world.require` insists on it. Noted.
+ * - `nothing`: no command is decided or run otherwise. Noted.
+ */
+interface NotYetRow {
+  readonly key: string;
+  readonly effect: "unbuilt" | "stricter" | "vector" | "nothing";
+  /** Does the document ask for it? */
+  readonly asked: (document: PolicyDocument) => boolean;
+  readonly sentence: string;
+}
+
+const ROWS: readonly NotYetRow[] = [
+  {
+    key: "net.dns.pinned",
+    effect: "stricter",
+    asked: ({ net }) => net?.dns?.pinned === false,
+    sentence: "net.dns.pinned: false lifts nothing: names are answered by the world's own stub alone",
+  },
+  {
+    key: "world.isolate_network",
+    effect: "unbuilt",
+    asked: ({ world }) => world?.isolate_network === false,
+    sentence: "world.isolate_network: false (the host's network) is not built yet",
+  },
+  {
+    key: "world.limits",
+    effect: "vector",
+    asked: ({ world }) => Object.keys(world?.limits ?? {}).length > 0,
+    sentence:
+      "world.limits: cpu and memory need a cgroup controller, pids and disk hold without; the isolation vector says what is there, `world status` which limits hold, and world.require: [cgroup] insists on all",
+  },
+  {
+    key: "privacy",
+    effect: "nothing",
+    asked: ({ privacy }) => privacy !== undefined,
+    sentence: "privacy concerns the index of files, which is not built yet",
+  },
+];
+
+interface NotYet {
+  readonly notes: readonly string[];
+  readonly refusals: readonly { readonly path: readonly string[]; readonly message: string }[];
+}
+
+/** What to say about a document, and what to refuse it for. */
+function notYet(document: PolicyDocument): NotYet {
+  const asked = ROWS.filter((row) => row.asked(document));
+  const refused = asked.filter((row) => row.effect === "unbuilt");
+  return {
+    notes: asked.filter((row) => !refused.includes(row)).map((row) => row.sentence),
+    refusals: refused.map((row) => ({ path: row.key.split("."), message: refusal(row) })),
+  };
+}
+
+function refusal(row: NotYetRow): string {
+  return `Cannot load a policy with ${row.key} set so: ${row.sentence}`;
 }

@@ -2,16 +2,14 @@
 import type { ProgramStart } from "../../world/backend.ts";
 import type { SimpleCommand } from "./command.ts";
 import type { CompiledPolicy, DecisionRule, PolicyMode, Where } from "./decision.ts";
-import { keyRule, LISTED, named, VERDICTS } from "./findings.ts";
+import { asksForAll, keyRule, LISTED, named, VERDICTS } from "./findings.ts";
 import { baseName } from "./inner.ts";
 import { programMatches } from "./match.ts";
-import { isOwnStep } from "./own-steps.ts";
 import { prepare, type PreparedCommand } from "./prepare.ts";
-import type { Rule } from "./rule-set.ts";
+import { matchingRules, type Rule } from "./rule-set.ts";
 import { speaksOfStarts } from "./start-names.ts";
-import { notApproved } from "./start-approval.ts";
 import { isMany, readingsOf, type StartReading } from "./start-readings.ts";
-import { rulesFor, wordsOf } from "./start-rules.ts";
+import { isSystemFile } from "./runner-programs.ts";
 
 /** Something that speaks against a start. */
 export interface StartFinding {
@@ -232,4 +230,95 @@ function denial(
 ): StartFinding {
   const rule = keyRule(policy, key, pattern, fragment, reason);
   return { verdict: "deny", rule, policyId: policy.id, command: null };
+}
+
+/**
+ * Starts by which a program does a part of its own work in another process: `git stash` runs `git reset --hard`, with words that no
+ * caller chooses. The program was decided about when it started, and a rule about these words means a person or an agent who types
+ * them. Each row is word for word, because the same program also starts what its caller wants (`git submodule foreach`, an alias,
+ * an editor). Data, and pure.
+ */
+
+interface OwnSteps {
+  /** The words behind the program's name and its harmless options. */
+  readonly of: readonly string[];
+  /** What such a command starts. */
+  readonly steps: readonly string[];
+}
+
+const GIT: readonly OwnSteps[] = [
+  // builtin/stash.c, do_push_stash: after all changes were saved.
+  {
+    of: ["stash"],
+    steps: [
+      "reset --hard -q --no-recurse-submodules",
+      "clean --force --quiet -d :/",
+      "clean --force --quiet -d -x :/",
+    ],
+  },
+  // builtin/worktree.c, add_worktree: fills the folder that it has just made.
+  {
+    of: ["worktree", "add"],
+    steps: ["reset --hard --no-recurse-submodules", "reset --hard --no-recurse-submodules --quiet"],
+  },
+];
+
+/** How many words each takes. Others may change what the words behind them mean, and make it no step. */
+const OPTIONS: ReadonlyMap<string, number> = new Map([
+  ...["-C", "-c"].map((option) => [option, 2] as const),
+  ...["-p", "-P", "--paginate", "--no-pager", "--no-optional-locks"].map((option) => [option, 1] as const),
+]);
+
+/** Whether an installed git starts itself as a step of the command that it runs. */
+function isOwnStep({ starter, files, cut, unread }: ProgramStart): boolean {
+  const [{ path, argv }, ...others] = files;
+  if (starter === undefined || others.length > 0 || cut || unread !== null) return false;
+  if (path === null || !isGit(path) || !isGit(starter.path)) return false;
+  const command = withoutOptions(starter.argv.slice(1));
+  const step = argv.slice(1).join(" ");
+  return GIT.some(({ of, steps }) => of.every((word, at) => command[at] === word) && steps.includes(step));
+}
+
+function isGit(path: string): boolean {
+  return isSystemFile(path) && baseName(path) === "git";
+}
+
+function withoutOptions(words: readonly string[]): readonly string[] {
+  const taken = OPTIONS.get(words[0] ?? "");
+  return taken === undefined ? words : withoutOptions(words.slice(taken));
+}
+
+/** `approval.require` at the start of a program. Pure. */
+
+/** What `approval.auto_approve` does not cover asks, unless the line that starts it speaks for it: that the gate knows. */
+function notApproved(
+  policy: CompiledPolicy,
+  { cut, files: [file] }: ProgramStart,
+  asked: readonly StartReading[],
+): StartFinding[] {
+  if (!asksForAll(policy)) return [];
+  const isApproved = ({ commands: [command], where }: StartReading): boolean =>
+    rulesFor(policy, command, where).some(({ list }) => list === "approval.auto_approve");
+  if (!cut && asked.some((reading) => reading.isPath && isApproved(reading))) return [];
+  const fragment = wordsOf(file.argv);
+  const rule = keyRule(policy, "require", "require: true", fragment, NOT_NAMED);
+  return [{ verdict: cut ? "deny" : "ask", rule, policyId: policy.id, command: null }];
+}
+
+const NOT_NAMED =
+  "approval.require is true, and neither approval.auto_approve nor the command line that starts this program names it";
+
+/** What a policy's rules are compared with when a program starts. Pure. */
+
+/** In their order. */
+function rulesFor(policy: CompiledPolicy, command: SimpleCommand, where: Where): readonly Rule[] {
+  const prepared = prepare(command, where);
+  return prepared === null
+    ? []
+    : matchingRules(policy.rules, prepared, asksForAll(policy)).sort((one, other) => one.order - other.order);
+}
+
+/** As a fragment shows them. */
+function wordsOf(argv: readonly string[]): string {
+  return argv.join(" ");
 }

@@ -17,14 +17,14 @@ export type {
   Where,
 } from "./decision.ts";
 export { isHarmless } from "./harmless-variables.ts";
-export type { BaseFile } from "./bases.ts";
-export { identityOf } from "./read-text.ts";
+export type { BaseFile } from "./load.ts";
+export { identityOf } from "./load.ts";
 export { loadPolicy, MAX_POLICY_BYTES, parsePolicy } from "./load.ts";
 export { PassedRules } from "./rule-set.ts";
 export { isSystemFolder } from "./match.ts";
 export { namesPlace, PASSED_BY_DEFAULT, passes } from "./passed-variables.ts";
 export { HOME_MARK } from "./command.ts";
 export { isKnownStart, programsOf, runsAnything } from "./runner-programs.ts";
-export { undecidedIn } from "./undecided.ts";
+export { undecidedIn } from "./decide.ts";
 export { ONLY } from "./yaml-file.ts";
 export { isReadable, readArgv, readShell, withVariables } from "./read.ts";

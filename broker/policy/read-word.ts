@@ -1,6 +1,6 @@
 import type { DoubleQuotedChild, ParameterExpansionPart, Word, WordPart } from "unbash";
 import { type CommandWord, HOME_MARK, UNKNOWN_MARK } from "./command.ts";
-import { markFor, unmarked } from "./dash-marks.ts";
+import { markFor, unmarked } from "./dash.ts";
 import { hasOddBraces } from "./odd-braces.ts";
 
 /** A word before braces are expanded: choices multiply it, a split (`$IFS`) cuts it. */

@@ -1,7 +1,6 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { World } from "../../world/backend.ts";
-import { reset } from "../network/resets.ts";
-import { join } from "./join.ts";
+import { hasSaidAll, isReset, reset } from "../network/resets.ts";
 
 /** The one address that is listened on: nobody on the network is to reach a world. */
 export const HOST_ADDRESS = "127.0.0.1";
@@ -125,4 +124,30 @@ async function inTime<T>(slow: Promise<T>): Promise<T | undefined> {
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Two sockets as one connection: what comes out of either goes into the other. */
+
+/**
+ * A FIN passes on as a FIN, each way by itself; an error, a reset, and an end that is none as a reset: nobody takes half
+ * of something for the whole. A slow reader slows the other side down. Both must allow half-open connections.
+ */
+function join(one: Socket, other: Socket): void {
+  for (const [from, to] of [
+    [one, other],
+    [other, one],
+  ] as const) {
+    from.setNoDelay(true);
+    // Node destroys the socket itself.
+    from.on("error", () => reset(to));
+    from.on("close", () => {
+      if (!hasSaidAll(from)) reset(to);
+    });
+    // Before the one by which `pipe` passes the end on.
+    from.on("end", () => {
+      if (isReset(from)) for (const socket of [from, to]) reset(socket);
+    });
+    from.pipe(to);
+  }
+  if (one.destroyed || other.destroyed) for (const socket of [one, other]) reset(socket);
 }

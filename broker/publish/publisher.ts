@@ -2,6 +2,11 @@
 import type { World } from "../../world/backend.ts";
 import { HostPort } from "./host-port.ts";
 import { noNetwork, notOpened, noWorld, type Problem, publishedAlready } from "./problems.ts";
+import type { Session } from "../model/place.ts";
+import { eventSpan } from "../spans/event-span.ts";
+import { redact } from "../secrets/redact.ts";
+import type { SpanRecord } from "../spans/trace.ts";
+import type { Effective } from "../model/effective.ts";
 
 /** Who asked for it: `world.publish` of a policy, or an operator by hand. */
 export type Asker = "policy" | "operator";
@@ -232,4 +237,35 @@ function askerOf(askers: ReadonlySet<Asker>): Asker {
 
 function isDue({ problems, triedAt }: Wish): boolean {
   return problems.size > 0 && performance.now() - triedAt > RETRY_MS;
+}
+
+/** The lines that published ports leave in the trace. They belong to no agent: they name other agents and host programs. */
+
+/** `session` is undefined when nobody knows it any more. */
+export function publishSpan(happened: PublishEvent, session: Session | undefined): SpanRecord {
+  const { event, port, hostPort, by, message } = happened;
+  return eventSpan({
+    event_type: "world",
+    session_id: happened.session,
+    cwd: session?.project ?? null,
+    outcome: event === "failed" ? "failed" : "ended",
+    published: { event, port, host_port: hostPort, by },
+    ...(message === null ? {} : { message: redact(message, "message").text }),
+  });
+}
+
+/** Brings the ports of a session to what its policies publish; `world` is its warm one. Never rejects. */
+export function followPolicy(
+  publisher: Publisher,
+  { id }: Session,
+  world: World,
+  { hash, policies }: Effective,
+): Promise<void> {
+  return publisher.follow(id, world, hash, publishedBy(policies));
+}
+
+/** Of two policies, what both name. */
+function publishedBy(policies: Effective["policies"]): readonly number[] {
+  const [first = [], ...others] = policies.map(({ document }) => document.world?.publish ?? []);
+  return [...new Set(first)].filter((port) => others.every((ports) => ports.includes(port)));
 }

@@ -1,6 +1,6 @@
 import type { Span } from "../../schemas/generated/types.ts";
 import type { OutputSample, OutputSamples } from "./output-samples.ts";
-import { textDiff } from "./text-diff.ts";
+import { createTwoFilesPatch } from "diff";
 
 type Stream = "stdout" | "stderr";
 
@@ -49,4 +49,18 @@ const EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 function textOf(stream: Stream, hash: string, sample: OutputSample | undefined): string | undefined {
   return hash === EMPTY ? "" : (sample?.[stream] ?? undefined);
+}
+
+/** How different two samples may be before only their difference is told: the search grows with the square of this. */
+const MAX_EDITS = 1000;
+
+/** The unified diff of two samples of one stream; undefined when they are alike, or too different to be shown. */
+export function textDiff(recorded: string, now: string): string | undefined {
+  if (recorded === now) return undefined;
+  const patch = createTwoFilesPatch("recorded", "now", recorded, now, undefined, undefined, {
+    context: 3,
+    maxEditLength: MAX_EDITS,
+    timeout: 50,
+  });
+  return patch?.replace(/^=+\n/, "");
 }

@@ -3,7 +3,6 @@ import type { NetScope } from "../model/scope.ts";
 import { type NetEntry, readEntry } from "../network/names/entries.ts";
 import { rangeText } from "../network/names/ranges.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
-import { malformed } from "./malformed-scope.ts";
 
 /** What `net:host:port` names, read as `host:port` is in `net.allowed`; or why it is none that could be granted. */
 export function readNetScope(asked: string): NetScope | Refusal {
@@ -52,5 +51,14 @@ function noSuchFamily(asked: string): Refusal {
     "scope_denied",
     `Cannot grant ${quoted(asked)}: a world has no IPv6`,
     "Ask for the host by its name: the broker reaches it over IPv6 where it must",
+  );
+}
+
+/** A text that says nothing that could be asked for. */
+export function malformed(text: string, wanted: string): Refusal {
+  return refusal(
+    "invalid_request",
+    `Cannot read the scope ${quoted(text)}: wanted ${wanted}`,
+    "Write fs.read:/path, fs.write:/path or net:host:port",
   );
 }

@@ -1,7 +1,7 @@
 /** From the text of a scope to what it names. Pure. */
 import type { NamedScope, NetScope } from "../model/scope.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
-import { malformed } from "./malformed-scope.ts";
+import { malformed } from "./net-scope.ts";
 import { readNetScope } from "./net-scope.ts";
 
 /** What `$PROJECT`, `$HOME` and `~` stand for. */

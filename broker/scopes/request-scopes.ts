@@ -4,13 +4,13 @@ import type { RequestScopesReply, RequestScopesRequest } from "../../schemas/gen
 import type { Granted } from "../approvals/question.ts";
 import type { Approvals } from "../approvals/approvals.ts";
 import { askPerson } from "../approvals/ask-person.ts";
-import { cannotRecord } from "../model/cannot-record.ts";
+import { cannotRecord } from "../model/refusal.ts";
 import { type NetRules, netRules } from "../network/rules.ts";
 import { newId } from "../model/ids.ts";
 import { groundOf } from "../policies/judge.ts";
 import { placeOf } from "../project/request.ts";
 import { covers, type SpecOfFiles, type Surroundings, worldSpec } from "../worlds/world-spec.ts";
-import type { NetScope, NamedScope, Scope } from "../model/scope.ts";
+import type { NamedScope, NetScope, Scope } from "../model/scope.ts";
 import { deniedPlaces } from "./denied-places.ts";
 import { scopeEntry, scopeText } from "./place-scope.ts";
 import { readScope } from "./read-scope.ts";
@@ -18,11 +18,12 @@ import { isNetGiven, netNeverGranted } from "./refuse-net-scope.ts";
 import { neverGranted } from "./refuse-scope.ts";
 import { placeAll, type ScopeCall } from "./scope-call.ts";
 import { type QuestionNeeds, scopeQuestion, timeoutMs } from "./scope-question.ts";
-import { issuedSpan, refusedScopesSpan } from "./scope-spans.ts";
 import type { Gateway } from "../network/gateway.ts";
 import type { Sessions } from "../project/sessions.ts";
-import type { Trace } from "../spans/trace.ts";
+import type { SpanRecord, Trace } from "../spans/trace.ts";
 import type { ScopeGrant, ScopeTokens } from "./tokens.ts";
+import { eventSpan } from "../spans/event-span.ts";
+import { redact } from "../secrets/redact.ts";
 
 /** What a call for scopes needs of the broker. */
 export type ScopeNeeds = QuestionNeeds & {
@@ -187,4 +188,45 @@ function recordRefusal(broker: ScopeNeeds, call: ScopeCall, error: Refusal): Ref
     return cannotRecord("No token was given", fault);
   }
   return { ...error, span_id: call.span };
+}
+
+/** The lines that a call for scopes leaves in the trace; those of its question are in `../approvals/`. */
+
+/** A token was given, and what for. The token is not in it, nor anything that it could be known by. */
+function issuedSpan(call: ScopeCall, { scopes, approval }: ScopeGrant): SpanRecord {
+  const subject = redact(scopes.map(scopeText).join(" "), "scopes").text;
+  return {
+    ...common(call),
+    event_type: "approval",
+    ...(approval === null ? {} : { approval_id: approval }),
+    approval: { kind: "scopes", event: "issued", by: null, subject },
+  };
+}
+
+/** The one line of a call that was refused. */
+function refusedScopesSpan(call: ScopeCall, error: Refusal): SpanRecord {
+  const { code, message, hint, approval_id } = error;
+  return {
+    ...common(call),
+    event_type: "violation",
+    outcome: "refused",
+    code,
+    message: redact(message, "message").text,
+    hint,
+    ...(approval_id === undefined ? {} : { approval_id }),
+  };
+}
+
+function common({ span, agent, place, session, ground: { effective } }: ScopeCall): SpanRecord {
+  return eventSpan({
+    event_type: "approval",
+    session_id: session.id,
+    span_id: span,
+    policy_id: effective.id,
+    policy_hash: effective.hash,
+    policy_commit: effective.commit,
+    agent_id: agent,
+    cwd: place.cwd,
+    scopes_used: [],
+  });
 }

@@ -1,14 +1,16 @@
 /** What a command's token stands for, and its being used up. */
-import type { Scope, UsedScopes } from "../model/scope.ts";
+import type { PlacedScope, Scope, UsedScopes } from "../model/scope.ts";
 import type { World } from "../../world/backend.ts";
 import type { Effective } from "../model/effective.ts";
 import type { Place } from "../model/place.ts";
 import { isWithin } from "../project/projects.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 import { movedSince } from "./scope-call.ts";
-import { filesOf, scopeText } from "./place-scope.ts";
+import { filesOf, scopeEntry, scopeText } from "./place-scope.ts";
 import type { ScopeGrant, ScopeTokens } from "./tokens.ts";
-import { widened } from "./widen.ts";
+import type { CompiledPolicy } from "../policy/index.ts";
+import { fileLists } from "../policy/file-lists.ts";
+import { netEntry } from "./net-scope.ts";
 
 /** What a token gives this agent, here and now; nothing is used up. */
 export function usableScopes(
@@ -84,4 +86,37 @@ function otherPolicy({ id, hash }: Effective): Refusal {
     "Ask for the scopes again: POST /v1/request_scopes, with the same 'profile' as the command",
     { policy_id: id },
   );
+}
+
+/**
+ * What holds with these scopes: the same policies with more in `fs.read` and `fs.write`, the deny lists as they are, and
+ * names and addresses beside them all. Its hash is another one, so that no decision and no world without them is taken
+ * for one with them. Pure.
+ */
+export function widened(
+  { policies: [first, ...others], ...named }: Effective,
+  scopes: readonly Scope[],
+): Effective {
+  const files = filesOf(scopes);
+  const net = scopes.flatMap((scope) => (scope.kind === "net" ? [netEntry(scope)] : []));
+  return {
+    ...named,
+    policies: [wider(first, files), ...others.map((policy) => wider(policy, files))],
+    hash: [named.hash, ...scopes.map(scopeText)].join("\0"),
+    beyond: { policyHash: named.hash, net },
+  };
+}
+
+/** A file that may be written may be read as well, as with the lists of a policy. */
+function wider(policy: CompiledPolicy, scopes: readonly PlacedScope[]): CompiledPolicy {
+  const { document } = policy;
+  const { read, write } = fileLists(document);
+  const entries = (kind: PlacedScope["kind"]): readonly string[] =>
+    scopes.filter((scope) => scope.kind === kind).map(scopeEntry);
+  const fs = {
+    ...document.fs,
+    read: [...read, ...entries("fs.read")],
+    write: [...write, ...entries("fs.write")],
+  };
+  return { ...policy, document: { ...document, fs } };
 }

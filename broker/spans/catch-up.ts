@@ -2,7 +2,7 @@ import type { Span } from "../../schemas/generated/types.ts";
 import type { Changes, Follower } from "./follower.ts";
 import type { OnFault, SpanIndex } from "./span-index.ts";
 import type { Position, TraceLog } from "./trace-log.ts";
-import { parsed } from "./read-span.ts";
+import { parsed } from "./trace-log.ts";
 import { isOpening, mayClose } from "./two-lines.ts";
 
 /** How many spans are indexed before the database commits them. */

@@ -1,5 +1,6 @@
 import { newId } from "../model/ids.ts";
 import type { SpanRecord } from "./trace.ts";
+import type { CompiledPolicy, PolicyProblem } from "../policy/index.ts";
 
 /** The line of something that is no command, as it happened to the broker itself; what is not known of it is null. */
 export function eventSpan(facts: Pick<SpanRecord, "event_type"> & Partial<SpanRecord>): SpanRecord {
@@ -31,4 +32,21 @@ export function eventSpan(facts: Pick<SpanRecord, "event_type"> & Partial<SpanRe
     replay_context: null,
     ...facts,
   };
+}
+
+/** The lines that an edited policy leaves in the trace. */
+
+/** A policy's file was read again. `policy` is absent when it does not load: then the last good one stays. */
+export function reloadSpan(
+  name: string,
+  policy: CompiledPolicy | undefined,
+  problems: readonly PolicyProblem[],
+): SpanRecord {
+  return eventSpan({
+    event_type: "policy_reload",
+    policy_id: policy?.id ?? name,
+    policy_hash: policy?.hash ?? null,
+    outcome: policy === undefined ? "failed" : "ended",
+    ...(problems.length === 0 ? {} : { message: problems.map(({ text }) => text).join("; ") }),
+  });
 }

@@ -6,6 +6,7 @@
 import {
   closeSync,
   existsSync,
+  fdatasync,
   ftruncateSync,
   openSync,
   readSync,
@@ -16,8 +17,12 @@ import {
 import { EMPTY_HEAD, type Head, linkLine, readLink } from "./chain.ts";
 import { dropTornLine, firstSeq, lastLine, lastLineOf } from "./file-ends.ts";
 import { type Line, readBatches } from "./lines.ts";
-import { syncAll } from "./sync-files.ts";
 import { partPath, rotatedParts, type TracePart } from "./trace-parts.ts";
+import { type FileHandle, open } from "node:fs/promises";
+import { dirname } from "node:path";
+import { promisify } from "node:util";
+import type { Span } from "../../schemas/generated/types.ts";
+import type { OnFault } from "./span-index.ts";
 
 /** Where a line lies, in bytes, without its newline. `file` is the number of that file's first line. */
 export type Extent = { readonly file: number; readonly offset: number; readonly length: number };
@@ -265,4 +270,51 @@ function headOfLastLine(line: string | undefined, path: string): Head {
   throw new TraceRefused(
     `The last line of '${path}' cannot be continued: ${link.wrong}. 'substrate trace verify' says more; move the file away to go on without it`,
   );
+}
+
+const dataSync = promisify(fdatasync);
+
+/** Settles when the data of `live` and of files beside it are on the disk, and with any of those also the names in their folder. */
+async function syncAll(live: number, beside: readonly string[]): Promise<void> {
+  for (const path of beside) await syncPath(path);
+  await dataSync(live);
+  const [first] = beside;
+  if (first !== undefined) await syncPath(dirname(first));
+}
+
+/** A file that is gone was dropped, and needs no place on the disk. */
+async function syncPath(path: string): Promise<void> {
+  let file: FileHandle;
+  try {
+    file = await open(path, "r");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
+    throw error;
+  }
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** The span whose line the index says is there. Undefined, and told, when there is another, or what is no span: the file was changed. */
+export function readSpan(log: TraceLog, id: string, extent: Extent, onFault: OnFault): Span | undefined {
+  const line = log.read(extent);
+  const span = line === undefined ? undefined : parsed(line);
+  if (span?.span_id === id) return span;
+  const where = `byte ${extent.offset} of the file that begins with line ${extent.file}`;
+  const what = line === undefined ? "gone" : "not the one that was written";
+  onFault(`A line of the trace is ${what}; 'substrate trace verify' says more`, new Error(where));
+  return undefined;
+}
+
+/** A line's span; undefined when the line is none: it was changed since, and `trace verify` names it. */
+export function parsed(line: string): Span | undefined {
+  try {
+    const span = JSON.parse(line) as Partial<Span> | null;
+    return typeof span?.span_id === "string" && Number.isSafeInteger(span.seq) ? (span as Span) : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -8,7 +8,7 @@ import { redact } from "../secrets/redact.ts";
 import { catchUp, type OnProgress } from "./catch-up.ts";
 import type { Head } from "./chain.ts";
 import type { Follower } from "./follower.ts";
-import { readSpan } from "./read-span.ts";
+import { readSpan } from "./trace-log.ts";
 import { type InUse, type TraceLimits, traceLimits } from "./retention.ts";
 import { type OnFault, SpanIndex } from "./span-index.ts";
 import type { SpanPage, SpanQuery } from "./span-lists.ts";

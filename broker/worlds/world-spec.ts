@@ -1,8 +1,16 @@
 /** From policies to what a world is told: paths with their variables replaced, and of two policies what both allow. */
 import { BoundedMap } from "../model/bounded-map.ts";
-import type { Site, GitFolder } from "../model/site.ts";
+import type { GitFolder, Site } from "../model/site.ts";
 import { isDeepStrictEqual } from "node:util";
-import { type FileScope, patternCovers, type ProjectAccess, type WorldSpec } from "../../world/backend.ts";
+import {
+  type FileScope,
+  type NetworkRules,
+  patternCovers,
+  type ProjectAccess,
+  type SettingsFile,
+  type WorldLimits,
+  type WorldSpec,
+} from "../../world/backend.ts";
 import {
   deniedInGitFolder,
   isOwnGitRow,
@@ -17,8 +25,8 @@ import { PROFILE_FILE } from "../project/profiles.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
 import { isWithin } from "../project/projects.ts";
 import { type AgentSockets, sharedSockets } from "../project/shared-sockets.ts";
-import { lowerLimits, worldLimits } from "./world-limits.ts";
 import { openPlace, placesToOpen } from "./write-places.ts";
+import type { PolicyDocument } from "../../schemas/generated/types.ts";
 
 export type Surroundings = {
   readonly home: string;
@@ -241,4 +249,69 @@ export function covers(scopes: readonly string[], path: string): boolean {
   return scopes.some(
     (scope) => scope === path || (scope.endsWith("/**") && isWithin(folder, scope.slice(0, -3) || "/")),
   );
+}
+
+/** `world.limits` of a policy as numbers; the schema has checked how they are spelled. */
+
+type Written = NonNullable<NonNullable<PolicyDocument["world"]>["limits"]>;
+
+/** Powers of 1000 and of 1024, as Kubernetes and systemd spell them. */
+const UNITS: Readonly<Record<string, number>> = {
+  "": 1,
+  K: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+};
+
+function worldLimits(written: Written | undefined): WorldLimits {
+  if (written === undefined) return {};
+  const { cpu, memory, pids, disk } = written;
+  return {
+    ...(cpu === undefined ? {} : { cpu: cpus(cpu) }),
+    ...(memory === undefined ? {} : { memory: bytes(memory) }),
+    ...(pids === undefined ? {} : { pids }),
+    ...(disk === undefined ? {} : { disk: bytes(disk) }),
+  };
+}
+
+/** Of each limit the lower one. */
+function lowerLimits(one: WorldLimits, other: WorldLimits): WorldLimits {
+  const lower: Partial<Record<keyof WorldLimits, number>> = { ...one };
+  for (const [name, value] of Object.entries(other) as [keyof WorldLimits, number][])
+    lower[name] = Math.min(lower[name] ?? value, value);
+  return lower;
+}
+
+function cpus(text: string): number {
+  return text.endsWith("m") ? Number(text.slice(0, -1)) / 1000 : Number(text);
+}
+
+function bytes(text: string): number {
+  const [, number = "", unit = ""] = /^([0-9.]+)([A-Za-z]*)$/.exec(text) ?? [];
+  const factor = UNITS[unit];
+  if (factor === undefined) throw new Error(`The schema let the size '${text}' through`);
+  return Math.round(Number(number) * factor);
+}
+
+/**
+ * What a command wants of its world. `network`: with what it begins; whoever serves it changes that as policies change. `under`: the
+ * policies, by name, since what one lets run another must not inherit. `hash`: what those say; under the same words a world keeps the
+ * `settings` that it has, so that nothing in it is lost because a tool of the host has answered.
+ */
+export type Wanted = {
+  readonly spec: Omit<WorldSpec, "network" | "settings">;
+  readonly network: NetworkRules;
+  readonly under: string;
+  readonly hash: string;
+  readonly settings: readonly SettingsFile[];
+};
+
+/** Those of one policy and project are one object most of the time. */
+export function isSame(one: object, other: object): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other);
 }

@@ -1,9 +1,7 @@
 /** The worlds of this broker: one warm world for each session, shared by its commands and ended when idle. */
-import { type World, type WorldBackend, WorldUnavailable } from "../../world/backend.ts";
-import { type EndedWarm, endListed } from "./end-listed.ts";
-import { EndingLayers } from "./ending-layers.ts";
+import { type World, type WorldBackend, type WorldProcess, WorldUnavailable } from "../../world/backend.ts";
 import { newId } from "../model/ids.ts";
-import { isSame, type Wanted } from "./wanted.ts";
+import { isSame, type Wanted } from "./world-spec.ts";
 
 type Warm = {
   readonly session: string;
@@ -253,4 +251,48 @@ function serves({ wanted: made, hash, follows }: Warm, wanted: Wanted): boolean 
   if (made.under !== wanted.under) return false;
   if (hash !== wanted.hash && !isSame(made.settings, wanted.settings)) return false;
   return isSame(made.spec, wanted.spec) && (follows || isSame(made.network, wanted.network));
+}
+
+/**
+ * Overlays whose worlds are ending: until a world is gone its overlay is mounted, and nobody may touch its layers. Layers that are
+ * dropped with their world are ending until they are removed.
+ */
+class EndingLayers {
+  readonly #ending = new Map<string, Promise<void>>();
+
+  /** Notes a world that was asked to end; `over` is its end, with the removal of layers that nobody holds, and is returned. */
+  follow({ spec: { access } }: World, over: Promise<void>): Promise<void> {
+    if (access.kind !== "overlay") return over;
+    // One that cannot end keeps nobody waiting, ignoring: who ended it hears of it.
+    const gone = over.catch(() => {}).finally(() => this.#ending.delete(access.layers));
+    this.#ending.set(access.layers, gone);
+    return over;
+  }
+
+  /** At once where no world is ending. */
+  async untilGone(layers: string): Promise<void> {
+    await this.#ending.get(layers);
+  }
+}
+
+/** A world that was ended for an operator; `session` is null for that of one command alone. */
+export type EndedWarm = {
+  readonly session: string | null;
+  readonly world: World;
+  readonly commands: number;
+  readonly processes: readonly WorldProcess[];
+};
+
+const LIST_PATIENCE_MS = 5000;
+
+/** A world that does not answer is ended all the same. */
+async function endListed(
+  session: string | null,
+  world: World,
+  commands: number,
+  cause: string,
+): Promise<EndedWarm> {
+  const processes = await world.processes(AbortSignal.timeout(LIST_PATIENCE_MS)).catch(() => []);
+  await world.end(cause);
+  return { session, world, commands, processes };
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { timeLimit } from "../../api/cli/words/durations.ts";
 import { withoutNpm } from "../../api/cli/commands/without-npm.ts";
-import { ownPath } from "../../broker/settings/caller-path.ts";
+import { ownPath } from "../../broker/settings/environment.ts";
 import { BaseEnvironments, type CallerShell } from "../../broker/settings/environment.ts";
 import { loadPolicy } from "../../broker/policy/index.ts";
 import { PASSED_BY_DEFAULT, passes } from "../../broker/policy/passed-variables.ts";

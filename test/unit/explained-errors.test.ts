@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { explainErrors } from "../../broker/journey/explained-errors.ts";
+import { explainErrors } from "../../broker/journey/why-failed.ts";
 import { policyOf } from "./started.ts";
 
 const POLICY = policyOf({}, { fs: { write: ["$PROJECT/**"], deny_read: ["$HOME/.ssh", "**/.env"] } });

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { changeDone, changeRefused, changeStarted } from "../../broker/held/change-spans.ts";
-import { listingOf } from "../../broker/held/listing.ts";
+import { listingOf } from "../../broker/held/change.ts";
 import { wordsOfPast } from "../../broker/held/past.ts";
 import { refusal } from "../../broker/model/refusal.ts";
 import { eventSpan } from "../../broker/spans/event-span.ts";

@@ -7,7 +7,7 @@ import { commandWish } from "../../broker/allow/command-wish.ts";
 import { netWish } from "../../broker/allow/net-wish.ts";
 import { placeOf, type Spot } from "../../broker/allow/place.ts";
 import { placeWish } from "../../broker/allow/place-wish.ts";
-import { sourcesOf } from "../../broker/allow/sources.ts";
+import { sourcesOf } from "../../broker/allow/policy-file.ts";
 import type { Never, Wish } from "../../broker/allow/wish.ts";
 import { type CompiledPolicy, parsePolicy } from "../../broker/policy/index.ts";
 

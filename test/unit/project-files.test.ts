@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { DirtyFiles } from "../../broker/project-files/dirty-files.ts";
-import { changedFiles, Patience } from "../../broker/replay/changed-files.ts";
+import { changedFiles, Patience } from "../../broker/replay/compare-changes.ts";
 
 let folder: string;
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import { isRefusal } from "../../broker/model/refusal.ts";
 import { describe, expect, test } from "vitest";
-import { withGrants } from "../../broker/network/granted-rules.ts";
+import { withGrants } from "../../broker/network/reach.ts";
 import { type NetRules, netRules } from "../../broker/network/rules.ts";
 import { parsePolicy } from "../../broker/policy/index.ts";
 import type { NetScope } from "../../broker/model/scope.ts";

@@ -3,7 +3,7 @@ import type { NetScope, PlacedScope } from "../../broker/model/scope.ts";
 import { readScope } from "../../broker/scopes/read-scope.ts";
 import { neverGranted } from "../../broker/scopes/refuse-scope.ts";
 import { type ScopeGrant, ScopeTokens } from "../../broker/scopes/tokens.ts";
-import { widened } from "../../broker/scopes/widen.ts";
+import { widened } from "../../broker/scopes/use-scopes.ts";
 import { parsePolicy } from "../../broker/policy/index.ts";
 import type { WorldSpec } from "../../world/backend.ts";
 

@@ -1,6 +1,6 @@
 /** The tree below a span: in pages from the trace, and drawn. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { cutToWidth } from "../../api/cli/words/line-width.ts";
+import { cutToWidth } from "../../api/cli/words/tree-lines.ts";
 import type { Terminal } from "../../api/cli/terminal/terminal.ts";
 import type { Tree } from "../../api/cli/words/tree-folds.ts";
 import { printTree } from "../../api/cli/words/tree-lines.ts";

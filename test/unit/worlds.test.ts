@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Wanted } from "../../broker/worlds/wanted.ts";
+import type { Wanted } from "../../broker/worlds/world-spec.ts";
 import { Worlds } from "../../broker/worlds/worlds.ts";
 import type { World, WorldBackend, WorldSpec } from "../../world/backend.ts";
 

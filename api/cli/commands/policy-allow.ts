@@ -8,7 +8,7 @@ import { netWish } from "../../../broker/allow/net-wish.ts";
 import { placeOf, type Spot } from "../../../broker/allow/place.ts";
 import { placeWish } from "../../../broker/allow/place-wish.ts";
 import { replaceFile } from "../../../broker/allow/policy-file.ts";
-import { type Sources, sourcesOf } from "../../../broker/allow/sources.ts";
+import { type Sources, sourcesOf } from "../../../broker/allow/policy-file.ts";
 import type { AllowKind, Never, Wish } from "../../../broker/allow/wish.ts";
 import { assignedPolicy, touchedPolicies } from "../../../broker/policies/assignment.ts";
 import { Config } from "../../../broker/settings/config.ts";

@@ -1,10 +1,31 @@
-import type { Span, SpanConnection, TraceReply } from "../../../schemas/generated/types.ts";
+import type {
+  Span,
+  SpanConnection,
+  SpansReply,
+  TraceReply,
+  TraceTreeReply,
+} from "../../../schemas/generated/types.ts";
 import { previewWords } from "../words/approval-words.ts";
 import { programEnd } from "../words/program-words.ts";
 import { ask } from "../terminal/replies.ts";
 import { spanLine, trafficWords } from "../words/span-lines.ts";
 import { telemetryRows } from "../words/telemetry-words.ts";
-import { harmless, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
+import {
+  Complaint,
+  harmless,
+  harmlessJson,
+  harmlessLine,
+  printJson,
+  printLine,
+  type Terminal,
+} from "../terminal/terminal.ts";
+import { timeBefore } from "../words/times.ts";
+import { existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { TraceTail } from "../../../broker/spans/trace-tail.ts";
+import { DEEPEST } from "../../../broker/spans/span-tree.ts";
+import type { Tree } from "../words/tree-folds.ts";
+import { printTree } from "../words/tree-lines.ts";
 
 type Row = readonly [name: string, value: string | null];
 
@@ -163,4 +184,158 @@ function printChanges(terminal: Terminal, { fs_diff: diff }: Span): void {
       printLine(terminal, `  ${mark} … and ${paths.length - MAX_SHOWN} more: --json lists them`);
   }
   if (diff.summary !== null) printLine(terminal, `  changes   ${indented(diff.summary)}`);
+}
+
+export type ListOptions = {
+  readonly limit: string;
+  readonly agent?: string;
+  readonly session?: string;
+  readonly since?: string;
+  readonly verdict?: string;
+  readonly outcome?: string;
+  readonly programs?: boolean;
+  readonly json?: boolean;
+};
+
+/** The most that the broker answers at once. */
+const MOST_A_PAGE = 1000;
+
+/** As many spans as are asked for: a page of the broker may hold fewer, and say where to go on. */
+export async function listSpans(terminal: Terminal, options: ListOptions): Promise<number> {
+  const wanted = Number(options.limit);
+  if (!/^\d+$/.test(options.limit) || wanted < 1)
+    throw new Complaint(`Cannot list '${options.limit}' spans: a whole number from 1 is wanted`);
+  const spans: Span[] = [];
+  let reply: SpansReply;
+  let cursor: string | null = null;
+  do {
+    reply = await ask<SpansReply>(terminal, `/v1/spans?${queryOf(options, wanted - spans.length, cursor)}`);
+    spans.push(...reply.spans);
+    cursor = reply.next_cursor;
+  } while (cursor !== null && spans.length < wanted);
+  if (options.json === true) printJson(terminal, { ...reply, spans });
+  else for (const span of spans) printLine(terminal, spanLine(terminal, span));
+  return 0;
+}
+
+function queryOf(options: ListOptions, left: number, cursor: string | null): string {
+  const { agent, session, verdict, outcome, programs, since } = options;
+  const from = since === undefined ? undefined : timeBefore(since, Date.now());
+  const wanted = {
+    limit: String(Math.min(left, MOST_A_PAGE)),
+    agent_id: agent,
+    session_id: session,
+    verdict,
+    outcome,
+    programs: programs === true ? "true" : undefined,
+    since: from,
+    cursor: cursor ?? undefined,
+  };
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(wanted)) if (value !== undefined) query.set(name, value);
+  return query.toString();
+}
+
+export type TailOptions = {
+  readonly lines: string;
+  readonly follow: boolean;
+  readonly agent?: string;
+  readonly session?: string;
+  readonly json?: boolean;
+};
+
+const TAIL_MS = 200;
+
+/** Prints the last lines, and new ones as they are written until it is interrupted. Needs no broker. */
+export async function tailSpans(terminal: Terminal, options: TailOptions): Promise<number> {
+  const path = terminal.home.trace;
+  if (!/^\d{1,6}$/.test(options.lines))
+    throw new Complaint(`Cannot show '${options.lines}' lines: a whole number up to 999999 is wanted`);
+  if (!existsSync(path)) throw new Complaint(`There is no trace yet at '${path}'`);
+  const tail = new TraceTail(path);
+  try {
+    for (const line of tail.last(Number(options.lines), (text) => isWanted(text, options)))
+      print(terminal, line, options);
+    while (options.follow) {
+      for (const line of tail.next()) if (isWanted(line, options)) print(terminal, line, options);
+      await sleep(TAIL_MS);
+    }
+  } finally {
+    tail.close();
+  }
+  return 0;
+}
+
+function print(terminal: Terminal, line: string, { json }: TailOptions): void {
+  const span = spanOf(line);
+  if (span === undefined) printLine(terminal, harmlessLine(line));
+  else printLine(terminal, json === true ? harmlessJson(line) : spanLine(terminal, span));
+}
+
+function isWanted(line: string, { agent, session }: TailOptions): boolean {
+  if (agent === undefined && session === undefined) return true;
+  const span = spanOf(line);
+  return (
+    span !== undefined &&
+    (agent === undefined || span.agent_id === agent) &&
+    (session === undefined || span.session_id === session)
+  );
+}
+
+/** Undefined for a line that is no span, which is shown as it is. */
+function spanOf(line: string): Span | undefined {
+  try {
+    const span = JSON.parse(line) as Partial<Span> | null;
+    return typeof span?.span_id === "string" && span.cmd !== undefined ? (span as Span) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** `substrate trace SPAN --tree`: a span and all below it. */
+
+/** A command leaves a hundred thousand programs at most, and nobody reads so many; more would fill the memory. */
+const MOST_SPANS = 200_000;
+
+const A_PAGE = 500;
+
+type Found = { readonly tree: Tree; readonly depth: number };
+
+type TreeOptions = { readonly json?: boolean; readonly all?: boolean };
+
+export async function showTree(terminal: Terminal, id: string, options: TreeOptions): Promise<number> {
+  const tree = await grow(terminal, id);
+  if (options.json === true) printJson(terminal, tree);
+  else printTree(terminal, tree, options.all === true);
+  return 0;
+}
+
+/** Each span comes after its parent, so that one look at each is enough. */
+async function grow(terminal: Terminal, id: string): Promise<Tree> {
+  const known = new Map<string | null, Found>();
+  const path = `/v1/trace/${encodeURIComponent(id)}/tree?limit=${A_PAGE}`;
+  let root: Tree | undefined;
+  for (let cursor: string | null = ""; cursor !== null; ) {
+    const after: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+    const page: TraceTreeReply = await ask<TraceTreeReply>(terminal, `${path}${after}`);
+    for (const span of page.spans) {
+      const tree = added(known, span);
+      root ??= tree;
+    }
+    cursor = page.next_cursor;
+    if (cursor === null || known.size < MOST_SPANS || root === undefined) continue;
+    root.cut = true;
+    break;
+  }
+  if (root === undefined) throw new Error(`The tree of ${id} came without it`);
+  return root;
+}
+
+function added(known: Map<string | null, Found>, span: Span): Tree {
+  const above = known.get(span.parent_span);
+  const depth = (above?.depth ?? -1) + 1;
+  const tree: Tree = { span, children: [], ...(depth >= DEEPEST ? { cut: true as const } : {}) };
+  known.set(span.span_id, { tree, depth });
+  above?.tree.children.push(tree);
+  return tree;
 }

@@ -1,5 +1,5 @@
 /** What `policy learn` found, for a person: a patch, and everything else as comments that `patch` passes over. */
-import { seenWords } from "../../../broker/learn/seen.ts";
+import { seenWords } from "../../../broker/learn/observations.ts";
 import type { JudgedCommand } from "../../../broker/learn/command-fates.ts";
 import type { Observed } from "../../../broker/learn/observations.ts";
 import type { Proposal } from "../../../broker/learn/propose.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { ConnectionLines } from "../../../broker/network/connection-lines.ts";
+import { ConnectionLines } from "../../../broker/network/gateway.ts";
 import type { SpanRecord } from "../../../broker/spans/trace.ts";
 
 const lineOf = (name: string): SpanRecord => ({ span_id: name }) as SpanRecord;

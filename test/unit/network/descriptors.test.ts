@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { mostConnections } from "../../../broker/network/descriptors.ts";
+import { mostConnections } from "../../../broker/network/gateway.ts";
 
 const limits = (soft: string): string =>
   `Limit                     Soft Limit           Hard Limit           Units\nMax processes             10                   10                   processes\nMax open files            ${soft.padEnd(20)} 1048576              files\n`;

@@ -1,7 +1,7 @@
 import { Resolver } from "node:dns/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { isDnsServer } from "../../../broker/network/dns-servers.ts";
+import { isDnsServer } from "../../../broker/network/ask.ts";
 import { internalRange } from "../../../broker/network/names/internal-addresses.ts";
 import { HostResolver } from "../../../broker/network/resolver.ts";
 import { skip } from "../../skips.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { DnsStreams } from "../../../broker/network/dns-streams.ts";
+import { DnsStreams } from "../../../broker/network/stub.ts";
 import { exchange, framed, question, readReply, WorldStub } from "./world-stub.ts";
 
 const ASK_A = framed(question("a.example", "A", { id: 1 }));
