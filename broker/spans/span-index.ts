@@ -4,6 +4,7 @@
  */
 import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate as turn } from "node:timers/promises";
 import { type Database, open, type RootDatabase } from "lmdb";
 import type { Changes } from "./follower.ts";
 import {
@@ -47,8 +48,8 @@ export class DatabaseRefused extends Error {
 /** Told of a fault that costs no span: the trace itself is written. */
 export type OnFault = (what: string, error: unknown) => void;
 
-/** Spans that one transaction holds: handing them to LMDB takes a few milliseconds in which every request waits. */
-const SPANS_A_COMMIT = 200;
+/** Spans that are handed to LMDB in one turn of the event loop: every request waits for the few milliseconds that this takes. */
+const SPANS_A_TURN = 200;
 
 /**
  * What is added waits in memory until `flush`, which hands it to LMDB as one transaction, or a few. One for each command
@@ -104,12 +105,12 @@ export class SpanIndex {
    * Hands everything added so far to LMDB, with how far the trace is indexed by it and what its followers know there;
    * settles when it is committed, with whether it was. One at a time: what is added meanwhile waits for the next.
    *
-   * @param most spans of one transaction.
+   * @param most spans of one turn of the event loop.
    */
   flush(
     watermark: Watermark,
     followed: readonly Changes[] = [],
-    most: number = SPANS_A_COMMIT,
+    most: number = SPANS_A_TURN,
   ): Promise<boolean> {
     const flushed = this.#flushing.then(() => this.#write(watermark, followed, most));
     this.#flushing = flushed.then(() => {});
@@ -181,18 +182,26 @@ export class SpanIndex {
    * watermark comes with the last of what waited at the call: a broker that is killed before reads those lines once more.
    */
   async #write(watermark: Watermark, followed: readonly Changes[], most: number): Promise<boolean> {
-    let left = this.#pending.size;
-    for (; left > most; left -= most) if (!(await this.#commit(most, () => []))) return false;
+    const entries = [...this.#pending];
+    const commits: Promise<boolean>[] = [];
+    let from = 0;
+    for (; entries.length - from > most; from += most) {
+      commits.push(this.#commit(entries.slice(from, from + most), () => []));
+      await turn();
+    }
+    if ((await Promise.all(commits)).includes(false)) return false;
     const changed = (): readonly Promise<unknown>[] => followed.flatMap((changes) => changes.write());
-    if (!(await this.#commit(left, () => [...changed(), ...this.state.putWatermark(watermark)])))
-      return false;
+    const last = (): readonly Promise<unknown>[] => [...changed(), ...this.state.putWatermark(watermark)];
+    if (!(await this.#commit(entries.slice(from), last))) return false;
     for (const changes of followed) changes.committed();
     return true;
   }
 
-  /** Commits the entries that wait longest, with something else. */
-  async #commit(count: number, also: () => readonly Promise<unknown>[]): Promise<boolean> {
-    const entries = [...this.#pending].slice(0, count);
+  /** Commits entries, with something else. */
+  async #commit(
+    entries: readonly (readonly [string, SpanEntry])[],
+    also: () => readonly Promise<unknown>[],
+  ): Promise<boolean> {
     const writes = [...entries.flatMap(([span, entry]) => this.#put(span, entry)), ...also()];
     const failed = (await Promise.allSettled(writes)).find((write) => write.status === "rejected");
     if (failed !== undefined) {
