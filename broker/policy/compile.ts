@@ -1,7 +1,7 @@
 import type { CommandRule, PolicyDocument } from "../../schemas/generated/types.ts";
 import { type PolicyNet, readNet } from "../network/names/entries.ts";
 import type { CompiledPolicy, Where } from "./decision.ts";
-import type { Written } from "./extends.ts";
+import type { Written } from "./written.ts";
 import { patternComplaint } from "../../world/backend.ts";
 import { readPattern } from "./pattern.ts";
 import { indexRules } from "./rule-set.ts";

@@ -1,7 +1,7 @@
 import type { DecisionRule, PolicyDocument, PolicyMode, Verdict } from "../../schemas/generated/types.ts";
 import type { PolicyNet } from "../network/names/entries.ts";
 import type { Builtins } from "./builtins.ts";
-import type { Written } from "./extends.ts";
+import type { Written } from "./written.ts";
 import type { RuleSet } from "./rule-set.ts";
 import type { ConcernedStarts } from "./start-names.ts";
 

@@ -1,7 +1,8 @@
 import { basename, dirname, join } from "node:path";
 import { compilePolicy } from "./compile.ts";
 import type { PolicyLoad, PolicyProblem } from "./decision.ts";
-import { type DocumentPath, extended, type OwnFile, type Written, type WrittenAt } from "./extends.ts";
+import { extended, type OwnFile } from "./extends.ts";
+import type { DocumentPath, Written, WrittenAt } from "./written.ts";
 import { PassedRules } from "./rule-set.ts";
 import { validatePolicyDocument } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
