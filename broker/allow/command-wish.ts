@@ -11,7 +11,7 @@ import {
   readShell,
   type Where,
 } from "../policy/index.ts";
-import { patternWords } from "../policy/pattern.ts";
+import { patternWords } from "../policy/rules/pattern.ts";
 import { quoted } from "../model/refusal.ts";
 import type { Sources } from "./policy-file.ts";
 import type { Never, Standing, Wish } from "./wish.ts";

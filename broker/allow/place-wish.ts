@@ -1,6 +1,6 @@
 import { type Cover, coverOf } from "../../world/backend.ts";
-import { fileLists } from "../policy/file-lists.ts";
-import { fileScope } from "../policy/file-scope.ts";
+import { fileLists } from "../policy/files/file-lists.ts";
+import { fileScope } from "../policy/files/file-scope.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
 import { NO_PROJECT } from "../project/projects.ts";
 import { leadsTo } from "../scopes/denied-places.ts";

@@ -1,7 +1,7 @@
 /** Why git would run code by what stands at a path: settings, hooks, addresses, and what leads git to others. */
 import { existsSync, lstatSync, readdirSync, realpathSync, type Stats } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { literalPattern } from "../policy/file-scope.ts";
+import { literalPattern } from "../policy/files/file-scope.ts";
 import { namesCode } from "./commands.ts";
 import { gitSettings } from "./config.ts";
 import { runsCode } from "./harmless-settings.ts";

@@ -6,7 +6,7 @@ import { lstatSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { type Cover, coverOf, type HeldChange } from "../../world/backend.ts";
-import { isHeldRow } from "../policy/held-names.ts";
+import { isHeldRow } from "../policy/files/held-names.ts";
 import { isWithin } from "../project/projects.ts";
 import { PROFILE_FILE } from "../project/profiles.ts";
 import { covers, type SpecOfFiles } from "../worlds/world-spec.ts";

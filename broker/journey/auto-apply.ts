@@ -4,7 +4,7 @@ import type { AutoApplied } from "../held/hint.ts";
 import { join, posix } from "node:path";
 import { type Cover, coverOf, type HeldChange, type World } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
-import { pathPatterns } from "../policy/file-scope.ts";
+import { pathPatterns } from "../policy/files/file-scope.ts";
 import type { Job } from "../model/job.ts";
 import type { Ran } from "../worlds/run.ts";
 import type { SpanRecord } from "../spans/trace.ts";

@@ -1,5 +1,5 @@
-import { pathPatterns } from "../policy/file-scope.ts";
-import { HELD_WHERE_ISOLATED, isHeldRow } from "../policy/held-names.ts";
+import { pathPatterns } from "../policy/files/file-scope.ts";
+import { HELD_WHERE_ISOLATED, isHeldRow } from "../policy/files/held-names.ts";
 import type { Job } from "../model/job.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 

@@ -3,12 +3,12 @@ import { existsSync, lstatSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import type { World, WorldViolation, WritePlace } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
-import { fileLists } from "../policy/file-lists.ts";
-import { fileScope } from "../policy/file-scope.ts";
-import { HELD_WHERE_ISOLATED, isHeldName } from "../policy/held-names.ts";
+import { fileLists } from "../policy/files/file-lists.ts";
+import { fileScope } from "../policy/files/file-scope.ts";
+import { HELD_WHERE_ISOLATED, isHeldName } from "../policy/files/held-names.ts";
 import type { Job } from "../model/job.ts";
-import { DENIED_READS } from "../policy/default-denials.ts";
-import { absolutePath, deniedBy, type Folders, isCovered, isWithin } from "../policy/path-denials.ts";
+import { DENIED_READS } from "../policy/files/default-denials.ts";
+import { absolutePath, deniedBy, type Folders, isCovered, isWithin } from "../policy/files/path-denials.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
 import { sealedInstallation } from "../worlds/world-spec.ts";
 

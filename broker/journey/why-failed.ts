@@ -3,8 +3,8 @@ import type { FailureTold, WorldLacks } from "../programs/world-lacks.ts";
 import { reasonOf, type WriteRules } from "./refused-writes.ts";
 import type { Ran } from "../worlds/run.ts";
 import { resolve } from "node:path";
-import { deniedBy } from "../policy/path-denials.ts";
-import { fileLists } from "../policy/file-lists.ts";
+import { deniedBy } from "../policy/files/path-denials.ts";
+import { fileLists } from "../policy/files/file-lists.ts";
 
 type Known = {
   readonly lacks: WorldLacks;

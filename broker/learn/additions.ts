@@ -1,6 +1,6 @@
 import type { PolicyDocument } from "../../schemas/generated/types.ts";
 import { type CompiledPolicy, parsePolicy } from "../policy/index.ts";
-import { fileLists } from "../policy/file-lists.ts";
+import { fileLists } from "../policy/files/file-lists.ts";
 import type { Seen } from "./observations.ts";
 
 /** The lists that an item can be added to so that more is allowed and nothing else changes. */

@@ -11,7 +11,7 @@ import {
 import { compiled, type LearnedList, withAdditions } from "./additions.ts";
 import type { ObservedCommand } from "./observations.ts";
 import { posix } from "node:path";
-import { type CommandWord, HOME_MARK, type SimpleCommand } from "../policy/command.ts";
+import { type CommandWord, HOME_MARK, type SimpleCommand } from "../policy/words/command.ts";
 
 /** A pattern that one simple command of an observed one needs. */
 export type Need = ExactPattern & { readonly list: LearnedList; readonly where: Where };

@@ -9,7 +9,7 @@ import {
   type YAMLSeq,
 } from "yaml";
 import { type CompiledPolicy, ONLY } from "../policy/index.ts";
-import { fileLists } from "../policy/file-lists.ts";
+import { fileLists } from "../policy/files/file-lists.ts";
 import type { Item, OpenedList } from "./additions.ts";
 
 /** Text to be put into a file at an offset; nothing is taken out. */

@@ -1,10 +1,10 @@
 import { dirname } from "node:path";
 import type { PolicyDocument } from "../../schemas/generated/types.ts";
-import { fileLists } from "../policy/file-lists.ts";
+import { fileLists } from "../policy/files/file-lists.ts";
 import type { Addition } from "./additions.ts";
 import { notProposedBecause } from "./not-proposed.ts";
 import type { ObservedWrite } from "./observations.ts";
-import { deniedBy, type Folders, isCovered, isWithin } from "../policy/path-denials.ts";
+import { deniedBy, type Folders, isCovered, isWithin } from "../policy/files/path-denials.ts";
 import { type Seen, seenAlso } from "./observations.ts";
 
 /** What a path is on the host now. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { ConfigDocument, ExecuteRequest } from "../../schemas/generated/types.ts";
 import { assignedPolicy, touchedPolicies } from "./assignment.ts";
 import type { Decisions, Judged } from "./decisions.ts";
-import { fileScope } from "../policy/file-scope.ts";
+import { fileScope } from "../policy/files/file-scope.ts";
 import type { BaseEnvironment } from "../model/environment.ts";
 import type { BaseEnvironments } from "../settings/environment.ts";
 import { isForeignGit } from "../git/foreign.ts";

@@ -1,7 +1,7 @@
 import type { PolicyCaseDocument, Verdict } from "../../schemas/generated/types.ts";
 import { validatePolicyCaseDocument } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
-import { readYaml, type YamlFile } from "../policy/yaml-file.ts";
+import { readYaml, type YamlFile } from "../policy/load/yaml-file.ts";
 
 /** `ALLOW`: it runs, plainly or isolated. `DENY`: it does not, or would not in enforce mode. */
 export type CaseKind = "ALLOW" | "DENY";

@@ -1,9 +1,14 @@
 /** The face of the policy engine: what the rest of the broker may use. Everything here but `loadPolicy` is pure. */
-export type { CommandWord, OpaqueSpot, ReadCommand, SimpleCommand } from "./command.ts";
-export { type StartDecision, type StartFinding, type StartWarning, decideStart } from "./decide-start.ts";
-export { type ConcernedStarts, concernedStarts } from "./start-names.ts";
-export { type Certainty, toldBuiltins } from "./builtins.ts";
-export { decide, decideAll, decideBoth } from "./decide.ts";
+export type { CommandWord, OpaqueSpot, ReadCommand, SimpleCommand } from "./words/command.ts";
+export {
+  type StartDecision,
+  type StartFinding,
+  type StartWarning,
+  decideStart,
+} from "./verdict/decide-start.ts";
+export { type ConcernedStarts, concernedStarts } from "./rules/start-names.ts";
+export { type Certainty, toldBuiltins } from "./shell/builtins.ts";
+export { decide, decideAll, decideBoth } from "./verdict/decide.ts";
 export type {
   CompiledPolicy,
   Decision,
@@ -15,16 +20,16 @@ export type {
   Program,
   Verdict,
   Where,
-} from "./decision.ts";
-export { isHarmless } from "./harmless-variables.ts";
-export type { BaseFile } from "./load.ts";
-export { identityOf } from "./load.ts";
-export { loadPolicy, MAX_POLICY_BYTES, parsePolicy } from "./load.ts";
-export { PassedRules } from "./rule-set.ts";
-export { isSystemFolder } from "./match.ts";
-export { namesPlace, PASSED_BY_DEFAULT, passes } from "./passed-variables.ts";
-export { HOME_MARK } from "./command.ts";
-export { isKnownStart, programsOf, runsAnything } from "./runner-programs.ts";
-export { undecidedIn } from "./decide.ts";
-export { ONLY } from "./yaml-file.ts";
-export { isReadable, readArgv, readShell, withVariables } from "./read.ts";
+} from "./rules/decision.ts";
+export { isHarmless } from "./rules/harmless-variables.ts";
+export type { BaseFile } from "./load/load.ts";
+export { identityOf } from "./load/load.ts";
+export { loadPolicy, MAX_POLICY_BYTES, parsePolicy } from "./load/load.ts";
+export { PassedRules } from "./rules/rule-set.ts";
+export { isSystemFolder } from "./rules/match.ts";
+export { namesPlace, PASSED_BY_DEFAULT, passes } from "./rules/passed-variables.ts";
+export { HOME_MARK } from "./words/command.ts";
+export { isKnownStart, programsOf, runsAnything } from "./rules/runner-programs.ts";
+export { undecidedIn } from "./verdict/decide.ts";
+export { ONLY } from "./load/yaml-file.ts";
+export { isReadable, readArgv, readShell, withVariables } from "./shell/read.ts";

@@ -2,7 +2,7 @@
 import type { FsDiff, Isolation, ReplayDrift, Span } from "../../schemas/generated/types.ts";
 import type { ChangedFiles } from "./compare-changes.ts";
 import { patternCovers } from "../../world/backend.ts";
-import { fileScope } from "../policy/file-scope.ts";
+import { fileScope } from "../policy/files/file-scope.ts";
 import type { Effective } from "../model/effective.ts";
 import { covers } from "../worlds/world-spec.ts";
 

@@ -9,7 +9,7 @@ import { movedSince } from "./scope-call.ts";
 import { filesOf, scopeEntry, scopeText } from "./place-scope.ts";
 import type { ScopeGrant, ScopeTokens } from "./tokens.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
-import { fileLists } from "../policy/file-lists.ts";
+import { fileLists } from "../policy/files/file-lists.ts";
 import { netEntry } from "./net-scope.ts";
 
 /** What a token gives this agent, here and now; nothing is used up. */

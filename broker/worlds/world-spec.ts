@@ -18,9 +18,9 @@ import {
   sealedInside,
   settingsAmong,
   settingsIn,
-} from "../policy/default-denials.ts";
-import { fileScope, literalPattern } from "../policy/file-scope.ts";
-import { isHeldRow } from "../policy/held-names.ts";
+} from "../policy/files/default-denials.ts";
+import { fileScope, literalPattern } from "../policy/files/file-scope.ts";
+import { isHeldRow } from "../policy/files/held-names.ts";
 import { PROFILE_FILE } from "../project/profiles.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
 import { isWithin } from "../project/projects.ts";

@@ -1,4 +1,9 @@
-import { HOME_MARK, UNKNOWN_MARK, type CommandWord, type ReadCommand } from "../../broker/policy/command.ts";
+import {
+  HOME_MARK,
+  UNKNOWN_MARK,
+  type CommandWord,
+  type ReadCommand,
+} from "../../broker/policy/words/command.ts";
 import type { Executed } from "./closed-root.ts";
 import type { CorpusCommand } from "./commands.ts";
 

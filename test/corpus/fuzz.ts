@@ -1,4 +1,4 @@
-import type { ReadCommand } from "../../broker/policy/command.ts";
+import type { ReadCommand } from "../../broker/policy/words/command.ts";
 import { readShell } from "../../broker/policy/index.ts";
 import { ClosedRoot, type Shell } from "./closed-root.ts";
 import { missed } from "./compare.ts";

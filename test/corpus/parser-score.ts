@@ -1,8 +1,8 @@
 import { forEachChild, parse, type SyntaxNode } from "unbash";
-import type { CommandWord, SimpleCommand } from "../../broker/policy/command.ts";
-import { wordsOf } from "../../broker/policy/read-command.ts";
-import { literalWord } from "../../broker/policy/read-word.ts";
-import { unwrap } from "../../broker/policy/unwrap.ts";
+import type { CommandWord, SimpleCommand } from "../../broker/policy/words/command.ts";
+import { wordsOf } from "../../broker/policy/words/read-command.ts";
+import { literalWord } from "../../broker/policy/words/read-word.ts";
+import { unwrap } from "../../broker/policy/wrappers/unwrap.ts";
 import type { Executed } from "./closed-root.ts";
 import { missed } from "./compare.ts";
 

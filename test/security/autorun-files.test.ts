@@ -43,7 +43,7 @@ const PLAIN = [
   "src/gitconfig",
 ] as const;
 
-/** What makes git on the host run a program: written by no command, and at most held (broker/policy/default-denials.ts). */
+/** What makes git on the host run a program: written by no command, and at most held (broker/policy/files/default-denials.ts). */
 const DENIED = [".git/config", ".git/hooks/pre-commit", ".git/commondir", ".git/config.worktree"] as const;
 
 function writing(names: readonly string[]): string {

@@ -1,8 +1,8 @@
 import { constants } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { DENIED_WRITES, pathsOf } from "../../broker/policy/default-denials.ts";
-import { fileLists } from "../../broker/policy/file-lists.ts";
+import { DENIED_WRITES, pathsOf } from "../../broker/policy/files/default-denials.ts";
+import { fileLists } from "../../broker/policy/files/file-lists.ts";
 import { loadPolicy } from "../../broker/policy/index.ts";
 import { coverOf } from "../../world/backend.ts";
 import { isAutorun } from "../../world/overlay/autorun.ts";

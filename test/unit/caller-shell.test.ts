@@ -8,8 +8,8 @@ import { withoutNpm } from "../../api/cli/commands/without-npm.ts";
 import { ownPath } from "../../broker/settings/environment.ts";
 import { BaseEnvironments, type CallerShell } from "../../broker/settings/environment.ts";
 import { loadPolicy } from "../../broker/policy/index.ts";
-import { PASSED_BY_DEFAULT, passes } from "../../broker/policy/passed-variables.ts";
-import { isCodeVariable } from "../../broker/policy/variable-table.ts";
+import { PASSED_BY_DEFAULT, passes } from "../../broker/policy/rules/passed-variables.ts";
+import { isCodeVariable } from "../../broker/policy/wrappers/variable-table.ts";
 
 const POLICIES = join(import.meta.dirname, "../../policies");
 

@@ -7,8 +7,8 @@ import {
   pathsOf,
   SEALED_WRITES,
   sealedInGitFolder,
-} from "../../broker/policy/default-denials.ts";
-import { fileLists } from "../../broker/policy/file-lists.ts";
+} from "../../broker/policy/files/default-denials.ts";
+import { fileLists } from "../../broker/policy/files/file-lists.ts";
 import { loadPolicy, parsePolicy } from "../../broker/policy/index.ts";
 import type { Site } from "../../broker/model/site.ts";
 import { WarmSpecs, worldSpec } from "../../broker/worlds/world-spec.ts";

@@ -1,6 +1,6 @@
 /** Which variables a rule that allows covers, and which it does not. */
 import { describe, expect, test } from "vitest";
-import { isHarmless } from "../../broker/policy/harmless-variables.ts";
+import { isHarmless } from "../../broker/policy/rules/harmless-variables.ts";
 import { COVERED, NOT_COVERED, verdicts } from "./allowing.ts";
 
 describe("a variable", () => {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { pathsOf, DENIED_READS } from "../../broker/policy/default-denials.ts";
+import { pathsOf, DENIED_READS } from "../../broker/policy/files/default-denials.ts";
 import { Policies } from "../../broker/policies/policies.ts";
 import { type CompiledPolicy, decide, loadPolicy, readShell } from "../../broker/policy/index.ts";
 

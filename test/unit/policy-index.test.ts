@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parsePolicy, readShell } from "../../broker/policy/index.ts";
-import { stageMatches } from "../../broker/policy/match.ts";
-import { prepare } from "../../broker/policy/prepare.ts";
-import { matchingRules, readingOf } from "../../broker/policy/rule-set.ts";
+import { stageMatches } from "../../broker/policy/rules/match.ts";
+import { prepare } from "../../broker/policy/rules/prepare.ts";
+import { matchingRules, readingOf } from "../../broker/policy/rules/rule-set.ts";
 
 const PROGRAMS = ["git", "rm", "npm", "cargo", "dd", "find", "pip3", "chmod", "kubectl", "x"] as const;
 const WORDS = [

@@ -8,7 +8,7 @@ import {
   readShell,
   withVariables,
 } from "../../broker/policy/index.ts";
-import { MAX_READING_MS, PATIENCE_MS } from "../../broker/policy/read.ts";
+import { MAX_READING_MS, PATIENCE_MS } from "../../broker/policy/shell/read.ts";
 import { disguised } from "../corpus/random-scripts.ts";
 
 const WHERE = { project: "/p", home: "/h", cwd: "/p" };

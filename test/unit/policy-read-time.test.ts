@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MAX_READING_MS, readInTime, UNWATCHED_LENGTH } from "../../broker/policy/read.ts";
+import { MAX_READING_MS, readInTime, UNWATCHED_LENGTH } from "../../broker/policy/shell/read.ts";
 
 const LONG = UNWATCHED_LENGTH + 1;
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parsePolicy, PassedRules } from "../../broker/policy/index.ts";
-import type { PolicyLoad } from "../../broker/policy/decision.ts";
+import type { PolicyLoad } from "../../broker/policy/rules/decision.ts";
 
 const LISTS = ["denied", "ask", "allowed"] as const;
 type Lists = Readonly<Record<(typeof LISTS)[number], readonly string[]>>;

@@ -1,8 +1,8 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { DENIED_READS, DENIED_WRITES, pathsOf } from "../../broker/policy/default-denials.ts";
-import { fileLists } from "../../broker/policy/file-lists.ts";
+import { DENIED_READS, DENIED_WRITES, pathsOf } from "../../broker/policy/files/default-denials.ts";
+import { fileLists } from "../../broker/policy/files/file-lists.ts";
 import { loadPolicy } from "../../broker/policy/index.ts";
 import type { CommandRule } from "../../schemas/generated/types.ts";
 

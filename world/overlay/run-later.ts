@@ -17,9 +17,9 @@ export type RunLater = {
   readonly paths: readonly string[];
   readonly reason: string;
   /**
-   * `repositories`: sealed in every repository of a project (`broker/policy/default-denials.ts`).
+   * `repositories`: sealed in every repository of a project (`broker/policy/files/default-denials.ts`).
    * `agents`: what starts unasked or widens an agent's rights; the shipped policies for agents deny it in the project's folder, to plain
-   * commands; isolated ones have it held (`broker/policy/held-names.ts`).
+   * commands; isolated ones have it held (`broker/policy/files/held-names.ts`).
    * Absent: what starts with a tool that a person starts by name, and what branches and installers change all the time.
    */
   readonly denied?: "repositories" | "agents";

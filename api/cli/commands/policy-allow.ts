@@ -12,7 +12,7 @@ import { type Sources, sourcesOf } from "../../../broker/allow/policy-file.ts";
 import type { AllowKind, Never, Wish } from "../../../broker/allow/wish.ts";
 import { assignedPolicy, touchedPolicies } from "../../../broker/policies/assignment.ts";
 import { Config } from "../../../broker/settings/config.ts";
-import { fileScope } from "../../../broker/policy/file-scope.ts";
+import { fileScope } from "../../../broker/policy/files/file-scope.ts";
 import { prepareHome } from "../../../broker/settings/home.ts";
 import { type Listed, ListedFolders } from "../../../broker/policies/listed.ts";
 import { type CompiledPolicy, loadPolicy, parsePolicy } from "../../../broker/policy/index.ts";

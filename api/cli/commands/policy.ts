@@ -1,4 +1,4 @@
-import { fileLists } from "../../../broker/policy/file-lists.ts";
+import { fileLists } from "../../../broker/policy/files/file-lists.ts";
 import type { PolicyNet } from "../../../broker/network/names/entries.ts";
 import { basename } from "node:path";
 import { compiled } from "../../../broker/learn/additions.ts";

@@ -2,7 +2,7 @@
 import { dirname } from "node:path";
 import type { PolicyDocument } from "../../../schemas/generated/types.ts";
 import { type FileScope, isPrivate, patternCovers } from "../../../world/backend.ts";
-import { fileScope } from "../../policy/file-scope.ts";
+import { fileScope } from "../../policy/files/file-scope.ts";
 import { isMarked, isWithin, neverBecause, type ProjectRules } from "../../project/projects.ts";
 
 /** A path that nothing lies below: what a policy says of `$PROJECT` is another question. */

@@ -1,0 +1,291 @@
+import type { CommandRule, PolicyDocument } from "../../../schemas/generated/types.ts";
+import { type PolicyNet, readNet } from "../../network/names/entries.ts";
+import type { CompiledPolicy, Where } from "../rules/decision.ts";
+import type { Written } from "../rules/written.ts";
+import { patternComplaint } from "../../../world/backend.ts";
+import { readPattern } from "../rules/pattern.ts";
+import { indexRules } from "../rules/rule-set.ts";
+import {
+  matchingPipes,
+  matchingRules,
+  type PassedRules,
+  type Rule,
+  type RuleList,
+  type RuleSet,
+} from "../rules/rule-set.ts";
+import { startsOf } from "../rules/start-names.ts";
+import { prepare } from "../rules/prepare.ts";
+import { readShell } from "../shell/read.ts";
+import { createHash } from "node:crypto";
+
+/** Where the keys of a document stand in its file. */
+export interface Places {
+  /** The file's name. */
+  readonly file: string;
+  readonly at: Written["at"];
+  readonly base: Written | null;
+}
+
+/** Why a valid document is no policy that can be used. */
+export interface CompileProblem {
+  readonly path: readonly (string | number)[];
+  readonly message: string;
+}
+
+export type Compiled = { readonly ok: CompiledPolicy } | { readonly problems: readonly CompileProblem[] };
+
+/** The lists, from the strictest: of two rules that match, the one that comes first here is named. */
+const LISTS: readonly RuleList[] = [
+  "commands.denied",
+  "commands.ask",
+  "commands.isolated",
+  "commands.warn",
+  "commands.allowed",
+  "approval.auto_approve",
+];
+
+/** Makes a validated document ready for decisions, once. Rules that fail their own examples are problems. */
+export function compilePolicy(document: PolicyDocument, places: Places, passed: PassedRules): Compiled {
+  const rules: Rule[] = [];
+  const problems: CompileProblem[] = [];
+  for (const list of LISTS) {
+    const keys = list.split(".");
+    for (const [index, written] of rulesIn(document, list).entries()) {
+      const path = [...keys, index];
+      const { file, line } = places.at(path);
+      const place = { list, line, order: rules.length, source: `${file}:${line}` };
+      const [rule, found] = readRule(written, place, passed);
+      rules.push(rule);
+      problems.push(...found.map((message) => ({ path, message })));
+    }
+  }
+  const { notes: missing, refusals } = notYet(document);
+  const { net, notes: idle, problems: unusableEntries } = readNet(document, places);
+  problems.push(...refusals, ...unusablePatterns(document), ...unusableEntries);
+  if (problems.length > 0) return { problems };
+  const notes = [...missing, ...idle];
+  return { ok: assemble(document, places, { rules, net, notes }) };
+}
+
+/** As it stands in `rule.source`: `default.yaml:31`. */
+export function sourceOf({ at }: Pick<Places, "at">, path: readonly (string | number)[]): string {
+  const { file, line } = at(path);
+  return `${file}:${line}`;
+}
+
+function unusablePatterns({ fs }: PolicyDocument): readonly CompileProblem[] {
+  return (["deny_read", "deny_write"] as const).flatMap((list) =>
+    (fs?.[list] ?? []).flatMap((pattern, index) => {
+      const complaint = patternComplaint(pattern);
+      if (complaint === undefined) return [];
+      return [{ path: ["fs", list, index], message: `Cannot use '${pattern}' in fs.${list}: ${complaint}` }];
+    }),
+  );
+}
+
+interface Parts {
+  readonly rules: readonly Rule[];
+  readonly net: PolicyNet;
+  readonly notes: readonly string[];
+}
+
+function assemble(document: PolicyDocument, places: Places, { rules, net, notes }: Parts): CompiledPolicy {
+  const source = (...path: string[]): string => sourceOf(places, path);
+  const set: RuleSet = {
+    ...indexRules(rules),
+    allowedInWords: allowedInWords(rules),
+    sources: {
+      allowed: source("commands", "allowed"),
+      opaque: source("commands", "opaque"),
+      operators: source("commands", "shell_operators"),
+      require: source("approval", "require"),
+      write: source("fs", "write"),
+      denyWrite: source("fs", "deny_write"),
+      denyRead: source("fs", "deny_read"),
+      memory: source("commands", "memory_programs"),
+      timeout: source("commands", "timeout"),
+    },
+  };
+  return {
+    id: document.id,
+    name: document.name,
+    mode: document.mode ?? "observe",
+    selectable: document.selectable ?? false,
+    hash: policyHash(document),
+    source: places.file,
+    document,
+    at: places.at,
+    base: places.base,
+    rules: set,
+    starts: startsOf(set, document.approval?.require === true),
+    net,
+    notes,
+  };
+}
+
+function rulesIn(document: PolicyDocument, list: RuleList): readonly CommandRule[] {
+  const { commands, approval } = document;
+  const lists: Readonly<Record<RuleList, readonly CommandRule[] | undefined>> = {
+    "commands.denied": commands?.denied,
+    "commands.ask": commands?.ask,
+    "commands.isolated": commands?.isolated,
+    "commands.warn": commands?.warn,
+    "commands.allowed": commands?.allowed,
+    "approval.auto_approve": approval?.auto_approve,
+  };
+  return lists[list] ?? [];
+}
+
+type RulePlace = Pick<Rule, "list" | "line" | "order" | "source">;
+
+/** A rule, and what speaks against it. */
+function readRule(written: CommandRule, place: RulePlace, passed: PassedRules): [Rule, readonly string[]] {
+  const known = passed.stagesOf(place.list, written);
+  const pattern = typeof written === "string" ? written : written.pattern;
+  const reason = typeof written === "string" ? undefined : written.reason;
+  const rule = { ...place, pattern, reason, stages: known ?? readPattern(pattern) };
+  if (known !== undefined) return [rule, []];
+  const found = complaints(rule, written);
+  if (found.length === 0) passed.remember(place.list, written, rule.stages);
+  return [rule, found];
+}
+
+function complaints(rule: Rule, written: CommandRule): readonly string[] {
+  return [...emptyStages(rule), ...failedExamples(rule, written)];
+}
+
+function emptyStages(rule: Rule): string[] {
+  const empty = /^\s*\||\|\s*\||\|\s*$/.test(rule.pattern);
+  return empty ? [`'${rule.pattern}' has nothing on one side of its '|'`] : [];
+}
+
+const SHOWN_PATTERNS = 5;
+
+function allowedInWords(rules: readonly Rule[]): string {
+  const allowed = rules.filter((rule) => rule.list === "commands.allowed");
+  const more = allowed.length - SHOWN_PATTERNS;
+  const shown = allowed
+    .slice(0, SHOWN_PATTERNS)
+    .map(({ pattern }) => `'${pattern}'`)
+    .join(", ");
+  return `only ${shown}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+/** Where a rule's own examples are read. */
+const EXAMPLE_PLACE: Where = {
+  project: "/projects/example",
+  home: "/home/example",
+  cwd: "/projects/example",
+};
+
+/** What a rule's own `match` and `not_match` say against it: a sentence for each that fails. */
+function failedExamples(rule: Rule, written: CommandRule): readonly string[] {
+  if (typeof written === "string") return [];
+  const missed = (written.match ?? []).filter((example) => !ruleMatches(rule, example));
+  const caught = (written.not_match ?? []).filter((example) => ruleMatches(rule, example));
+  return [
+    ...missed.map((example) => `'${rule.pattern}' must match its own example '${example}', and does not`),
+    ...caught.map((example) => `'${rule.pattern}' must not match its own example '${example}', and does`),
+  ];
+}
+
+/** Does this one rule match some command of the example? */
+function ruleMatches(rule: Rule, example: string): boolean {
+  const read = readShell(example);
+  const only: RuleSet = { ...indexRules([rule]), ...NOTHING_ELSE };
+  const prepared = read.fragments.map((command) => prepare(command, EXAMPLE_PLACE));
+  return (
+    prepared.some((command) => command !== null && matchingRules(only, command).length > 0) ||
+    read.pipelines.some((pipeline) => matchingPipes(only, pipeline, prepared).length > 0)
+  );
+}
+
+const NOTHING_ELSE: Pick<RuleSet, "allowedInWords" | "sources"> = {
+  allowedInWords: "",
+  sources: {
+    allowed: "",
+    opaque: "",
+    operators: "",
+    require: "",
+    write: "",
+    denyWrite: "",
+    denyRead: "",
+    memory: "",
+    timeout: "",
+  },
+};
+
+/** `sha256:` and hex over the document's canonical JSON: keys sorted, no blanks. Layout and comments do not count. */
+function policyHash(document: object): string {
+  return `sha256:${createHash("sha256").update(canonicalJson(document)).digest("hex")}`;
+}
+
+function canonicalJson(value: unknown): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  const entries = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
+  return `{${entries.map(([key, part]) => `${JSON.stringify(key)}:${canonicalJson(part)}`).join(",")}}`;
+}
+
+/**
+ * Keys that this version does not carry out as they are written.
+ *
+ * - `unbuilt`: what it asks for does not exist. Refused in either mode.
+ * - `stricter`: without it less is possible than the policy says. Noted.
+ * - `vector`: the answer's `isolation` says whether it is there, and `world.require` insists on it. Noted.
+ * - `nothing`: no command is decided or run otherwise. Noted.
+ */
+interface NotYetRow {
+  readonly key: string;
+  readonly effect: "unbuilt" | "stricter" | "vector" | "nothing";
+  /** Does the document ask for it? */
+  readonly asked: (document: PolicyDocument) => boolean;
+  readonly sentence: string;
+}
+
+const ROWS: readonly NotYetRow[] = [
+  {
+    key: "net.dns.pinned",
+    effect: "stricter",
+    asked: ({ net }) => net?.dns?.pinned === false,
+    sentence: "net.dns.pinned: false lifts nothing: names are answered by the world's own stub alone",
+  },
+  {
+    key: "world.isolate_network",
+    effect: "unbuilt",
+    asked: ({ world }) => world?.isolate_network === false,
+    sentence: "world.isolate_network: false (the host's network) is not built yet",
+  },
+  {
+    key: "world.limits",
+    effect: "vector",
+    asked: ({ world }) => Object.keys(world?.limits ?? {}).length > 0,
+    sentence:
+      "world.limits: cpu and memory need a cgroup controller, pids and disk hold without; the isolation vector says what is there, `world status` which limits hold, and world.require: [cgroup] insists on all",
+  },
+  {
+    key: "privacy",
+    effect: "nothing",
+    asked: ({ privacy }) => privacy !== undefined,
+    sentence: "privacy concerns the index of files, which is not built yet",
+  },
+];
+
+interface NotYet {
+  readonly notes: readonly string[];
+  readonly refusals: readonly { readonly path: readonly string[]; readonly message: string }[];
+}
+
+/** What to say about a document, and what to refuse it for. */
+function notYet(document: PolicyDocument): NotYet {
+  const asked = ROWS.filter((row) => row.asked(document));
+  const refused = asked.filter((row) => row.effect === "unbuilt");
+  return {
+    notes: asked.filter((row) => !refused.includes(row)).map((row) => row.sentence),
+    refusals: refused.map((row) => ({ path: row.key.split("."), message: refusal(row) })),
+  };
+}
+
+function refusal(row: NotYetRow): string {
+  return `Cannot load a policy with ${row.key} set so: ${row.sentence}`;
+}

@@ -1,0 +1,202 @@
+import { basename, dirname, join } from "node:path";
+import { compilePolicy } from "./compile.ts";
+import type { PolicyLoad, PolicyProblem } from "../rules/decision.ts";
+import { extended, type OwnFile } from "./extends.ts";
+import type { DocumentPath, Written, WrittenAt } from "../rules/written.ts";
+import { PassedRules } from "../rules/rule-set.ts";
+import { validatePolicyDocument } from "../../../schemas/generated/validators.js";
+import { describeErrors } from "../../../schemas/validation-errors.ts";
+import { readYaml } from "./yaml-file.ts";
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
+
+/** The policy that a file's `extends` names, or what is wrong with it. */
+export type FindBase = (own: OwnFile) => Written | readonly PolicyProblem[];
+
+/** A policy file as it was read, with the files that the answer rests on beside it. */
+export type LoadedFile = PolicyLoad & { readonly text: string; readonly bases: readonly BaseFile[] };
+
+/**
+ * Reads, validates and compiles a policy file and the policies that it starts from. Bad content and unreadable files come back as
+ * problems. In one go, so that no command is decided between the old policy and the new one.
+ *
+ * @param path absolute path; its last part is the file name in `rule.source` and in problems.
+ * @param shipped the folder of the shipped policies, which `extends` may name.
+ * @param passed rules whose examples need not be tried again.
+ */
+export function loadPolicy(path: string, shipped: string, passed = new PassedRules()): LoadedFile {
+  const file = basename(path);
+  const text = readText(path);
+  if ("why" in text)
+    return { problems: [problem({ file, line: 0, column: 0 }, [], text.why)], text: "", bases: [] };
+  const bases: BaseFile[] = [];
+  const loaded = parsePolicy(text.ok, file, passed, (own) => baseOf(own, [path], { shipped, files: bases }));
+  return { ...loaded, text: text.ok, bases };
+}
+
+/** The same for text at hand. Pure, but for what it adds to `passed`. */
+export function parsePolicy(
+  text: string,
+  file: string,
+  passed = new PassedRules(),
+  findBase: FindBase = noBase,
+): PolicyLoad {
+  const read = readOwn(text, file);
+  if ("problems" in read) return read;
+  const { own } = read;
+  const base = own.document.extends === undefined ? null : findBase(own);
+  if (base !== null && !("document" in base)) return { problems: base };
+  const { document, at } = base === null ? own : extended(base, own);
+  const compiled = compilePolicy(document, { file, at, base }, passed);
+  if ("ok" in compiled) return compiled;
+  return { problems: compiled.problems.map(({ path, message }) => problemAt(at, path, message)) };
+}
+
+function noBase({ at, document }: OwnFile): readonly PolicyProblem[] {
+  return [problemAt(at, ["extends"], `There is no '${document.extends}' here that it could start from`)];
+}
+
+/** Finds and reads the policies that a policy starts from (`extends`). */
+
+/** A file that an answer rests on, one that was looked for and is not there among them. */
+export interface BaseFile {
+  readonly path: string;
+  /** Taken before it was read. */
+  readonly identity: string;
+  /** Null where it could not be read. */
+  readonly text: string | null;
+}
+
+interface Bases {
+  /** The folder of the shipped policies. */
+  readonly shipped: string;
+  /** Filled with every file that was looked for. */
+  readonly files: BaseFile[];
+}
+
+/**
+ * The policy that `own` starts from, with all that it starts from itself.
+ *
+ * @param below absolute paths: the file of `own`, and before it those that start from it.
+ */
+function baseOf(
+  own: OwnFile,
+  below: readonly [string, ...string[]],
+  bases: Bases,
+): Written | readonly PolicyProblem[] {
+  const name = own.document.extends ?? "";
+  const wrong = (message: string): readonly PolicyProblem[] => [problemAt(own.at, ["extends"], message)];
+  const path = fileOf(name, below[0], bases);
+  if (path === undefined)
+    return wrong(`No policy is called '${name}' beside this file or among the shipped ones`);
+  if (below.includes(path)) return wrong(`'${name}' starts from this policy itself`);
+  const file = below.some((each) => basename(each) === basename(path))
+    ? `shipped/${basename(path)}`
+    : basename(path);
+  const identity = identityOf(path);
+  const text = readText(path);
+  bases.files.push({ path, identity, text: "ok" in text ? text.ok : null });
+  if ("why" in text) return [problem({ file, line: 0, column: 0 }, [], text.why)];
+  const read = readOwn(text.ok, file);
+  if ("problems" in read) return read.problems;
+  if (read.own.document.extends === undefined) return read.own;
+  const further = baseOf(read.own, [path, ...below], bases);
+  return "document" in further ? extended(further, read.own) : further;
+}
+
+/** Beside the file that names it, else among the shipped ones. A file's own name means the shipped one. */
+function fileOf(name: string, from: string, { shipped, files }: Bases): string | undefined {
+  const places = new Set([join(dirname(from), `${name}.yaml`), join(shipped, `${name}.yaml`)]);
+  places.delete(from);
+  for (const path of places) {
+    const identity = identityOf(path);
+    if (identity !== MISSING) return path;
+    files.push({ path, identity, text: null });
+  }
+  return undefined;
+}
+
+/** What one file says, or what is wrong with it. */
+type ReadOwn = { readonly own: OwnFile } | { readonly problems: readonly PolicyProblem[] };
+
+function readOwn(text: string, file: string): ReadOwn {
+  const yaml = readYaml(text);
+  if ("problems" in yaml)
+    return {
+      problems: yaml.problems.map(({ message, ...position }) => problem({ file, ...position }, [], message)),
+    };
+  const at: Written["at"] = (path) => ({ file, ...yaml.positionOf(path) });
+  if (!validatePolicyDocument(yaml.value)) {
+    const errors = describeErrors(yaml.value, validatePolicyDocument.errors ?? []);
+    return { problems: errors.map(({ pointer, message }) => problemAt(at, pointer, message)) };
+  }
+  const own = { document: yaml.value, at, only: yaml.only };
+  const stray = strayMark(own);
+  if (stray === undefined) return { own };
+  const message = "!only replaces a list of the policy that 'extends' names, and here is none that could be";
+  return { problems: [problemAt(at, stray.split("."), message)] };
+}
+
+/** A mark that would do nothing: on a list inside an item of a list, or in a policy that starts from none. */
+function strayMark({ document, only }: OwnFile): string | undefined {
+  return [...only].find((path) => document.extends === undefined || /\.[0-9]+(?:\.|$)/.test(path));
+}
+
+function problemAt(at: Written["at"], path: DocumentPath, message: string): PolicyProblem {
+  return problem(at(path), path, message);
+}
+
+/** Line 0: of the file as a whole. */
+function problem({ file, line, column }: WrittenAt, path: DocumentPath, message: string): PolicyProblem {
+  const place = line === 0 ? file : `${file}:${line}:${column}`;
+  return { file, line, column, path: path.join("."), message, text: `${place}: ${message}` };
+}
+
+/** 256 KiB: a policy that people can review is far smaller. */
+export const MAX_POLICY_BYTES = 256 * 1024;
+
+/** The text of a policy's file, or a sentence about why there is none. */
+function readText(path: string): { readonly ok: string } | { readonly why: string } {
+  try {
+    const bytes = readBounded(path);
+    if (bytes.length > MAX_POLICY_BYTES)
+      return { why: `A policy has at most ${MAX_POLICY_BYTES} bytes, this file has more` };
+    return { ok: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    if (code === "ERR_ENCODING_INVALID_ENCODED_DATA") return { why: "It is not UTF-8 text" };
+    return { why: `Cannot read '${path}': ${code}` };
+  }
+}
+
+/** At most one byte more than a policy may have. */
+function readBounded(path: string): Buffer {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const stat = fstatSync(file);
+    if (!stat.isFile())
+      throw Object.assign(new Error("it is no plain file"), { code: "it is no plain file" });
+    // No more than it takes: what an edit throws away is collected in the middle of some request.
+    let buffer = Buffer.allocUnsafe(Math.min(stat.size, MAX_POLICY_BYTES) + 1);
+    let length = 0;
+    for (;;) {
+      const count = readSync(file, buffer, length, buffer.length - length, null);
+      length += count;
+      if (count === 0 || length > MAX_POLICY_BYTES) return buffer.subarray(0, length);
+      // It has grown meanwhile.
+      if (length === buffer.length) buffer = Buffer.concat([buffer], MAX_POLICY_BYTES + 1);
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** The identity of a file that is not there. */
+const MISSING = "missing";
+
+/** Device, inode, size and both times: an edit in place, a rename and a copy over each change one of them. */
+export function identityOf(path: string): string {
+  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
+  return stat === undefined
+    ? MISSING
+    : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+}

@@ -1,0 +1,39 @@
+import { posix } from "node:path";
+import { HOME_MARK } from "../words/command.ts";
+
+/** A trailing glob that names everything in a folder: `/*`, `/.*`, `/**`, `/{*,.*}` (two words by then). */
+const WHOLE_FOLDER = /\/\.?\*+\/*$/;
+
+/** The folder a command stands in after the `cd`s before it; null when that is not known. */
+export function folderAfter(cwd: string, home: string, moves: readonly string[] | null): string | null {
+  if (moves === null) return null;
+  let folder = cwd;
+  for (const move of moves) folder = posix.resolve(folder, withHome(move, home));
+  return folder;
+}
+
+export function withHome(text: string, home: string): string {
+  return text.includes("\0") ? text.replaceAll(HOME_MARK, home) : text;
+}
+
+/** Could this word be a path that has other spellings? */
+export function looksLikePath(text: string): boolean {
+  return (text.includes("/") && !text.includes("://")) || text === "." || text === "..";
+}
+
+/** Without `//`, `/.`, `/..` and a trailing slash. Absolute when the folder is known or the path is. */
+export function normalPath(text: string, folder: string | null): string {
+  const path = folder === null ? posix.normalize(text) : posix.resolve(folder, text);
+  const trimmed = path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
+  // POSIX leaves `//x` alone; Linux does not.
+  return trimmed.startsWith("//") ? trimmed.slice(1) : trimmed;
+}
+
+/** `dir/*` as `dir`, for a glob that the shell expands; null when the word is no such glob. */
+export function wholeFolder(glob: string, folder: string | null): string | null {
+  if (/^\.?\*+$/.test(glob)) return folder;
+  const match = WHOLE_FOLDER.exec(glob);
+  if (match === null) return null;
+  const head = glob.slice(0, match.index) || "/";
+  return /[*?[]/.test(head) ? wholeFolder(head, folder) : head;
+}

@@ -1,0 +1,360 @@
+import {
+  type CommandAssignment,
+  type CommandRedirect,
+  type CommandWord,
+  HOME_MARK,
+  MAX_FRAGMENT_LENGTH,
+  type OpaqueSpot,
+  type PipelineStage,
+  type Reach,
+  type ReadCommand,
+  type SimpleCommand,
+} from "../words/command.ts";
+import { unmarked } from "../words/dash.ts";
+import { MAX_FRAGMENTS, MAX_TEXT_IN_ALL, MAX_WRAPPERS } from "../words/read-limits.ts";
+import type { Inner, Input, ShellLanguage } from "../words/inner.ts";
+import { runsItsSubstitutions } from "../wrappers/shell-input.ts";
+import { Setters } from "../wrappers/setters.ts";
+import { unwrap } from "../wrappers/unwrap.ts";
+import { unwrapVariables, variablesOf } from "../wrappers/unwrap-variables.ts";
+
+export interface NewCommand {
+  readonly words: readonly CommandWord[];
+  readonly assignments: readonly CommandAssignment[];
+  readonly redirects: readonly CommandRedirect[];
+  readonly text: string;
+  readonly start: number;
+  readonly end: number;
+  readonly depth: number;
+  readonly moves: readonly string[] | null;
+  /** The compound commands around it, outermost first. */
+  readonly inside: readonly string[];
+  readonly reach?: Reach;
+  readonly decides?: true;
+  readonly reduced?: true;
+}
+
+export interface CommandContext {
+  readonly input: Input;
+  readonly shell: ShellLanguage;
+}
+
+/** A text to be read as a script, inside what has been read already. */
+export interface ScriptSource {
+  readonly text: string;
+  readonly shell: ShellLanguage;
+  readonly depth: number;
+  readonly moves: readonly string[] | null;
+  /** What stands on the standard input of its commands. */
+  readonly input: Input;
+  /** Where it stands in the text that was given; null for that text itself. */
+  readonly place: { readonly start: number; readonly end: number } | null;
+  readonly inside: readonly string[];
+  /** Whether the line fails when the script does; absent: it may go on. */
+  readonly decides?: true;
+  readonly reduced?: true;
+}
+
+export type ScriptReader = (collector: CommandCollector, source: ScriptSource) => void;
+
+/** Gathers what one reading finds, in source order. One per reading. */
+export class CommandCollector {
+  readonly #fragments: SimpleCommand[] = [];
+  readonly #opaque: OpaqueSpot[] = [];
+  readonly #pipelines: (readonly PipelineStage[])[] = [];
+  #operator: string | null = null;
+  #incomplete = false;
+  #overfull = false;
+  #parsed = 0;
+  readonly setters = new Setters();
+  readonly #readScript: ScriptReader;
+
+  constructor(readScript: ScriptReader) {
+    this.#readScript = readScript;
+  }
+
+  /** No more is read: what is left of the command is opaque. */
+  get full(): boolean {
+    return this.#fragments.length >= MAX_FRAGMENTS;
+  }
+
+  /** Counts text that is about to be parsed; a sentence when it is too much in all. */
+  refuseMore(text: string): string | null {
+    this.#parsed += text.length;
+    return this.#parsed > MAX_TEXT_IN_ALL
+      ? `Commands inside commands come to more than ${MAX_TEXT_IN_ALL} characters`
+      : null;
+  }
+
+  get size(): number {
+    return this.#fragments.length;
+  }
+
+  /** Adds the command and everything it runs in turn, as written and without the words that may vanish. */
+  addCommand(command: NewCommand, context: CommandContext): void {
+    if (!command.words.some((word) => word.vanishes === true)) {
+      this.#addReading(command, context, null);
+      return;
+    }
+    const known = new Set<string>();
+    this.#addReading(command, context, known);
+    const words = command.words.filter((word) => word.vanishes !== true);
+    if (words[0]?.kind === "literal") this.#addReading({ ...command, words, reduced: true }, context, known);
+  }
+
+  /** @param known what the other reading of the same command runs in turn: not read twice. Null: there is no other. */
+  #addReading(command: NewCommand, context: CommandContext, known: Set<string> | null): void {
+    if (this.full) {
+      this.overflow(command.text);
+      return;
+    }
+    const { text, ...rest } = command;
+    const fragment = { ...rest, fragment: clip(text) };
+    this.#fragments.push(fragment);
+    this.setters.addCommand(fragment, context.input);
+    this.#addInner(unwrapVariables(variablesOf(command.words, command.assignments)), command, context, known);
+    const [program] = command.words;
+    if (program === undefined) return;
+    if (program.kind !== "literal") {
+      this.addOpaque(
+        text,
+        `The program is only known when the command runs: '${clip(unmarked(program.raw))}'`,
+      );
+      return;
+    }
+    this.#addInner(unwrap(command.words, context.input, context.shell), command, context, known);
+  }
+
+  /** What something that is no command by itself (`[[ … ]]`) runs in turn. */
+  addRun(found: readonly Inner[], command: NewCommand, context: CommandContext): void {
+    this.#addInner(found, command, context, null);
+  }
+
+  #addInner(
+    found: readonly Inner[],
+    command: NewCommand,
+    context: CommandContext,
+    known: Set<string> | null,
+  ): void {
+    const fresh = known === null ? found : unknownAmong(found, known);
+    if (fresh.length > 0 && command.depth >= MAX_WRAPPERS) {
+      this.addUnread(
+        command.text,
+        `Commands inside commands are read ${MAX_WRAPPERS} levels deep, this one goes on`,
+      );
+      return;
+    }
+    for (const inner of fresh) this.#runInner(inner, command, context);
+  }
+
+  #runInner(inner: Inner, command: NewCommand, context: CommandContext): void {
+    if (inner.kind === "opaque") {
+      if (inner.names === undefined) this.addOpaque(command.text, inner.reason);
+      else this.setters.addDoubt({ fragment: clip(command.text), reason: inner.reason, names: inner.names });
+      return;
+    }
+    const { start, end, inside } = command;
+    const depth = command.depth + 1;
+    const moves = movesTo(inner, command.moves);
+    const more = {
+      ...(command.decides === true ? { decides: command.decides } : {}),
+      ...(command.reduced === true ? { reduced: command.reduced } : {}),
+    };
+    if (inner.kind === "script") {
+      const { text, shell } = inner;
+      const place = { start, end };
+      this.#readScript(this, { text, shell, depth, moves, input: context.input, place, inside, ...more });
+      return;
+    }
+    const { words, assignments = [] } = inner;
+    const text = writtenText(words);
+    this.addCommand({ ...command, words, assignments, redirects: [], text, depth, moves }, context);
+  }
+
+  /** There is more to read and no room for it. */
+  overflow(text: string): void {
+    if (!this.#overfull)
+      this.addUnread(text, `A command may hold ${MAX_FRAGMENTS} commands, this one has more`);
+    this.#overfull = true;
+  }
+
+  addOpaque(text: string, reason: string): void {
+    if (this.#opaque.length < MAX_FRAGMENTS) this.#opaque.push({ fragment: clip(text), reason });
+  }
+
+  addUnread(text: string, reason: string): void {
+    this.#incomplete = true;
+    this.addOpaque(text, reason);
+  }
+
+  addPipeline(stages: readonly PipelineStage[]): void {
+    const filled = stages.filter((stage) => stage.length > 0);
+    if (filled.length > 1) this.#pipelines.push(filled);
+  }
+
+  /**
+   * `bash <(curl x)`, `sh -c "$(curl x)"`, `eval "$(curl x)"`: what stands in the substitutions is piped, so to say,
+   * into the shell. The command's own fragments are `from` up to `to`, those of its substitutions come after.
+   */
+  addFeeding(from: number, to: number): void {
+    const own = this.#fragments.slice(from, to);
+    if (this.size > to && own.some(runsItsSubstitutions)) {
+      this.addPipeline([this.stageSince(to), Array.from({ length: to - from }, (_, index) => from + index)]);
+    }
+  }
+
+  /** Where the shell stands after the command at `index`, if that was a `cd`. */
+  movesAfter(index: number, moves: readonly string[] | null): readonly string[] | null {
+    return movesAfterAll(this.#fragments, index, moves);
+  }
+
+  addOperator(operator: string): void {
+    this.#operator ??= operator;
+  }
+
+  /** The commands added since `from` as one stage. */
+  stageSince(from: number): PipelineStage {
+    return Array.from({ length: this.#fragments.length - from }, (_, index) => from + index);
+  }
+
+  finish(form: ReadCommand["form"], text: string): ReadCommand {
+    return {
+      form,
+      text,
+      fragments: this.#fragments,
+      opaque: [
+        ...this.#opaque,
+        ...movedNames(this.#fragments, this.setters.looped),
+        ...this.setters.spots(this.#fragments),
+      ],
+      pipelines: this.#pipelines,
+      operator: this.#operator,
+      loops: [...this.setters.looped],
+      incomplete: this.#incomplete,
+      ...(this.setters.doubts.length === 0 ? {} : { doubts: this.setters.doubts }),
+    };
+  }
+}
+
+function unknownAmong(found: readonly Inner[], known: Set<string>): readonly Inner[] {
+  return found.filter((inner) => {
+    const key = JSON.stringify(inner);
+    return !known.has(key) && known.add(key);
+  });
+}
+
+/** As much of it as a fragment shows. */
+function writtenText(words: readonly CommandWord[]): string {
+  return words
+    .slice(0, MAX_FRAGMENT_LENGTH)
+    .map((word) => word.raw)
+    .join(" ");
+}
+
+function clip(text: string): string {
+  const shown = text.replaceAll(HOME_MARK, "~");
+  return shown.length <= MAX_FRAGMENT_LENGTH ? shown : `${shown.slice(0, MAX_FRAGMENT_LENGTH - 1)}…`;
+}
+
+/** Builtins whose words are names of variables that they set. */
+const SETTERS: ReadonlySet<string> = new Set(
+  "export declare typeset readonly local read unset printf getopts mapfile readarray let".split(" "),
+);
+const USES_IFS = /\$\{?IFS\b/;
+
+/**
+ * `$IFS` is read as a blank and `~` as the home folder. Where a command sets one of them and uses it too, what it uses
+ * is not known.
+ *
+ * @param assigned names that loops set.
+ */
+function movedNames(fragments: readonly SimpleCommand[], assigned: ReadonlySet<string>): OpaqueSpot[] {
+  if (assigned.size === 0 && !fragments.some(mayMove)) return [];
+  const isSet = (name: string, one: SimpleCommand): boolean => assigned.has(name) || sets(one, name);
+  const spots: OpaqueSpot[] = [];
+  const ifs = fragments.find((one) => wordsOf(one).some((word) => USES_IFS.test(word.raw)));
+  if (ifs !== undefined && fragments.some((one) => isSet("IFS", one) || setsAnything(one)))
+    spots.push({ fragment: ifs.fragment, reason: "What $IFS holds is only known when the command runs" });
+  const movers = fragments.filter((one) => isSet("HOME", one));
+  const home = fragments.find(
+    (one) =>
+      movers.some((mover) => mover !== one) && wordsOf(one).some((word) => word.text.includes(HOME_MARK)),
+  );
+  if (home !== undefined)
+    spots.push({ fragment: home.fragment, reason: "Which folder ~ is, is only known when the command runs" });
+  return spots;
+}
+
+function mayMove({ assignments, words: [program] }: SimpleCommand): boolean {
+  return assignments.length > 0 || (program !== undefined && SETTERS.has(program.text));
+}
+
+function wordsOf(command: SimpleCommand): CommandWord[] {
+  const targets = command.redirects.map((redirect) => redirect.target);
+  return [...command.words, ...targets.filter((target) => target !== null)];
+}
+
+function sets(command: SimpleCommand, name: string): boolean {
+  if (command.assignments.some((assignment) => assignment.name === name)) return true;
+  const [program, ...others] = command.words;
+  if (program === undefined || !SETTERS.has(program.text)) return false;
+  return others.some((word) => word.text === name || word.text.startsWith(`${name}=`));
+}
+
+/** `export $x`, `read "$x"`. */
+function setsAnything(command: SimpleCommand): boolean {
+  const [program, ...others] = command.words;
+  if (program === undefined || !SETTERS.has(program.text)) return false;
+  return others.some((word) => word.text.startsWith("\0"));
+}
+
+const SAME_SHELL: ReadonlySet<string> = new Set(["command", "builtin", "eval"]);
+
+/** Where the shell stands after these words, when they are a `cd`; null when that is not known. */
+function movesAfter(
+  words: readonly CommandWord[],
+  moves: readonly string[] | null,
+): readonly string[] | null {
+  const program = words[0]?.text;
+  if (program === "popd") return null;
+  if (program !== "cd" && program !== "pushd") return moves;
+  const known = words.slice(1).filter((word) => word.vanishes !== true);
+  const target = known.find((word) => !/^-./.test(word.text));
+  if (target === undefined) return known.length < words.length - 1 ? null : [HOME_MARK];
+  return target.text === "-" ? null : movedBy(moves, target);
+}
+
+/**
+ * The same for the command at `index` and what it runs in the same shell: `command cd x`, `eval 'cd x'`. What an `eval`
+ * runs in a subshell counts too: a folder further away is the stricter answer.
+ */
+function movesAfterAll(
+  commands: readonly SimpleCommand[],
+  index: number,
+  moves: readonly string[] | null,
+): readonly string[] | null {
+  const first = commands[index]?.words[0]?.text ?? "";
+  if (!SAME_SHELL.has(first)) return movesAfter(commands[index]?.words ?? [], moves);
+  return commands.slice(index + 1).reduce((moved, { words }) => movesAfter(words, moved), moves);
+}
+
+/** Where a wrapper such as `env -C` runs its command. */
+function movesTo(inner: Inner, moves: readonly string[] | null): readonly string[] | null {
+  return inner.kind === "opaque" || inner.folder === undefined ? moves : movedBy(moves, inner.folder);
+}
+
+/** Of a path of `cd`s; a folder further down is not known. */
+const MAX_LENGTH = 1024;
+
+/**
+ * One path, from the last folder that is known by itself: 2,000 commands that each looked at the 2,000 `cd`s before them
+ * took minutes.
+ */
+function movedBy(moves: readonly string[] | null, target: CommandWord): readonly string[] | null {
+  const { kind, text } = target;
+  if (kind !== "literal") return null;
+  if (text.startsWith("/") || text.startsWith(HOME_MARK)) return [text];
+  if (moves === null) return null;
+  const path = [...moves, text].join("/");
+  return path.length > MAX_LENGTH ? null : [path];
+}

@@ -1,0 +1,127 @@
+import type { Command, ParameterExpansionPart, ProcessSubstitutionPart, SyntaxNode } from "unbash";
+import type { CommandCollector } from "./collect.ts";
+import { isOddDelimiter } from "../words/dash.ts";
+import { hiddenSubstitutions } from "../words/hidden.ts";
+import type { Inner } from "../words/inner.ts";
+import { hasOddBraces } from "../words/odd-braces.ts";
+import { misread } from "../words/misread.ts";
+import { readWord } from "../words/read-word.ts";
+import { evaluatedTest } from "../wrappers/unwrap-builtins.ts";
+
+/** `${x@P}`, `${a[1]@P}` */
+const PROMPTED = /^\$\{.*@P\}$/s;
+
+/** A number or a descriptor's name directly before a process substitution. */
+const NUMBERED = /^(\d+|\{\w+\})[<>]\(/;
+
+/** A process substitution that something stands directly before, in the list of an array. */
+const JOINED = /[^\s(&;|][<>]\(/;
+
+/** More than the line ends that somebody puts beside one. */
+const NEAR = 64;
+
+/**
+ * `<(x)#y`, where a comment begins to the parser, and `<(x)\<newline>y`, which is two words to it. `--x=<(y)` is one that
+ * `wordsOf` puts together.
+ */
+function isPartOfWord({ pos, end }: ProcessSubstitutionPart, text: string): boolean {
+  const before = text.slice(Math.max(0, pos - NEAR), pos);
+  const behind = text.slice(end, end + NEAR);
+  return /[^\s;&|(<>=](\\\n)*$/.test(before) || /^(\\\n)*#|^(\\\n)+[^\s;&|()<>]/.test(behind);
+}
+
+/**
+ * What shells run at this node although it is no command in the grammar, to be read in its place. What cannot be read is
+ * told to the collector, and so is what a variable gets or arithmetic takes.
+ *
+ * @param text the text that offsets of the node are about.
+ */
+export function overlooked(node: SyntaxNode, text: string, collector: CommandCollector): readonly Inner[] {
+  const { setters } = collector;
+  const written = (): string => text.slice(node.pos, node.end);
+  const doubt = misread(node, text);
+  if (doubt !== null) collector.addOpaque(written(), doubt);
+  switch (node.type) {
+    case "For":
+    case "Select":
+      for (const { text: word } of node.wordlist ?? [])
+        if (NUMBERED.test(word)) collector.addOpaque(word, `What '${word}' runs is not read here`);
+      setters.addLoop(
+        node.name.value,
+        (node.wordlist ?? []).flatMap((word) => readWord(word)),
+      );
+      return [];
+    case "Function":
+      setters.addFunction();
+      return [];
+    case "TestCommand": {
+      // `-v a\<newline>'[$(x)]'`: its words are looked at as text, so the lines are joined here.
+      const test = written().replaceAll("\\\n", "");
+      setters.addTest(test);
+      if (/\d[<>]\(/.test(test))
+        collector.addOpaque(test, "What stands behind a number in it is not read here");
+      return evaluatedTest(test);
+    }
+    case "ParameterExpansion":
+      noteParameter(node, collector);
+      break;
+    case "ArithmeticExpansion":
+    case "ArithmeticCommand":
+    case "ArithmeticFor":
+      setters.addArithmetic(written());
+      break;
+    case "Coproc":
+      // `coproc a=($(('$(x)'))) y`: the parser takes the list for plain words.
+      if (/=\(|\[.*(\$\(|`)/s.test(written()))
+        collector.addOpaque(written(), "What the lists and indices of a coproc run is not read here");
+      return [];
+    case "ProcessSubstitution":
+      if (isPartOfWord(node, text))
+        collector.addOpaque(node.text, `What stands beside '${node.text}' is part of the same word`);
+      return [];
+    case "Redirect":
+      // A name that is no number is expanded once more: in bash `>& '$(x)'` runs x.
+      if (node.operator === ">&" && /[$`]/.test(node.target?.value ?? ""))
+        collector.addOpaque(
+          written(),
+          `What bash makes of '${node.target?.value}' behind >& is not read here`,
+        );
+      break;
+    case "HereDoc":
+      if (isOddDelimiter(node.delimiter?.text ?? ""))
+        collector.addOpaque(
+          written(),
+          `Where the here-document '${node.delimiter?.text ?? ""}' ends is not the same to every shell`,
+        );
+      return [];
+    default:
+  }
+  return hiddenSubstitutions(node, text);
+}
+
+/**
+ * Words that the parser takes for plain text, or for fewer words than bash: `3<(x)`, `a=([1]=<(x))`, and braces as in
+ * `x{}a,b}` (odd-braces.ts).
+ */
+export function noteOddWords(command: Command, collector: CommandCollector): void {
+  const lists = command.prefix.flatMap((part) => (part.type === "Assignment" ? part.text : []));
+  const unread = [
+    ...[command.name?.text ?? "", ...command.args.map(({ text }) => text)].filter((text) =>
+      NUMBERED.test(text),
+    ),
+    ...lists.filter((text) => /^[^=(]*=\(/.test(text) && JOINED.test(text)),
+  ];
+  for (const text of unread) collector.addOpaque(text, `What '${text}' runs is not read here`);
+  for (const word of [command.name, ...command.args])
+    if (word?.type === "Word" && hasOddBraces(word))
+      collector.addOpaque(word.text, `Which words the braces in '${word.text}' make is not read here`);
+}
+
+function noteParameter(node: ParameterExpansionPart, collector: CommandCollector): void {
+  const { operation } = node;
+  if (PROMPTED.test(node.text.replaceAll("\\\n", "")))
+    collector.addOpaque(node.text, `What '${node.text}' holds is run as a prompt would be`);
+  if (operation?.type === "Default" && operation.operator.endsWith("="))
+    collector.setters.addLoop(node.parameter, readWord(operation.operand));
+  if (operation?.type === "Slice" || node.index !== undefined) collector.setters.addArithmetic(node.text);
+}

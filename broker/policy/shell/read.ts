@@ -1,0 +1,174 @@
+import { CommandCollector } from "./collect.ts";
+import type { CommandAssignment, OpaqueSpot, ReadCommand } from "../words/command.ts";
+import { literalWord } from "../words/read-word.ts";
+import { refuseToRead, refuseToReadWords } from "../words/read-limits.ts";
+import { collectScript } from "./read-script.ts";
+import { mayMakeOptions } from "../words/unknown-options.ts";
+import { createContext, Script } from "node:vm";
+
+/**
+ * Reads a command string as the shell would that runs it. Never throws; text that is too large, too deep or no valid
+ * shell comes back with an opaque spot and `incomplete`.
+ *
+ * @param shell `sh` also reads what dash would make of text that bash reads otherwise (`[[`, `((`, `&>`, `$'`).
+ */
+export function readShell(text: string, shell: "sh" | "bash" = "sh"): ReadCommand {
+  return collect("shell", text, text.length, (collector) =>
+    collectScript(collector, {
+      ...{ text, shell, depth: 0, moves: [], input: null, place: null, inside: [] },
+      decides: true,
+    }),
+  );
+}
+
+/** Whether {@link readArgv} looks at so many words at all. */
+export function isReadable(argv: readonly string[]): boolean {
+  return refuseToReadWords(argv.join(" ")) === null;
+}
+
+/** Reads a program and its arguments that no shell will see. Wrappers in it are unwrapped all the same. */
+export function readArgv(argv: readonly string[]): ReadCommand {
+  const text = argv.join(" ");
+  return collect("argv", text, text.length, (collector) => {
+    if (argv.length === 0) return;
+    const words = argv.map(literalWord);
+    collector.addCommand(
+      {
+        words,
+        assignments: [],
+        redirects: [],
+        text,
+        start: 0,
+        end: text.length,
+        depth: 0,
+        decides: true,
+        moves: [],
+        inside: [],
+      },
+      { input: null, shell: "sh" },
+    );
+  });
+}
+
+/**
+ * The command as it is read when the caller gives it these variables: each part of it starts with them, and what they
+ * make programs run (`GIT_SSH_COMMAND`, `LD_PRELOAD`) is there too.
+ */
+export function withVariables(read: ReadCommand, variables: Readonly<Record<string, string>>): ReadCommand {
+  const given = Object.entries(variables).map(
+    ([name, text]): CommandAssignment => ({ name, value: { kind: "literal", text, raw: text } }),
+  );
+  if (given.length === 0) return read;
+  const fragments = read.fragments.map((fragment) => ({
+    ...fragment,
+    assignments: [...given, ...fragment.assignments],
+  }));
+  // Their values may be secrets: only their names are shown.
+  const names = given.map(({ name }) => `${name}=…`).join(" ");
+  const length = given.reduce((sum, { value }) => sum + value.raw.length, 0);
+  const run = collect("argv", names, length, (collector) => {
+    const nowhere = { start: 0, end: 0, depth: 0, moves: null, inside: [] };
+    const command = { words: [], assignments: given, redirects: [], text: names, ...nowhere };
+    collector.addCommand(command, { input: null, shell: "sh" });
+  });
+  return {
+    ...read,
+    fragments: [...fragments, ...run.fragments.slice(1)],
+    opaque: [...read.opaque, ...run.opaque, ...doubtsAbout(read, variables)],
+    incomplete: read.incomplete || run.incomplete,
+  };
+}
+
+/** `bash "$x" STRING` with `x` given as `-c`. */
+function doubtsAbout(read: ReadCommand, variables: Readonly<Record<string, string>>): OpaqueSpot[] {
+  return (read.doubts ?? [])
+    .filter(({ names }) => names.some((name) => mayMakeOptions(variables[name] ?? "")))
+    .map(({ fragment, reason }) => ({ fragment, reason }));
+}
+
+function collect(
+  form: ReadCommand["form"],
+  text: string,
+  length: number,
+  read: (collector: CommandCollector) => void,
+): ReadCommand {
+  const refusal = form === "argv" ? refuseToReadWords(text) : refuseToRead(text);
+  if (refusal !== null) return unread(new CommandCollector(collectScript), form, text, refusal);
+  let collector = new CommandCollector(collectScript);
+  try {
+    const collected = readInTime(length, () => {
+      collector = new CommandCollector(collectScript);
+      read(collector);
+      return collector.finish(form, text);
+    });
+    return (
+      collected ?? unread(collector, form, text, `The command takes longer than ${MAX_READING_MS} ms to read`)
+    );
+  } catch (error) {
+    // The parser recurses: some texts end its stack. What was collected so far stays, and counts as incomplete.
+    if (!(error instanceof RangeError)) throw error;
+    return unread(collector, form, text, "The command is nested too deeply to be read");
+  }
+}
+
+function unread(
+  collector: CommandCollector,
+  form: ReadCommand["form"],
+  text: string,
+  why: string,
+): ReadCommand {
+  collector.addUnread(text, why);
+  return collector.finish(form, text);
+}
+
+/**
+ * How long one reading may take, in milliseconds of this process's processors. An ordinary script of 60 KB takes about 10, and
+ * one with 900 substitutions 240 where no code is compiled yet; what `read-limits.ts` lets through takes less, but for texts
+ * that nobody has thought of: the parser looks again at the rest of the text for several kinds of open quote, and its time
+ * then grows with the square of the length.
+ */
+export const MAX_READING_MS = 500;
+/** The same by the clock, for a machine that is busy with something else. */
+export const PATIENCE_MS = 4000;
+/** Texts up to this many characters are read without a watch, which costs 0.07 ms: the square of so few takes no time. */
+export const UNWATCHED_LENGTH = 4096;
+
+/** Which part of the time a reading must have had the processor to count as slow: the rest is the watch's own error. */
+const MOST_OF_IT = 0.8;
+
+const ROOM = createContext({ act: () => undefined });
+const CALL = new Script("act()");
+
+/**
+ * Runs `act`, and ends it where it is after {@link MAX_READING_MS}. It runs on this thread, and what it throws is thrown
+ * on; it must not call this function again. The kernel's clock cannot tell a slow text from a processor that others had:
+ * where little was used of it `act` is run once more, from its beginning, for {@link PATIENCE_MS} at most.
+ *
+ * @param length Characters that `act` reads.
+ * @returns What `act` returned; undefined when it did not come to its end.
+ */
+export function readInTime<Result>(length: number, act: () => Result): Result | undefined {
+  if (length <= UNWATCHED_LENGTH) return act();
+  const before = process.cpuUsage();
+  const first = watched(act, MAX_READING_MS);
+  if (first !== undefined) return first.result;
+  const { user, system } = process.cpuUsage(before);
+  const wasSlow = user + system > MAX_READING_MS * MOST_OF_IT * 1000;
+  return wasSlow ? undefined : watched(act, PATIENCE_MS)?.result;
+}
+
+function watched<Result>(act: () => Result, milliseconds: number): { readonly result: Result } | undefined {
+  let ended: { readonly result: Result } | undefined;
+  ROOM["act"] = (): void => {
+    ended = { result: act() };
+  };
+  try {
+    CALL.runInContext(ROOM, { timeout: milliseconds });
+    return ended;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ERR_SCRIPT_EXECUTION_TIMEOUT") return undefined;
+    throw error;
+  } finally {
+    ROOM["act"] = () => undefined;
+  }
+}

@@ -1,0 +1,296 @@
+import {
+  type CommandRedirect,
+  MAX_FRAGMENT_LENGTH,
+  type ReadCommand,
+  type SimpleCommand,
+} from "../words/command.ts";
+import type { CompiledPolicy, DecisionRule, PlainVerdict, Where } from "../rules/decision.ts";
+import { PASSED_BY_DEFAULT } from "../rules/passed-variables.ts";
+import { prepare, type PreparedCommand } from "../rules/prepare.ts";
+import { wrongWrite } from "./writes.ts";
+import { setsForOthers } from "../rules/set-variables.ts";
+import { matchingPipes, matchingRules, readingOf, type Rule, type RuleList } from "../rules/rule-set.ts";
+import { baseName } from "../words/inner.ts";
+import { languageOf } from "../wrappers/shell-table.ts";
+
+export interface Finding {
+  readonly verdict: Exclude<PlainVerdict, "allow">;
+  readonly rule: DecisionRule;
+  /** It does not speak against a command that is isolated: what it writes is held. */
+  readonly unlessIsolated?: true;
+}
+
+export interface Findings {
+  /** In the order in which equal verdicts are named: rules first, then what no rule's pattern decided. */
+  readonly found: readonly Finding[];
+  readonly warnings: readonly DecisionRule[];
+  /** The first rule of `commands.allowed` that matched, for the answer when nothing stricter did. */
+  readonly allowedBy: DecisionRule | null;
+}
+
+export const VERDICTS: Readonly<Partial<Record<RuleList, Finding["verdict"]>>> = {
+  "commands.denied": "deny",
+  "commands.ask": "ask",
+  "commands.isolated": "isolate",
+};
+
+/** The rules that matched each command of the line; `rules[i]` belongs to `read.fragments[i]`. */
+interface Matched {
+  readonly commands: readonly SimpleCommand[];
+  readonly rules: readonly Set<Rule>[];
+  /** Rules with a `|`, and the commands of the pipeline that they matched, as `curl x | bash`. */
+  readonly pipes: readonly { readonly rule: Rule; readonly fragment: string }[];
+}
+
+/** Everything that speaks against running a command plainly. */
+export function findings(policy: CompiledPolicy, read: ReadCommand, where: Where): Findings {
+  const matched = matchAll(policy, read, where);
+  return {
+    found: [
+      ...byPattern(matched),
+      ...byWrite(policy, read, where),
+      ...byOperator(policy, read),
+      ...byAllowedList(policy, matched),
+      ...byOpacity(policy, read),
+      ...byApproval(policy, matched, read),
+    ],
+    warnings: rulesOf(matched, "commands.warn"),
+    allowedBy: rulesOf(matched, "commands.allowed")[0] ?? null,
+  };
+}
+
+function matchAll(policy: CompiledPolicy, read: ReadCommand, where: Where): Matched {
+  const tampered =
+    allowsAnything(policy) && setsForOthers(read, policy.document.world?.env ?? PASSED_BY_DEFAULT, where);
+  const prepared: (PreparedCommand | null)[] = read.fragments.map((command) =>
+    prepare(command, where, tampered),
+  );
+  const rules = prepared.map(
+    (command) => new Set(command === null ? [] : matchingRules(policy.rules, command, asksForAll(policy))),
+  );
+  tellOnce(read.fragments, rules);
+  const matches =
+    policy.rules.pipes.size === 0
+      ? []
+      : read.pipelines.flatMap((one) => matchingPipes(policy.rules, one, prepared));
+  for (const { rule, commands } of matches) {
+    if (readingOf(rule.list) === "allowing") for (const index of commands) rules[index]?.add(rule);
+  }
+  const pipes = matches.map(({ rule, commands }) => {
+    return {
+      rule,
+      fragment: commands
+        .map((index) => read.fragments[index]?.fragment)
+        .join(" | ")
+        .slice(0, MAX_FRAGMENT_LENGTH),
+    };
+  });
+  return { commands: read.fragments, rules, pipes };
+}
+
+export function asksForAll({ document }: CompiledPolicy): boolean {
+  return document.approval?.require === true;
+}
+
+/** Only what allows minds who set a variable for it. */
+function allowsAnything(policy: CompiledPolicy): boolean {
+  const { count } = policy.rules;
+  return count["commands.allowed"] > 0 || (count["approval.auto_approve"] > 0 && asksForAll(policy));
+}
+
+/** A second reading of a command says nothing that the first has said. */
+function tellOnce(commands: readonly SimpleCommand[], rules: readonly Set<Rule>[]): void {
+  const isSecond = (index: number): boolean => commands[index]?.reduced === true;
+  const told = new Set(rules.flatMap((matched, index) => (isSecond(index) ? [] : [...matched])));
+  for (const [index, matched] of rules.entries()) {
+    if (!isSecond(index)) continue;
+    for (const rule of matched) {
+      if (told.has(rule)) matched.delete(rule);
+      told.add(rule);
+    }
+  }
+}
+
+function byPattern(matched: Matched): Finding[] {
+  return everyMatch(matched).flatMap(({ rule, fragment }) => {
+    const verdict = VERDICTS[rule.list];
+    return verdict === undefined ? [] : [{ verdict, rule: named(rule, fragment) }];
+  });
+}
+
+/** In the order of the commands, and for one command in the order of the rules; pipelines after them. */
+function everyMatch(matched: Matched): { rule: Rule; fragment: string }[] {
+  const single = matched.rules.flatMap((rules, index) => {
+    return [...rules]
+      .sort((one, other) => one.order - other.order)
+      .map((rule) => ({ rule, fragment: matched.commands[index]?.fragment ?? "" }));
+  });
+  return [...single, ...matched.pipes];
+}
+
+/** Files that a command would surely write and may not: said here, because the world can only refuse, without a reason. */
+function byWrite(policy: CompiledPolicy, read: ReadCommand, where: Where): Finding[] {
+  const homeMoves = read.fragments.some(setsHome);
+  return decisiveCommands(read).flatMap((command) => {
+    const wrong = wrongWrite(policy, command, where, homeMoves);
+    if (wrong === null) return [];
+    const { list, pattern, reason, held } = wrong;
+    const key = list === "fs.write" ? "write" : "denyWrite";
+    const rule = keyRule(policy, key, pattern, command.fragment, reason);
+    return [{ verdict: "deny" as const, rule, ...(held ? { unlessIsolated: true as const } : {}) }];
+  });
+}
+
+function setsHome({ assignments, words }: SimpleCommand): boolean {
+  return (
+    assignments.some(({ name }) => name === "HOME") || words.some(({ text }) => text.startsWith("HOME="))
+  );
+}
+
+function byOperator(policy: CompiledPolicy, read: ReadCommand): Finding[] {
+  if (policy.document.commands?.shell_operators !== false) return [];
+  const operator = read.operator ?? (read.incomplete ? "(unread)" : null);
+  if (operator === null) return [];
+  const reason = `Pipes, lists, redirects and substitutions are refused, and this command has '${operator}'`;
+  return [
+    { verdict: "deny", rule: keyRule(policy, "operators", "shell_operators: false", read.text, reason) },
+  ];
+}
+
+/** A list that is not empty is all that may run; what asks or is isolated is listed there and counts. */
+function byAllowedList(policy: CompiledPolicy, matched: Matched): Finding[] {
+  if (policy.rules.count["commands.allowed"] === 0) return [];
+  return matched.commands.flatMap((command, index) => {
+    const [program] = command.words;
+    if (program === undefined || program.kind !== "literal" || command.reduced === true) return [];
+    const listed = [...(matched.rules[index] ?? [])].some((rule) => LISTED.has(rule.list));
+    const reason = "commands.allowed is not empty, and nothing in it matches this command";
+    const rule = keyRule(policy, "allowed", policy.rules.allowedInWords, command.fragment, reason);
+    return listed ? [] : [{ verdict: "deny" as const, rule }];
+  });
+}
+
+export const LISTED: ReadonlySet<RuleList> = new Set<RuleList>([
+  "commands.allowed",
+  "commands.isolated",
+  "commands.ask",
+]);
+
+/** Absent: isolate, or, beside a list of all that may run, deny: a program that is not known is not on it. */
+function byOpacity(policy: CompiledPolicy, read: ReadCommand): Finding[] {
+  const said = policy.document.commands?.opaque;
+  const verdict = said ?? (policy.rules.count["commands.allowed"] > 0 ? "deny" : "isolate");
+  if (verdict === "allow") return [];
+  return read.opaque.map((spot) => ({
+    verdict,
+    rule: keyRule(policy, "opaque", `opaque: ${verdict}`, spot.fragment, spot.reason),
+  }));
+}
+
+const UNAPPROVED = "approval.require is true, and nothing in approval.auto_approve matches this command";
+const INTO_FILES =
+  "approval.require is true, and approval.auto_approve speaks of the program and not of a file that its output is written to";
+
+/** Commands whose output the shell writes to a file: `git log --format=TEXT > Makefile` would say what an approved `make` runs. */
+function writing(commands: readonly SimpleCommand[]): readonly SimpleCommand[] {
+  return commands.filter(({ redirects, reduced }) => reduced !== true && redirects.some(writesFile));
+}
+
+function writesFile({ operator, target }: CommandRedirect): boolean {
+  if (target === null || operator === "<" || operator === "<<<" || operator === "<&") return false;
+  if (target.kind !== "literal") return true;
+  if (operator === ">&" && /^(?:\d+-?|-)$/.test(target.text)) return false;
+  return !/^\/dev\/(?:null|stdout|stderr)$/.test(target.text);
+}
+
+function byApproval(policy: CompiledPolicy, matched: Matched, read: ReadCommand): Finding[] {
+  if (!asksForAll(policy)) return [];
+  const asks = (fragment: string, reason: string): Finding => ({
+    verdict: "ask",
+    rule: keyRule(policy, "require", "require: true", fragment, reason),
+  });
+  const unapproved = matched.commands.filter(
+    (command, index) =>
+      command.words.length > 0 &&
+      command.reduced !== true &&
+      ![...(matched.rules[index] ?? [])].some((rule) => rule.list === "approval.auto_approve"),
+  );
+  const asksToWrite = ({ fragment }: SimpleCommand): Finding => asks(fragment, INTO_FILES);
+  const spots = [...unapproved, ...read.opaque].map((one) => one.fragment);
+  return [
+    ...spots.map((fragment) => asks(fragment, UNAPPROVED)),
+    ...writing(matched.commands).map(asksToWrite),
+  ];
+}
+
+function rulesOf(matched: Matched, list: RuleList): DecisionRule[] {
+  return everyMatch(matched)
+    .filter(({ rule }) => rule.list === list)
+    .map(({ rule, fragment }) => named(rule, fragment));
+}
+
+export function named(rule: Rule, fragment: string): DecisionRule {
+  const { list, pattern, source, reason } = rule;
+  return { list, pattern, fragment, source, ...(reason === undefined ? {} : { reason }) };
+}
+
+const KEYS = {
+  operators: "commands.shell_operators",
+  allowed: "commands.allowed",
+  opaque: "commands.opaque",
+  require: "approval.require",
+  write: "fs.write",
+  denyWrite: "fs.deny_write",
+  memory: "commands.memory_programs",
+} as const;
+
+export function keyRule(
+  policy: CompiledPolicy,
+  key: keyof typeof KEYS,
+  pattern: string,
+  fragment: string,
+  reason: string,
+): DecisionRule {
+  return {
+    list: KEYS[key],
+    pattern,
+    fragment: fragment.slice(0, MAX_FRAGMENT_LENGTH),
+    source: policy.rules.sources[key],
+    reason,
+  };
+}
+
+/**
+ * The commands without which the whole line fails: those of a pipeline, and of commands joined by `&&`, in `( )`, `{ }`, `sh -c`
+ * and behind what hands a command on as well. After `;`, `||`, `&` or inside a loop or a function the line may go on, or never come
+ * there: whether a write in it matters, only running it tells.
+ */
+function decisiveCommands(read: ReadCommand): readonly SimpleCommand[] {
+  if (read.incomplete) return [];
+  const isHandedDown = handedDown(read.fragments);
+  return read.fragments.filter((command) => command.decides === true && isHandedDown(command));
+}
+
+/** Whether everything that hands a command on runs it here, once, and ends as it ends. */
+function handedDown(commands: readonly SimpleCommand[]): (command: SimpleCommand) => boolean {
+  const others = new Map<string, number>();
+  const spotOf = ({ start, end }: SimpleCommand): string => `${start}:${end}`;
+  for (const command of commands) {
+    if (handsOn(command)) continue;
+    const spot = spotOf(command);
+    others.set(spot, Math.min(others.get(spot) ?? command.depth, command.depth));
+  }
+  return (command) => command.depth === 0 || (others.get(spotOf(command)) ?? command.depth) >= command.depth;
+}
+
+/** Wrappers that run one command, once, here, and end as it ends; shells do so with a text. */
+const HANDING_ON: ReadonlySet<string> = new Set([
+  ...["sudo", "doas", "env", "nohup", "nice", "ionice", "timeout", "time", "stdbuf", "setsid"],
+  ...["command", "builtin", "exec", "eval"],
+]);
+
+function handsOn({ words }: SimpleCommand): boolean {
+  const [program] = words;
+  const name = baseName(program?.text ?? "");
+  return HANDING_ON.has(name) || languageOf(name) !== undefined;
+}

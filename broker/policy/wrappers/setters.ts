@@ -1,0 +1,228 @@
+import {
+  type CommandWord,
+  type Doubt,
+  type OpaqueSpot,
+  type SimpleCommand,
+  UNKNOWN_MARK,
+} from "../words/command.ts";
+import { baseName, type Input } from "../words/inner.ts";
+import { languageOf } from "./shell-table.ts";
+import { mayMakeOptions } from "../words/unknown-options.ts";
+import { evaluates, runsInSubscript } from "./unwrap-builtins.ts";
+import { isCodeVariable } from "./variable-table.ts";
+
+/** Builtins that give a variable a value from elsewhere, with their letters that take a word. */
+const READERS: ReadonlyMap<string, string> = new Map([
+  ["read", "dinNptu"],
+  ["mapfile", "dnOsucC"],
+  ["readarray", "dnOsucC"],
+]);
+const DECLARERS: ReadonlySet<string> = new Set(["declare", "typeset", "local", "export", "readonly"]);
+const NAME = /^[A-Za-z_]\w*/;
+const NAMES = /[A-Za-z_]\w*/g;
+const SUBSTITUTION = /\$\(|`/;
+
+/**
+ * Values that bash runs although no word of the command says so: arithmetic expands the subscripts of names that its
+ * variables hold (`read x; echo $((x))`), and builtins and loops set variables that are code (`for PS4 in …`). Looked for in
+ * the whole text, whatever the order: one per reading.
+ */
+export class Setters {
+  /** Names that loops set. */
+  readonly looped = new Set<string>();
+  /** Names in arithmetic. */
+  readonly #computed = new Set<string>();
+  /** Names that get what nobody here has seen. */
+  readonly #outside = new Map<string, string>();
+  readonly #spots: OpaqueSpot[] = [];
+  readonly doubts: Doubt[] = [];
+  /** Names that hold options, several words, or what is not known. */
+  readonly #loose = new Set<string>();
+  /** Literal text that arithmetic would run. */
+  #payload: string | undefined;
+  /** Literal text that a subscript would run. */
+  #text: string | undefined;
+  #computes = false;
+  #subscripts = false;
+  #reference: string | undefined;
+
+  /** @param values what the variable gets, one after the other; none: what nobody here knows. */
+  addLoop(name: string, values: readonly CommandWord[]): void {
+    this.looped.add(name);
+    this.#set(name, `for ${name}`);
+    if (values.length === 0 || values.some(mayBecomeOptions)) this.#loose.add(name);
+  }
+
+  /** A function has words of its own. */
+  addFunction(): void {
+    this.#loose.add("@");
+  }
+
+  addDoubt(doubt: Doubt): void {
+    this.doubts.push(doubt);
+  }
+
+  addArithmetic(text: string): void {
+    this.#computes = true;
+    // `a[$k]`: what k holds is expanded, and the subscript that comes of it once more.
+    this.#subscripts ||= /\[.*\$/s.test(text);
+    for (const name of text.match(NAMES) ?? []) this.#computed.add(name);
+  }
+
+  /** `[[ … ]]` as it is written. */
+  addTest(text: string): void {
+    if (/\s-(eq|ne|lt|le|gt|ge|v|R)\s/.test(text)) this.addArithmetic(text.slice(2));
+  }
+
+  addCommand(command: SimpleCommand, input: Input): void {
+    this.#look(command, input);
+    for (const { name, value } of command.assignments) if (mayBecomeOptions(value)) this.#loose.add(name);
+    const [program, ...words] = command.words;
+    if (program?.kind !== "literal") return;
+    if (program.text === "set" || (languageOf(baseName(program.text)) !== undefined && words.length > 3))
+      this.#loose.add("@");
+    const letters = READERS.get(program.text);
+    if (letters !== undefined) this.#addReader(command, letters, input);
+    else if (program.text === "printf") this.#addPrinted(command);
+    else if (program.text === "getopts") this.#addName(words[1], command);
+    else if (program.text === "let") this.addArithmetic(words.map(({ text }) => text).join(" "));
+    else if (DECLARERS.has(program.text)) this.#addDeclared(command);
+  }
+
+  spots(commands: readonly SimpleCommand[]): OpaqueSpot[] {
+    const spots = [...this.#spots];
+    const tell = (fragment: string, reason: string): void => void spots.push({ fragment, reason });
+    const outside = [...this.#outside].find(([name]) => this.#computed.has(name));
+    if (outside !== undefined)
+      tell(
+        outside[1],
+        `Arithmetic runs what a value holds, and '${outside[0]}' gets its value from elsewhere`,
+      );
+    if (this.#computes && this.#payload !== undefined)
+      tell(this.#payload, "Arithmetic runs the substitution in this text if a variable holds it");
+    else if (this.#subscripts && this.#text !== undefined)
+      tell(this.#text, "A subscript runs the substitution in this text if a variable holds it");
+    for (const { fragment, reason, names } of this.doubts)
+      if (names.some((name) => this.#loose.has(name))) tell(fragment, reason);
+    const named = this.#reference === undefined ? undefined : commands.find(namesCode);
+    if (this.#reference !== undefined && named !== undefined)
+      tell(this.#reference, `It stands for another variable, and '${named.fragment}' names one that is code`);
+    return spots;
+  }
+
+  #look(command: SimpleCommand, input: Input): void {
+    const { words, assignments, redirects, fragment } = command;
+    const program = words[0]?.text ?? "";
+    // What they are given is read already, where it would run.
+    const isRead = (text: string): boolean => evaluates(program) && runsInSubscript(text);
+    const targets = redirects.flatMap(({ target }) => (target === null ? [] : [target]));
+    for (const word of [...words, ...targets])
+      if (word.kind === "literal" && !isRead(word.text)) this.#lookAt(word.text, fragment);
+    for (const { value } of assignments)
+      if (value.kind === "literal" && !runsInSubscript(value.text)) this.#lookAt(value.text, fragment);
+    if (input !== null && input !== "file" && redirects.length > 0) this.#lookAt(input.text, fragment);
+  }
+
+  #lookAt(text: string, fragment: string): void {
+    if (this.#text !== undefined && this.#payload !== undefined) return;
+    if (!SUBSTITUTION.test(text)) return;
+    this.#text ??= fragment;
+    if (runsInSubscript(text, true)) this.#payload ??= fragment;
+  }
+
+  #addReader(command: SimpleCommand, letters: string, input: Input): void {
+    const names = namesRead(command.words, letters);
+    const isKnown = input === "file" || input?.certain === true;
+    for (const word of names) {
+      this.#addName(word, command);
+      const name = NAME.exec(word.text)?.[0];
+      if (name !== undefined && !isKnown) this.#outside.set(name, command.fragment);
+    }
+    if (!isKnown && names.length === 0)
+      this.#outside.set(command.words[0]?.text === "read" ? "REPLY" : "MAPFILE", command.fragment);
+  }
+
+  #addPrinted({ words, fragment }: SimpleCommand): void {
+    const at = words.findIndex((word) => word.text.startsWith("-v"));
+    const option = words[at];
+    if (at !== 1 || option === undefined) return;
+    const name = option.text === "-v" ? words[2] : { ...option, text: option.text.slice(2) };
+    this.#addName(name, { fragment });
+  }
+
+  #addDeclared(command: SimpleCommand): void {
+    const [program, ...words] = command.words;
+    for (const word of words) {
+      const name = /^([A-Za-z_]\w*)(?:\[|\+=)/.exec(word.text)?.[1];
+      if (name !== undefined) this.#set(name, command.fragment);
+    }
+    if (program?.text === "export" || program?.text === "readonly") return;
+    const options = words.filter((word) => /^[-+]/.test(word.text)).map(({ text }) => text);
+    if (options.some((text) => /^-[a-zA-Z]*n/.test(text))) {
+      this.#reference ??= command.fragment;
+      for (const word of words) if (word.text.includes("=")) this.#addName(valueOf(word), command, false);
+    }
+    if (options.some((text) => /^-[a-zA-Z]*i/.test(text)))
+      this.addArithmetic(words.map(({ text }) => text).join(" "));
+  }
+
+  /** @param mustBeKnown a name that is not known is opaque. */
+  #addName(
+    word: CommandWord | undefined,
+    { fragment }: Pick<SimpleCommand, "fragment">,
+    mustBeKnown = true,
+  ): void {
+    if (word === undefined) return;
+    const name = NAME.exec(word.text)?.[0];
+    if (name !== undefined) {
+      this.#loose.add(name);
+      this.#set(name, fragment);
+    }
+    if (name === undefined && mustBeKnown && word.text.startsWith(UNKNOWN_MARK))
+      this.#spots.push({ fragment, reason: `Which variable '${word.raw}' names is only known when it runs` });
+  }
+
+  #set(name: string, fragment: string): void {
+    if (isCodeVariable(name))
+      this.#spots.push({ fragment, reason: `It sets ${name}, which makes programs run what it holds` });
+  }
+}
+
+/** The names behind the options, that of `-a` among them. */
+function namesRead(words: readonly CommandWord[], letters: string): CommandWord[] {
+  let at = 1;
+  const names: CommandWord[] = [];
+  for (; at < words.length; at += 1) {
+    const word = words[at];
+    if (word?.text.startsWith("-") !== true || word.text === "--") break;
+    const option = [...word.text.slice(1)].findIndex((letter) => letters.includes(letter) || letter === "a");
+    if (option < 0) continue;
+    const next = words[at + 1];
+    const isLast = option === word.text.length - 2;
+    if (word.text[option + 1] === "a")
+      names.push(
+        ...(isLast
+          ? [next].filter((one) => one !== undefined)
+          : [{ ...word, text: word.text.slice(option + 2) }]),
+      );
+    at += isLast ? 1 : 0;
+  }
+  return [...names, ...words.slice(words[at]?.text === "--" ? at + 1 : at)];
+}
+
+function mayBecomeOptions(value: CommandWord): boolean {
+  if (value.kind === "literal") return mayMakeOptions(value.text);
+  // `*.sh` is a name with a dot in it, which no letters of an option have.
+  return value.kind === "dynamic" || /^[*?[][\w-]*$/.test(value.text);
+}
+
+function valueOf(word: CommandWord): CommandWord {
+  return { ...word, text: word.text.slice(word.text.indexOf("=") + 1) };
+}
+
+function namesCode({ words, assignments }: SimpleCommand): boolean {
+  return [...words, ...assignments.map(({ value }) => value)].some(({ text }) => {
+    const name = /^(?:\w+=)?([A-Za-z_]\w*)(?:\[.*)?$/s.exec(text)?.[1];
+    return name !== undefined && isCodeVariable(name);
+  });
+}

@@ -1,0 +1,79 @@
+import type { CommandWord } from "../words/command.ts";
+import { asShellText, type Inner } from "../words/inner.ts";
+
+/** Builtins of bash that take a word for arithmetic, or for the name of a variable: a subscript in it is expanded. */
+const ARITHMETIC: ReadonlySet<string> = new Set(
+  "let test [ printf read unset declare typeset local export readonly wait getopts mapfile readarray".split(
+    " ",
+  ),
+);
+/** Tests that take their words for arithmetic, or for names of variables. */
+const EVALUATING_TEST = /\s-(v|R|eq|ne|lt|le|gt|ge)\s/;
+const EVALUATED: Inner = {
+  kind: "opaque",
+  reason: "Bash runs what stands in the subscript of a quoted name",
+};
+const SUBSTITUTION = /\$\(|`/;
+
+/** Is what stands in a subscript among these words read, since the builtin runs it? */
+export function evaluates(name: string): boolean {
+  return ARITHMETIC.has(name) || name === "[[";
+}
+
+/** What a builtin runs of words that look like mere text. */
+export function evaluatedWords(name: string, words: readonly CommandWord[]): Inner[] {
+  const completes = name === "compgen" || name === "complete";
+  if (!completes && !ARITHMETIC.has(name)) return [];
+  const runs = (text: string): boolean => (completes ? SUBSTITUTION.test(text) : runsInSubscript(text));
+  return words
+    .slice(1)
+    .filter((word) => word.kind !== "dynamic" && runs(word.text))
+    .map((word) => expanded(word.text));
+}
+
+/** The same for a value that is assigned: `x='a[$(y)]'; echo $((x))`. */
+export function evaluatedValue(value: CommandWord): Inner[] {
+  return runsInSubscript(value.text) ? [expanded(asShellText(value.text))] : [];
+}
+
+/** The same inside `[[ … ]]`, given as it is written: its words are not commands, so the text is looked at. */
+export function evaluatedTest(text: string): Inner[] {
+  const quoted = text.match(/'[^']*'/g) ?? [];
+  const found = quoted.filter((one) => runsInSubscript(one)).map((one) => expanded(one.slice(1, -1)));
+  if (found.length > 0 || !EVALUATING_TEST.test(text) || !/['"\\]/.test(text)) return found;
+  // `-v a'[$(x)]'`: a subscript that quotes cut in pieces.
+  const plain = text.slice(2, -2).replaceAll(/\$?['"]|\\/g, "");
+  return runsInSubscript(plain) ? [expanded(plain), EVALUATED] : [];
+}
+
+function expanded(text: string): Inner {
+  return { kind: "script", text: `: ${text}`, shell: "bash" };
+}
+
+/**
+ * `a[$(x)]`: bash runs x when it takes this text, quoted or not, for a number or a variable. Looks at each character
+ * once: values of variables come here at any length, and an expression took a minute for 64 KiB.
+ *
+ * @param bare the name may stand elsewhere: `x='[$(y)]'; echo $((a$x))`.
+ */
+export function runsInSubscript(text: string, bare = false): boolean {
+  let run = -1;
+  let close = -1;
+  for (let open = text.indexOf("["); open >= 0; open = text.indexOf("[", open + 1)) {
+    if (run < open) run = nextSubstitution(text, open);
+    if (run < 0) return false;
+    if (close < open) close = indexOrEnd(text, "]", open);
+    if (run < close && (bare || /\w/.test(text[open - 1] ?? ""))) return true;
+  }
+  return false;
+}
+
+function nextSubstitution(text: string, from: number): number {
+  const next = Math.min(indexOrEnd(text, "$(", from), indexOrEnd(text, "`", from));
+  return next === text.length ? -1 : next;
+}
+
+function indexOrEnd(text: string, part: string, from: number): number {
+  const at = text.indexOf(part, from);
+  return at < 0 ? text.length : at;
+}

@@ -1,0 +1,173 @@
+import { type CommandWord, UNKNOWN_MARK } from "../words/command.ts";
+import {
+  GIT_COMMANDS,
+  GIT_VALUES,
+  type GitCommand,
+  IDLE_VALUE,
+  MEANING_SETTINGS,
+  OPAQUE_SETTINGS,
+  PLAIN_MEANING,
+  RUN_SETTINGS,
+} from "./git-table.ts";
+import { asShellText, type Inner, scriptOf } from "../words/inner.ts";
+import { hasUnknownName, mayBeOption, unknownOption } from "../words/unknown-options.ts";
+import { isAdded } from "./wrapper-options.ts";
+
+/** Each repeats all words of the call: beyond these an alias is only opaque. */
+const MAX_ALIASES = 4;
+const MANY_ALIASES: Inner = {
+  kind: "opaque",
+  reason: `One name may be given ${MAX_ALIASES} aliases, this one has more`,
+};
+
+/** What a call of git runs by its settings, its aliases and its options. */
+export function unwrapGit(words: readonly CommandWord[]): Inner[] {
+  const { settings, opaque, subcommand } = globalsOf(words);
+  const named = words[subcommand]?.text ?? "";
+  const globals = words.slice(0, subcommand);
+  const args = words.slice(subcommand + 1);
+  const aliases = settings.filter((setting) => isAlias(setting, named));
+  return [
+    ...opaque,
+    ...settings.flatMap((setting) => readSetting(setting)),
+    ...aliases.slice(0, MAX_ALIASES).flatMap((setting) => aliasOf(setting, globals, args)),
+    ...(aliases.length > MAX_ALIASES ? [MANY_ALIASES] : []),
+    ...optionsRun(GIT_COMMANDS.get(named), args),
+  ];
+}
+
+interface GitGlobals {
+  readonly settings: readonly CommandWord[];
+  readonly opaque: readonly Inner[];
+  /** Where the subcommand stands; past the end when there is none. */
+  readonly subcommand: number;
+}
+
+function globalsOf(words: readonly CommandWord[]): GitGlobals {
+  const settings: CommandWord[] = [];
+  const opaque: Inner[] = [];
+  let at = 1;
+  for (; at < words.length; at += 1) {
+    const word = words[at];
+    if (word?.text.startsWith("-") !== true) break;
+    const { text } = word;
+    const value = words[at + 1];
+    if (text === "-c" && value !== undefined) settings.push(value);
+    if (hasUnknownName(word)) opaque.push(unknownOption(word, "git"));
+    if (text.startsWith("--config-env") || text.startsWith("--exec-path="))
+      opaque.push({ kind: "opaque", reason: `What 'git ${text}' leads to is only known when it runs` });
+    // `xargs git -C`: the value and whatever else is added.
+    if (GIT_VALUES.has(text) && value !== undefined && isAdded(value))
+      opaque.push(unknownOption(value, "git"));
+    at += GIT_VALUES.has(text) ? 1 : 0;
+  }
+  const named = words[at];
+  // `x=-c; git "$x" alias.z=!id z`. One word alone, that stays one, is a subcommand or nothing that runs.
+  if (named !== undefined && mayBeOption(named) && (at < words.length - 1 || named.vanishes === true))
+    opaque.push(unknownOption(named, "git"));
+  return { settings, opaque, subcommand: at };
+}
+
+/** `name=value`, as after `git -c`. */
+function readSetting(setting: CommandWord): Inner[] {
+  const equals = setting.text.indexOf("=");
+  const name = equals < 0 ? setting.text : setting.text.slice(0, equals);
+  if (name.includes(UNKNOWN_MARK))
+    return [{ kind: "opaque", reason: `Which setting '${setting.raw}' is, is only known when git runs` }];
+  // Without a `=` it is set to true.
+  return gitSetting(name, { ...setting, text: equals < 0 ? "true" : setting.text.slice(equals + 1) });
+}
+
+/** What git runs because of one setting. Aliases that are git commands themselves run nothing new here. */
+export function gitSetting(written: string, value: CommandWord): Inner[] {
+  const name = written.toLowerCase();
+  if (name.startsWith("alias.")) return value.text.startsWith("!") ? shellText(value, []) : [];
+  if (MEANING_SETTINGS.test(name) && !PLAIN_MEANING.test(value.text))
+    return [{ kind: "opaque", reason: `With '${written}' git may do something else than its words say` }];
+  if (IDLE_VALUE.test(value.text)) return [];
+  if (OPAQUE_SETTINGS.test(name))
+    return [{ kind: "opaque", reason: `The commands that '${written}' leads git to are not read here` }];
+  if (!RUN_SETTINGS.test(name)) return [];
+  // Without `!` these are names of git's own: `store` is git-credential-store, `rebase` a way to update.
+  const isOwn = /helper$|update$/.test(name) && !/^[!/]/.test(value.text);
+  return isOwn ? [] : shellText(value, []);
+}
+
+/** git adds words of its own, or those of its caller, behind the command. */
+function shellText(value: CommandWord, args: readonly CommandWord[]): Inner[] {
+  const text = [value.text.replace(/^!/, ""), ...args.map(quoted), '"$@"'].join(" ");
+  return scriptOf([{ ...value, text }], "sh", "git");
+}
+
+function isAlias(setting: CommandWord, named: string): boolean {
+  return setting.text.toLowerCase().startsWith(`alias.${named.toLowerCase()}=`);
+}
+
+/** `git -c alias.x=… x`: the alias with the words that follow it. */
+function aliasOf(
+  setting: CommandWord,
+  globals: readonly CommandWord[],
+  args: readonly CommandWord[],
+): Inner[] {
+  const value = { ...setting, text: setting.text.slice(setting.text.indexOf("=") + 1) };
+  if (value.text.startsWith("!")) return args.length === 0 ? [] : shellText(value, args);
+  const text = [...globals.map(quoted), value.text, ...args.map(quoted)].join(" ");
+  return scriptOf([{ ...value, text }], "sh", "git");
+}
+
+function quoted(word: CommandWord): string {
+  return word.kind === "dynamic"
+    ? `"${asShellText(word.text).replaceAll(/["`\\]/g, "")}"`
+    : `'${word.text.replaceAll("'", "'\\''")}'`;
+}
+
+function optionsRun(command: GitCommand | undefined, args: readonly CommandWord[]): Inner[] {
+  if (command === undefined) return [];
+  const behind = command.after === undefined ? -1 : args.findIndex((word) => word.text === command.after);
+  const found = args.flatMap((word, at) => optionRuns(command, word, args[at + 1]));
+  return behind < 0 ? found : [...found, ...commandAfter(args.slice(behind + 1))];
+}
+
+/** One word is a command string, several are a program and its words. */
+function commandAfter(words: readonly CommandWord[]): Inner[] {
+  const from = words.findIndex((word) => !word.text.startsWith("-"));
+  const rest = from < 0 ? [] : words.slice(from);
+  if (rest.length === 1) return scriptOf(rest, "sh", "git");
+  return rest.length === 0 ? [] : [{ kind: "words", words: rest }];
+}
+
+function optionRuns(command: GitCommand, word: CommandWord, next: CommandWord | undefined): Inner[] {
+  const value = (names: readonly string[] | undefined): CommandWord | undefined =>
+    optionValue(names ?? [], word, next);
+  if (hasUnknownName(word)) return [unknownOption(word, "git")];
+  const { attached } = command;
+  if (attached !== undefined && word.text.startsWith(attached) && word.text.length > attached.length)
+    return shellText({ ...word, text: word.text.slice(attached.length) }, []);
+  const runs = value(command.runs);
+  if (runs !== undefined) return shellText(runs, []);
+  const setting = value(command.settings);
+  if (setting !== undefined) return readSetting(setting);
+  if (value(command.opaque) === undefined || IDLE_VALUE.test(value(command.opaque)?.text ?? "")) return [];
+  return [{ kind: "opaque", reason: `The commands that '${word.raw}' leads git to are not read here` }];
+}
+
+/** The value of `-x VALUE`, `-xVALUE`, `--exec VALUE`, `--exec=VALUE` and `--exe VALUE`. */
+export function optionValue(
+  names: readonly string[],
+  word: CommandWord,
+  next: CommandWord | undefined,
+): CommandWord | undefined {
+  const equals = word.text.startsWith("--") ? word.text.indexOf("=") : -1;
+  const given = equals < 0 ? word.text : word.text.slice(0, equals);
+  for (const name of names) {
+    const isLong = name.startsWith("--");
+    if (isLong && given.length > 3 && name.startsWith(given))
+      return equals < 0 ? next : { ...word, text: word.text.slice(equals + 1) };
+    if (isLong) continue;
+    // `git rebase -ix CMD`: the last of several letters.
+    if (/^-[a-zA-Z]{2,}$/.test(word.text) && word.text.endsWith(name.slice(1))) return next;
+    if (!word.text.startsWith(name)) continue;
+    return word.text === name ? next : { ...word, text: word.text.slice(name.length) };
+  }
+  return undefined;
+}

@@ -1,0 +1,63 @@
+import type { CommandAssignment, CommandWord } from "../words/command.ts";
+import { baseName, type Inner, scriptOf } from "../words/inner.ts";
+import { gitSetting } from "./unwrap-git.ts";
+import { evaluatedValue } from "./unwrap-builtins.ts";
+import { CODE_VARIABLES, COMMAND_VARIABLES, OPTION_VARIABLES } from "./variable-table.ts";
+
+const DECLARATIONS: ReadonlySet<string> = new Set(["export", "declare", "typeset", "readonly", "local"]);
+const ASSIGNMENT = /^([A-Za-z_][A-Za-z0-9_]*)=/;
+
+/** The variables that a command sets: before its program, or as words of `export` and its like. */
+export function variablesOf(
+  words: readonly CommandWord[],
+  assignments: readonly CommandAssignment[],
+): readonly CommandAssignment[] {
+  const [program, ...others] = words;
+  if (program === undefined || !DECLARATIONS.has(baseName(program.text))) return assignments;
+  const declared = others.flatMap((word) => {
+    const name = ASSIGNMENT.exec(word.text)?.[1];
+    return name === undefined ? [] : [{ name, value: { ...word, text: word.text.slice(name.length + 1) } }];
+  });
+  return [...assignments, ...declared];
+}
+
+/** What these variables make programs run. */
+export function unwrapVariables(assignments: readonly CommandAssignment[]): Inner[] {
+  if (assignments.length === 0) return [];
+  return [...assignments.flatMap(variableRuns), ...gitSettings(assignments)];
+}
+
+function variableRuns({ name, value }: CommandAssignment): Inner[] {
+  if (COMMAND_VARIABLES.has(name)) return commandValue(value);
+  if (name.startsWith("BASH_FUNC_")) return functionValue(name, value);
+  const leads = OPTION_VARIABLES.get(name);
+  const isCode = CODE_VARIABLES.has(name) ? !/^(|\/dev\/null)$/.test(value.text) : leads?.test(value.text);
+  if (isCode === true)
+    return [
+      { kind: "opaque", reason: `The variable ${name} makes programs load code that is not read here` },
+    ];
+  return evaluatedValue(value);
+}
+
+/** `BASH_FUNC_ls%%=() { …; }`: each bash that starts with it has a function ls. */
+function functionValue(name: string, value: CommandWord): Inner[] {
+  const reason = `The variable ${name} gives a name of a command another meaning in every bash that is started`;
+  return [...scriptOf([{ ...value, text: `f ${value.text}` }], "bash", "bash"), { kind: "opaque", reason }];
+}
+
+/** `LESSOPEN='|cmd %s'` has a bar of its own. What the program adds comes as further words. */
+function commandValue(value: CommandWord): Inner[] {
+  const text = value.text.replace(/^\|+-?/, "");
+  return text.trim() === "" ? [] : scriptOf([{ ...value, text: `${text} "$@"` }], "sh", "the variable");
+}
+
+/** `GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=name GIT_CONFIG_VALUE_0=value` is `git -c name=value`. */
+function gitSettings(assignments: readonly CommandAssignment[]): Inner[] {
+  const values = new Map(assignments.map(({ name, value }) => [name, value]));
+  return [...values].flatMap(([name, key]) => {
+    if (!name.startsWith("GIT_CONFIG_KEY_")) return [];
+    const value = values.get(name.replace("_KEY_", "_VALUE_"));
+    if (key.kind !== "dynamic" && value !== undefined) return gitSetting(key.text, value);
+    return [{ kind: "opaque" as const, reason: `What ${name} tells git to do is only known when it runs` }];
+  });
+}
