@@ -42,7 +42,7 @@ export class Strays {
   }
 
   /**
-   * What was written or deleted and not told yet. Asked only once init has seen that something strayed (`init/kept_writes.h`);
+   * What was written or deleted and not told yet. Asked only once init has seen that something strayed (`native/mount/kept_writes.h`);
    * it grows with everything that ever did.
    */
   async take(): Promise<Strayed> {

@@ -1,6 +1,6 @@
 /**
  * The calls that change what stands under a name: where nothing lies between a command and its project, a listener is told
- * of them before they are carried out (`init/file_calls.c` reads the names). It records and refuses nothing.
+ * of them before they are carried out (`native/lib/file_calls.c` reads the names). It records and refuses nothing.
  *
  * Deliberately left, each with its reason:
  * - write, ftruncate, fallocate, copy_file_range, mmap: they need a descriptor, and its opening was told.
@@ -22,7 +22,7 @@ const CHANGING = 0o1 | 0o2 | 0o100 | 0o1000;
 
 /**
  * Calls that give a name to what no diff has, or that a tree of files comes by: told as well, so that PID 1 knows when a denied
- * name that turns up can be a command's (`init/calls_in_progress.h`). The numbers of ioctl(2), which are the same on x86-64 and
+ * name that turns up can be a command's (`native/deny/calls_in_progress.h`). The numbers of ioctl(2), which are the same on x86-64 and
  * arm64, are those of the file systems that make names by one.
  */
 export const NAMING_CALLS: readonly FileCall[] = [

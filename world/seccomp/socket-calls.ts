@@ -1,6 +1,6 @@
 /**
  * The calls that name the address of a socket: `substrate-init` makes them itself, on a duplicate of the caller's socket
- * (`init/dials.c`), so that a Unix socket is reached by path only where it was bound in the same world.
+ * (`native/notify/connects/dials.c`), so that a Unix socket is reached by path only where it was bound in the same world.
  *
  * Deliberately left, each with its reason:
  * - send, and sendto without an address: they name nobody. The test is of the address's length, of which the kernel looks at
