@@ -68,7 +68,7 @@ static bool hear_names(int listener, const struct seccomp_notif *notice, struct 
 
 /* Starts and connects make no name, so nothing has to be heard before them. */
 static const struct notice_service SERVICES[] = {{start_serve, true},        {dial_serve, true},      {hear_names, false},
-                                                 {replacement_serve, false}, {file_call_serve, true}, {NULL, false}};
+                                                 {replacement_serve, false}, {record_serve, true}, {NULL, false}};
 
 /* Each lets go of the calls that wait at a listener. */
 static void (*const FORGETS[])(int listener) = {pending_forget, dials_forget, replacements_forget, NULL};
@@ -140,7 +140,7 @@ static int build(const struct setup *setup, int null) {
   umask(0);
   notices_open(SERVICES, children_owner);
   listeners_open(FORGETS);
-  file_calls_ask(removal_serve);
+  record_open(removal_serve);
   mounts_stage(&stage);
   namespaces_prepare(setup, stage.proc);
   uint64_t pid_max = limits_set_pid_max(stage.proc, &setup->limits);

@@ -10,23 +10,23 @@
 #include "notify/writes/refused_writes.h"
 #include "notify/writes/touched.h"
 
+static removal_asker asks_removal;
+
+void record_open(removal_asker ask) {
+  asks_removal = ask;
+}
+
 /* Whether what is moved brings along what stands below it. */
 static bool is_folder(const struct lookup *from, const struct lookup *to, bool exchanged) {
   if (!from->exists) return false;
   return S_ISDIR(from->stat.st_mode) || (exchanged && to->exists && S_ISDIR(to->stat.st_mode));
 }
 
-static removal_asker asks_removal;
-
-void file_calls_ask(removal_asker ask) {
-  asks_removal = ask;
-}
-
 /* Asks the broker where the kernel would refuse to take a name away. */
 static bool serve_removal(int listener, const struct seccomp_notif *notice, const struct command *command,
                           const struct file_name *names, const struct lookup *places, int count) {
   static char target[PATH_MAX];
-  if (asks_removal == NULL || count == 0 || places[0].refused == 0) return false;
+  if (count == 0 || places[0].refused == 0) return false;
   struct removal removal = {.path = places[0].refused_path, .refused = places[0].refused};
   if (count == 1) return names[0].removes && asks_removal(listener, notice, command, &removal);
   bool is_free = !places[1].exists && places[1].refused == 0 && lookup_whole(&places[1], target);
@@ -71,7 +71,7 @@ static void record(int listener, const struct seccomp_notif *notice, struct file
   }
 }
 
-bool file_call_serve(int listener, const struct seccomp_notif *notice, struct command *command) {
+bool record_serve(int listener, const struct seccomp_notif *notice, struct command *command) {
   struct file_name names[FILE_NAMES_MAX];
   int count = file_call_names(&notice->data, names);
   if (count >= 0) record(listener, notice, names, count, command);

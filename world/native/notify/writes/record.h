@@ -16,9 +16,9 @@ struct removal {
 /* True: the broker is asked about this call, and answers it later. */
 typedef bool (*removal_asker)(int listener, const struct seccomp_notif *notice, const struct command *command,
                               const struct removal *removal);
-/* Who is asked where the kernel would refuse to take a name away. */
-void file_calls_ask(removal_asker ask);
+/* Before the first call: who is asked where the kernel would refuse to take a name away. */
+void record_open(removal_asker ask);
 /* A notice_handler. False: it is no such call. */
-bool file_call_serve(int listener, const struct seccomp_notif *notice, struct command *command);
+bool record_serve(int listener, const struct seccomp_notif *notice, struct command *command);
 
 #endif
