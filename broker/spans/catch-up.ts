@@ -26,8 +26,9 @@ export async function catchUp(
   onFault: OnFault,
   onProgress: OnProgress,
 ): Promise<void> {
-  const { from, told } = await startingPoint(log, index, onFault);
-  if (from.file === log.end.file && from.offset === log.end.offset) return;
+  const { from, told, anew } = await startingPoint(log, index, onFault);
+  // An index that begins anew needs its mark even in an empty trace: the next lines count from one again, and are told.
+  if (!anew && from.file === log.end.file && from.offset === log.end.offset) return;
   const all = log.bytesFrom(from);
   let done = 0;
   for await (const { file, lines } of log.lines(from)) {
@@ -59,15 +60,15 @@ function changesOf(followers: readonly Follower[]): readonly Changes[] {
   return followers.map((follower) => follower.changes());
 }
 
-/** Where to begin, and the last line that the followers know already. */
+/** Where to begin, whether that is with an empty index, and the last line that the followers know already. */
 async function startingPoint(
   log: TraceLog,
   index: SpanIndex,
   onFault: OnFault,
-): Promise<{ readonly from: Position; readonly told: number }> {
+): Promise<{ readonly from: Position; readonly told: number; readonly anew: boolean }> {
   const { watermark: mark, head: known } = index.state;
   if (mark !== undefined && log.endsWith(mark.head, mark.end))
-    return { from: mark.end, told: Math.max(mark.head.seq, index.state.told) };
+    return { from: mark.end, told: Math.max(mark.head.seq, index.state.told), anew: false };
   if (mark !== undefined) {
     const lost = mark.head.hash ?? "none";
     const why = new Error(`Lost head ${lost}`);
@@ -78,5 +79,5 @@ async function startingPoint(
   await index.state.putTold(told);
   await index.clear();
   const [first = 1] = log.files();
-  return { from: { file: first, offset: 0 }, told };
+  return { from: { file: first, offset: 0 }, told, anew: true };
 }
