@@ -1,4 +1,4 @@
-/** The face of the policy engine: what the rest of the broker may use. Everything here but `loadPolicy` is pure. */
+/** The policy engine's public exports for the rest of the broker. Every export but `loadPolicy` is pure. */
 export type { CommandWord, OpaqueSpot, ReadCommand, SimpleCommand } from "./words/command.ts";
 export {
   type StartDecision,

@@ -1,14 +1,14 @@
-/** Which file a program's name stands for: looked up on the host, where paths are the same as in a world. */
+/** Resolves a program's name to a file on the host, where paths are the same as in a world. */
 import { realpathSync, statSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import type { Program } from "./index.ts";
 
-/** How long an answer is believed, in milliseconds: what commands repeat costs no look at the disk. */
+/** Lifetime of the cache in milliseconds: a repeated command costs no look at the disk. */
 export const BELIEVED_MS = 500;
 
 const MAX_KEPT = 4096;
 
-/** Folders of PATH that are looked into; one costs three microseconds. Shims know the number (`shim/program.h`). */
+/** Folders of PATH to search, at three microseconds per folder. Shims share the number (`shim/program.h`). */
 const MAX_FOLDERS = 256;
 
 export class ProgramPaths {
@@ -16,9 +16,9 @@ export class ProgramPaths {
   #since = 0;
 
   /**
-   * The file that a bare name, or an absolute path, stands for with this PATH; null when there is none.
+   * Resolves a bare name or an absolute path to a file with this PATH; null when no file is found.
    *
-   * @param cwd where relative folders of PATH begin.
+   * @param cwd base of relative folders in PATH.
    */
   find(program: string, path: string, cwd: string): Program | null {
     this.#forgetOld();
@@ -39,7 +39,7 @@ export class ProgramPaths {
   }
 }
 
-/** An empty folder of PATH is the working directory, as POSIX has it. */
+/** As in POSIX, an empty folder of PATH is the working directory. */
 function inFolders(name: string, path: string, cwd: string): Program | null {
   for (const folder of path.split(":").slice(0, MAX_FOLDERS)) {
     const found = programAt(resolve(cwd, folder, name));
@@ -50,14 +50,14 @@ function inFolders(name: string, path: string, cwd: string): Program | null {
 
 const EXECUTABLE = 0o111;
 
-/** Nobody's program where it cannot be seen: what cannot be looked at here is found by its name alone. */
+/** A program without search permission for the broker counts as missing: rules then match by its name alone. */
 function programAt(path: string): Program | null {
   try {
     const stat = statSync(path, { throwIfNoEntry: false });
     if (stat === undefined || !stat.isFile() || (stat.mode & EXECUTABLE) === 0) return null;
     return { path, real: realpathSync.native(path) };
   } catch {
-    // No right to look, a loop of links, gone since: no program, ignoring why.
+    // No permission, a loop of links, or removed meanwhile: no program, whatever the cause.
     return null;
   }
 }

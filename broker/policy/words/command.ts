@@ -1,21 +1,21 @@
 /**
- * What the shell reader hands on: every simple command that a command line can run, in source order, with what is
- * known about its words. Offsets are UTF-16 code units of the text that was given.
+ * The shell reader's result: every simple command that a command line can run, in source order, with the known facts about its
+ * words. Offsets are UTF-16 code units of the given text.
  */
 
-/** One word after quotes are taken away; a brace expansion or `$IFS` may have made several of one written word. */
+/** A word after quote removal; a brace expansion or `$IFS` may have split a written word into several. */
 export interface CommandWord {
-  /** `literal`: exactly `text`. `glob`: has unquoted `*`, `?`, `[…]`. `dynamic`: in part not known before it runs. */
+  /** `literal`: exactly `text`. `glob`: has unquoted `*`, `?`, `[…]`. `dynamic`: partly unknown before the run. */
   readonly kind: "literal" | "glob" | "dynamic";
-  /** Dequoted; the home folder is `HOME_MARK` and what cannot be known is `UNKNOWN_MARK`. */
+  /** Dequoted; `HOME_MARK` stands for the home folder, `UNKNOWN_MARK` for an unknown part. */
   readonly text: string;
-  /** As it was written. */
+  /** The source text, quotes included. */
   readonly raw: string;
-  /** Nothing but unquoted expansions (`$x`, `$(…)`) or an empty part of a brace: may become no word, or several. */
+  /** Only unquoted expansions (`$x`, `$(…)`) or an empty part of a brace: may become no word, or several. */
   readonly vanishes?: true;
 }
 
-/** The two marks begin with NUL, which cannot occur in a real word. */
+/** Both marks begin with NUL, which cannot occur in a real word. */
 export const HOME_MARK = "\0H";
 export const UNKNOWN_MARK = "\0?";
 
@@ -34,9 +34,9 @@ export interface CommandRedirect {
 }
 
 /**
- * `always`: its line comes to it, unless something ends the shell before. `last`: the same, in the last statement. `success`: when
- * the line's exit code is 0. `chain`: when the commands before it succeed (`&&`). `failure`: when the one before it fails (`||`).
- * `maybe`: other commands decide.
+ * When a shell reaches a command. `always`: every time, unless the shell ends before. `last`: the same, in the last statement.
+ * `success`: when the line's exit code is 0. `chain`: when the commands before succeed (`&&`). `failure`: when the command before
+ * fails (`||`). `maybe`: other commands decide.
  */
 export type Reach = "always" | "last" | "success" | "chain" | "failure" | "maybe";
 
@@ -45,36 +45,36 @@ export interface SimpleCommand {
   readonly words: readonly CommandWord[];
   readonly assignments: readonly CommandAssignment[];
   readonly redirects: readonly CommandRedirect[];
-  /** The text of this simple command as it was written (≤ 512 characters). */
+  /** The command's source text (at most 512 characters). */
   readonly fragment: string;
-  /** Where it stands in the text that was given; inside a wrapper or a string, where that stands. */
+  /** Offset of the command in the given text; for a command inside a wrapper or a string, the offset of the outer command. */
   readonly start: number;
   readonly end: number;
-  /** The compound commands and substitutions around it, outermost first: `if`, `( )`, `$( )`. */
+  /** The enclosing compound commands and substitutions, outermost first: `if`, `( )`, `$( )`. */
   readonly inside: readonly string[];
-  /** 0 for the command line itself, one more for each wrapper or `sh -c` string around it. */
+  /** 0 for the command line itself, plus 1 for each enclosing wrapper or `sh -c` string. */
   readonly depth: number;
-  /** The literal `cd` targets that come before it in its shell; `null` when one of them cannot be known. */
+  /** Literal targets of the earlier `cd` commands in the same shell; `null` when a target is unknown. */
   readonly moves: readonly string[] | null;
   /** Absent: always. Says nothing of a command inside a wrapper or a string. */
   readonly reach?: Reach;
-  /** The line is one pipeline, or several joined by `&&`, and fails when this fails. */
+  /** The line is a single pipeline, or several joined by `&&`, and fails when this command fails. */
   readonly decides?: true;
-  /** A second reading, without the words that may vanish: rules that refuse are asked about it, no others. */
+  /** A second reading, without the words that may vanish: only refusing rules are matched against the reading. */
   readonly reduced?: true;
 }
 
-/** A place where something runs that cannot be known before it runs. */
+/** A place in the command whose program or script stays unknown until the run. */
 export interface OpaqueSpot {
   readonly fragment: string;
   /** A sentence: "The program is only known when the command runs: '$x'". */
   readonly reason: string;
 }
 
-/** One stage of a pipeline: indexes into `fragments`, everything inside the stage included. */
+/** A stage of a pipeline: indexes into `fragments`, everything inside the stage included. */
 export type PipelineStage = readonly number[];
 
-/** Opaque if one of these variables is set to something that begins with a dash, or to several words. */
+/** Opaque if the value of a named variable begins with a dash or splits into several words. */
 export interface Doubt extends OpaqueSpot {
   readonly names: readonly string[];
 }
@@ -87,12 +87,12 @@ export interface ReadCommand {
   readonly opaque: readonly OpaqueSpot[];
   /** Two or more stages each. `bash <(curl x)` and `eval "$(curl x)"` count as `curl x | bash`. */
   readonly pipelines: readonly (readonly PipelineStage[])[];
-  /** The first pipe, list, redirect, substitution or compound command, as written; `null` when there is none. */
+  /** The first pipe, list, redirect, substitution or compound command, as written; `null` without an operator. */
   readonly operator: string | null;
-  /** Variables that loops set. */
+  /** Variables set by loops. */
   readonly loops?: readonly string[];
-  /** True when the parse failed or a bound was passed, so that `fragments` may be incomplete. */
+  /** True when the parse failed or a limit was exceeded: `fragments` may be incomplete. */
   readonly incomplete: boolean;
-  /** Opaque if the caller gives such a variable. */
+  /** Opaque if the caller sets such a variable. */
   readonly doubts?: readonly Doubt[];
 }

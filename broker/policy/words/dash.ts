@@ -1,6 +1,6 @@
 import type { BraceExpansionPart, Command, HereDoc, Redirection, SyntaxNode } from "unbash";
 
-/** A text of the same length to put at `at`, so that every offset stays what it was. */
+/** A replacement of equal length at offset `at`, so that all other offsets stay valid. */
 export interface Patch {
   readonly at: number;
   readonly text: string;
@@ -10,13 +10,14 @@ export interface Patch {
 const ASSIGNED_TILDE = /^[A-Za-z_][A-Za-z0-9_]*\+?=(?=~)/;
 
 /**
- * Where dash and bash read one text as different commands, what makes bash's grammar read it as dash does. The policy
- * judges both readings, since `/bin/sh` is either. What is only a letter to dash is replaced by a mark (dash-marks.ts).
+ * Returns the patches with which bash's grammar reads a text as dash does, for texts where dash and bash read different commands.
+ * The policy judges both readings, since `/bin/sh` is either. A character that dash reads as a plain letter is replaced by a mark
+ * ({@link markFor}).
  *
- * Left out on purpose: text that dash refuses as a syntax error (`<( )`, `|&`, `<<<`, arrays), which runs nothing, and
- * `function` and `select`, whose bodies are read alike.
+ * Left out on purpose: text that dash rejects as a syntax error (`<( )`, `|&`, `<<<`, arrays) and therefore never runs, and
+ * `function` and `select`, whose bodies dash and bash read alike.
  *
- * @param text the text that offsets of the node are about.
+ * @param text the text that the node's offsets refer to.
  */
 export function patchesOf(node: SyntaxNode, text: string): Patch[] {
   switch (node.type) {
@@ -53,21 +54,21 @@ export function patchesOf(node: SyntaxNode, text: string): Patch[] {
   }
 }
 
-/** What every shell takes for the same end: a plain word, or one that is quoted as a whole. */
+/** Delimiters that every shell ends alike: a plain word, or a word quoted as a whole. */
 const PLAIN_DELIMITER = /^([\w.,:+%@=/!^~*?-]+|\$?'[^'\\\n]*'|\$?"[^"\\$`\n]*"|\\[\w.-]+)$/;
 
 export function isOddDelimiter(written: string): boolean {
   return written !== "" && !PLAIN_DELIMITER.test(written);
 }
 
-/** `<<$'E'` ends at `$E` in dash: as long as `<<'$E'`, which ends there in bash. */
+/** dash ends `<<$'E'` at `$E`; bash ends the equally long `<<'$E'` there. */
 function delimiterPatch({ delimiter }: HereDoc): Patch[] {
   const written = delimiter?.text ?? "";
   if (delimiter === undefined || !/^\$['"]/.test(written) || isOddDelimiter(written)) return [];
   return [{ at: delimiter.pos, text: `${written[1] ?? ""}$` }];
 }
 
-/** In dash `{fd}` is a word, and so is a number of more than one digit: what follows it is a plain redirect. */
+/** dash reads `{fd}`, or a number of more than one digit, as a word before a plain redirect. */
 function descriptorPatch({ descriptor }: Redirection, text: string): Patch[] {
   if (descriptor === undefined) return [];
   if (descriptor.type === "FileDescriptorVariable") return [marked(descriptor.pos, "{")];
@@ -79,7 +80,7 @@ function marked(at: number, char: string): Patch {
   return { at, text: markFor(char) };
 }
 
-/** Braces within braces too, but none of an expansion that stands in them. */
+/** Returns patches for nested braces as well, but for no braces of an expansion inside. */
 function bracePatches(node: BraceExpansionPart): Patch[] {
   if (node.parts !== undefined) return [marked(node.pos, "{"), marked(node.end - 1, "}")];
   return [...node.text.matchAll(/[{}]/g)].map((match) => marked(node.pos + match.index, match[0]));
@@ -106,20 +107,20 @@ export function patchedForDash(text: string, patches: readonly Patch[]): string 
 }
 
 /**
- * Characters of private use that stand for `$`, `{` and the like in a text that is read as dash reads it, where they mean
- * nothing: the parser takes them for letters. Each stands for the character 0xE000 below it. A text that holds such
- * characters itself is read wrongly in this reading and rightly in the other; both are judged.
+ * Private-use characters for `$`, `{` and similar in a text read as dash: the parser takes each mark for a letter. A mark minus
+ * 0xE000 is the original character. A text with such characters of its own is misread in the dash reading and read correctly in
+ * the bash reading; both are judged.
  */
 const BASE = 0xe000;
 const MARKS = /[\ue000-\ue07f]/;
 const EACH_MARK = new RegExp(MARKS, "g");
 
-/** The mark for one ASCII character. */
+/** The mark for an ASCII character. */
 export function markFor(char: string): string {
   return String.fromCharCode(BASE + char.charCodeAt(0));
 }
 
-/** The text with its marks taken for what they stand for. */
+/** Returns the text with every mark replaced by its original character. */
 export function unmarked(text: string): string {
   return MARKS.test(text)
     ? text.replaceAll(EACH_MARK, (mark) => String.fromCharCode(mark.charCodeAt(0) - BASE))

@@ -1,7 +1,7 @@
 import { forEachChild, type ParameterExpansionPart, parse, type SyntaxNode } from "unbash";
 import type { Inner } from "./inner.ts";
 
-/** More than somebody writes by hand; where there are more, the place is opaque all the same. */
+/** More than a person writes by hand; a place with more substitutions is opaque all the same. */
 const MOST_READ = 8;
 const SUBSTITUTIONS: ReadonlySet<SyntaxNode["type"]> = new Set<SyntaxNode["type"]>([
   "CommandExpansion",
@@ -12,16 +12,16 @@ const SUBSTITUTIONS: ReadonlySet<SyntaxNode["type"]> = new Set<SyntaxNode["type"
 interface Span {
   readonly pos: number;
   readonly end: number;
-  /** Why the parser sees nothing there, when it is not for the quotes. */
+  /** Why the parser misses substitutions in the span, for a cause other than quotes. */
   readonly why?: string;
 }
 
 /**
- * What runs in a here-document or in arithmetic although the parser takes it for quoted text: quotes do not quote there, not
- * even inside `${…}`. A second, raw reading: each `$(` and backquote that is neither escaped nor inside a substitution that
- * the parser saw. Where quotes would quote after all (`${x#'$(y)'}`, in some shells) it says too much, never too little.
+ * Returns the commands that run inside a here-document or arithmetic although the parser sees quoted text: quotes do not quote
+ * there, not even inside `${…}`. A second, raw reading: each `$(` and backquote neither escaped nor inside a parsed substitution.
+ * Where quotes do quote after all (`${x#'$(y)'}`, in some shells), the reading finds too many commands, never too few.
  *
- * @param text the text that offsets of the node are about.
+ * @param text the text that the node's offsets refer to.
  */
 export function hiddenSubstitutions(node: SyntaxNode, text: string): Inner[] {
   if (node.type === "ParameterExpansion")
@@ -34,7 +34,7 @@ export function hiddenSubstitutions(node: SyntaxNode, text: string): Inner[] {
   ];
 }
 
-/** `"${x:?<(y)}"`: bash reads the message as a word of its own, whatever stands around it. */
+/** `"${x:?<(y)}"`: bash reads the message as a separate word, whatever text surrounds the expansion. */
 function complaint({ operation }: ParameterExpansionPart): Inner[] {
   if (operation?.type !== "Default" || !operation.operator.endsWith("?")) return [];
   const { text } = operation.operand;
@@ -46,7 +46,7 @@ function complaint({ operation }: ParameterExpansionPart): Inner[] {
     : [];
 }
 
-/** `$(( ${x/$(case a in a) y;; esac)} ))`: bash counts the brackets, and takes what does not come out even for commands. */
+/** `$(( ${x/$(case a in a) y;; esac)} ))`: bash counts the brackets and runs uneven arithmetic as commands. */
 function lopsided(written: string): Inner[] {
   let depth = 0;
   for (const bracket of written.replaceAll(/'[^']*'|"(?:\\.|[^"\\])*"|\\./gs, "").match(/[()]/g) ?? [])
@@ -55,7 +55,7 @@ function lopsided(written: string): Inner[] {
   return [{ kind: "opaque", reason: `'${written.slice(0, 40)}' may be arithmetic or commands` }];
 }
 
-/** `${a[${x/$(y)/}$(z)*}]}`, `a[${a[1+$(x)}]=1`: brackets that do not come out even end the index where the parser does not see it. */
+/** `${a[${x/$(y)/}$(z)*}]}`, `a[${a[1+$(x)}]=1`: uneven brackets end the index where the parser sees no end. */
 function unseenIn(node: SyntaxNode, text: string): Inner[] {
   const index = node.type === "ParameterExpansion" || node.type === "Assignment" ? node.index : undefined;
   return index === undefined
@@ -74,7 +74,7 @@ function hiddenBy(node: SyntaxNode, text: string): Inner[] {
   return node.type === "HereDocBody" ? [...hidden, ...twiceQuoted(text, known)] : hidden;
 }
 
-/** `` `x \"a\"` ``: in a here-document dash takes the backslashes away, bash leaves them. */
+/** `` `x \"a\"` ``: in a here-document dash removes the backslashes, bash keeps them. */
 function twiceQuoted(text: string, known: ReadonlyMap<number, number>): Inner[] {
   return [...known].flatMap(([start, end]): Inner[] => {
     const written = text.slice(start, end);
@@ -97,7 +97,7 @@ function unquotedSpans(node: SyntaxNode): readonly Span[] {
     case "Assignment":
       return [
         ...(node.index === undefined ? [] : [node.index]),
-        // `a=($(x))y`: the parser takes all of it for one word without parts.
+        // `a=($(x))y`: the parser reads a single word without parts.
         ...(node.value.type === "Word" && node.value.text.startsWith("(")
           ? [{ pos: node.value.pos, end: node.value.end, why: "something stands behind the list of values" }]
           : []),
@@ -127,7 +127,7 @@ function hiddenIn(
   return [{ kind: "opaque", reason: `'${shown}' may be run: ${why}` }, ...scripts];
 }
 
-/** `: $(x)`, without what stands behind the substitution; all of it where that has no end. */
+/** Returns `: $(x)` without the text behind the substitution; the whole text if the substitution has no end. */
 function substitutionAt(text: string): string {
   const nodes: SyntaxNode[] = [parse(`: ${text}`)];
   for (let one = nodes.pop(); one !== undefined; one = nodes.pop()) {
@@ -137,13 +137,13 @@ function substitutionAt(text: string): string {
   return `: ${text}`;
 }
 
-/** Where the substitutions that the parser saw end, by their beginnings. */
+/** Returns the end of each parsed substitution by its beginning. */
 function knownEnds(node: SyntaxNode): ReadonlyMap<number, number> {
   const ends = new Map<number, number>();
   const nodes: SyntaxNode[] = [node];
   for (let one = nodes.pop(); one !== undefined; one = nodes.pop()) {
     if (SUBSTITUTIONS.has(one.type)) ends.set(one.pos, one.end);
-    // Arithmetic is looked at by itself; this one begins with `$(` too.
+    // Nested arithmetic is searched separately; the node itself begins with `$(` too.
     else if (one.type === "ArithmeticExpansion") ends.set(one.pos, one === node ? one.pos + 3 : one.end);
     if (!ends.has(one.pos) || one === node) forEachChild(one, (child) => void nodes.push(child));
   }

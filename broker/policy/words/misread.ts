@@ -8,11 +8,11 @@ import {
   type SyntaxNode,
 } from "unbash";
 
-/** `r$\<newline>"m"` is rm in bash, and `$\<newline>$'a'` its number and a plain `a`. */
+/** In bash, `r$\<newline>"m"` is rm, and `$\<newline>$'a'` the process number and a plain `a`. */
 const BROKEN_DOLLAR = /\$(?:\\\n)+/;
 /** `{f\<newline>d}< file`, `3\<newline>< file` */
 const BROKEN_DESCRIPTOR = /\{\w*(?:\\\n\w*)+\}[<>]|\d(?:\\\n)+[<>]/;
-/** `$$(x)`, `$${x}`: the shell's own number and plain text, in which the parser sees the beginning of an expansion. */
+/** `$$(x)`, `$${x}`: the shell's process number and plain text; the parser sees the beginning of an expansion. */
 const NUMBER_THEN_BRACKET = /\$\$[({]/;
 /** `` `x \"a\"` `` */
 const ESCAPED_QUOTE_IN_BACKQUOTES = /`[^`]*\\"/;
@@ -26,10 +26,10 @@ const MAX_DESCRIPTOR = 2_147_483_647;
 const READS_LINES = /\b(read|select|mapfile|readarray)\b/;
 
 /**
- * Spellings that the parser or one of the shells reads in a way of its own, found by running made texts in dash and bash
- * (test/corpus/fuzz.mjs). Nobody writes them to get work done; returns the reason why what they run is not known, or null.
+ * Returns why the commands of a node are unknown, or null. Covers spellings that the parser or a shell reads differently from the
+ * rest, found by running generated texts in dash and bash (test/corpus/fuzz.mjs). Nobody writes such spellings to get work done.
  *
- * @param text the text that offsets of the node are about.
+ * @param text the text that the node's offsets refer to.
  */
 export function misread(node: SyntaxNode, text: string): string | null {
   const written = text.slice(node.pos, node.end);
@@ -44,7 +44,7 @@ export function misread(node: SyntaxNode, text: string): string | null {
       return numberThenBracket(written);
     case "HereDocBody":
       if (node.parts === undefined) return null;
-      // A line end behind a backslash goes away before the quotes of the substitution are read.
+      // The shell joins lines at a backslash before reading the quotes of the substitution.
       return node.parts.some((part) => part.type === "CommandExpansion" && quotesLineEnd(part.text))
         ? "Lines of the substitution are joined, even between quotes"
         : numberThenBracket(written);
@@ -55,7 +55,7 @@ export function misread(node: SyntaxNode, text: string): string | null {
       if (/^[<>]\(\s*\)$/.test(written)) return "An empty substitution is a word to some shells only";
       if (/^`.*<<.*\\\n/s.test(written))
         return "Backquotes join lines of a here-document in some shells only";
-      // bash 5.2 writes these commands down again before it runs them, and loses a `;` behind a here-document.
+      // bash 5.2 prints such commands again before running them, and loses a `;` behind a here-document.
       return written.includes("<<") &&
         documentEnds(node).some((end) => LIST.test(lineFrom(text, end, node.end)))
         ? "bash joins commands behind a here-document in a substitution"
@@ -74,12 +74,12 @@ export function misread(node: SyntaxNode, text: string): string | null {
   }
 }
 
-/** The line behind a here-document's last one. */
+/** Returns the rest of the line behind the end of a here-document. */
 function lineFrom(text: string, from: number, to: number): string {
   return text.slice(from, to).replace(/^\n/, "").replaceAll("\\\n", " ").split("\n", 1)[0] ?? "";
 }
 
-/** Where the here-documents in it end, at any depth. */
+/** Returns the ends of all here-documents in the node, at any depth. */
 function documentEnds(node: SyntaxNode): readonly number[] {
   const ends: number[] = [];
   const nodes: SyntaxNode[] = [node];
@@ -97,7 +97,7 @@ function quotesLineEnd(text: string): boolean {
 }
 
 function oddExpansion({ operation }: ParameterExpansionPart, written: string): string | null {
-  // Quotes inside the braces open and close another level of backslashes, in some shells and places.
+  // In some shells and places, quotes inside the braces open and close another level of backslashes.
   if (ESCAPED_QUOTE_IN_BACKQUOTES.test(written)) return "The backslashes in it quote in some shells only";
   if (operation?.type === "Unknown" && SUBSTITUTION.test(written)) return "Where it ends is not clear";
   // `"${x-$'…'}"`: the parser sees a quote, a shell only a `$`.
@@ -111,11 +111,11 @@ function numberThenBracket(written: string): string | null {
 }
 
 function oddDocument({ operator, pos, delimiter, body, closing, end }: HereDoc, text: string): string | null {
-  // One that ends with the whole text belongs to its command in every shell.
+  // An unterminated document at the end of the whole text belongs to its command in every shell.
   if (closing === undefined && (body.end < text.length || operator === "<<-"))
     return "The here-document has no end, and shells differ in what belongs to it";
-  // `cat <<E $(x⏎y)`: dash begins the document at the first line end, even where that is inside a substitution. A second
-  // document of the same line begins behind the first one, which was looked at.
+  // `cat <<E $(x⏎y)`: dash begins the document at the first line end, even inside a substitution. A second document of the
+  // same line begins behind the first document, which was checked already.
   const start = delimiter?.pos ?? end;
   if (/<<\\\n/.test(text.slice(pos, start))) return "Its operator stands in two lines";
   const isFirst = !text.slice(text.lastIndexOf("\n", start) + 1, start - operator.length).includes("<<");
@@ -123,20 +123,20 @@ function oddDocument({ operator, pos, delimiter, body, closing, end }: HereDoc, 
   if (isFirst && line.trimEnd().includes("\n")) return "Shells differ in which line the here-document begins";
   if (text.slice(closing?.pos ?? end, closing?.end ?? end).includes("\\\n"))
     return "A line that is joined with the next one ends it in some shells";
-  // `<<-` takes tabs away first, and what ends a document inside the document is another line then.
+  // `<<-` strips tabs first, so an inner document may end at another line.
   return operator === "<<-" && body.parts !== undefined && body.text.includes("<<")
     ? "Where a here-document inside '<<-' ends is not the same to every shell"
     : null;
 }
 
-/** `p 4294967296<x`: a number that is no `int` is a word of p's to bash. */
+/** `p 4294967296<x`: a number larger than an `int` is an argument of p in bash. */
 function oddDescriptor({ descriptor }: Redirection): string | null {
   return descriptor?.type === "FileDescriptor" && descriptor.value > MAX_DESCRIPTOR
     ? "The number before a redirect is too large for a descriptor: it is a word of the command"
     : null;
 }
 
-/** `>& -x` closes a descriptor and leaves a word `x`; `>(x)"y"` is one word, which the parser ends too early. */
+/** `>& -x` closes a descriptor and leaves a word `x`; `>(x)"y"` is a single word, but the parser ends the word at `)`. */
 function oddTarget({ operator, target }: Redirect | HereString, text: string): string | null {
   if (target === undefined) return null;
   if (operator.endsWith("&") && /^-./.test(target.text))
@@ -146,7 +146,7 @@ function oddTarget({ operator, target }: Redirect | HereString, text: string): s
     : null;
 }
 
-/** The same question of a whole script, for what the parser makes no node of. */
+/** Like {@link misread}, for a whole script: checks spellings without a node in the syntax tree. */
 export function misreadText(text: string): string | null {
   if (BROKEN_DOLLAR.test(text)) return "A line ends behind a '$': shells do not agree about that word";
   if (/\((?:\\\n)+\(|\)(?:\\\n)+\)/.test(text))
@@ -156,7 +156,7 @@ export function misreadText(text: string): string | null {
   return /(?:^|[^\\])(?:\\\\)*\\$/.test(text) ? "It ends with a backslash that nothing follows" : null;
 }
 
-/** A script on standard input whose own commands read lines of it: the lines that are left are another script. */
+/** Whether a script on standard input has commands that read lines of the script itself: the remaining lines are another script. */
 export function eatsItsLines(script: string): boolean {
   return script.includes("<<") && READS_LINES.test(script);
 }

@@ -1,17 +1,17 @@
 import type { Word, WordPart } from "unbash";
 
-/** Text in which no brace counts. */
+/** Quoted text: braces inside have no effect. */
 const QUOTED = /\\.|'[^']*'|"(?:\\.|[^"\\])*"/gs;
 /** `{a.\<newline>.c}` */
 const BROKEN_DOTS = /\.(?:\\\n)+\./;
-/** Stands for a part of a word that holds no brace. */
+/** Placeholder for a part of a word without braces. */
 const OTHER = "x";
 
 /**
- * Whether bash makes words of the braces in this word that the parser does not see.
+ * Whether bash expands braces of this word in a way that the parser misses.
  *
  * - A `}` before the first comma ends nothing: `x{}a,b}` is `x}a` and `xb`, so `env {A=}b,sudo} id` runs sudo.
- * - bash looks for braces before it expands `${…}`, and counts those inside: `${x%{}{a,b}` is one word.
+ * - bash looks for braces before expanding `${…}`, and counts the braces inside: `${x%{}{a,b}` is a single word.
  *
  * Rules: `brace_expand` and `brace_gobbler` of bash 5.2, braces.c.
  */
@@ -38,11 +38,11 @@ function isUneven({ type, text }: WordPart): boolean {
   return plain.split("{").length !== plain.split("}").length;
 }
 
-/** A pair of braces without a comma, and behind it a comma and a `}` that the pair's `{` takes for its own. */
+/** Whether a comma and a `}` behind a pair of braces without a comma belong to the pair's `{`. */
 function hasLateComma(text: string): boolean {
   let depth = 0;
   let [isList, isOpen, isLate] = [false, false, false];
-  // `{}` at the beginning is a word of its own to bash (`find -exec x {} …`).
+  // To bash, `{}` at the beginning is a separate word (`find -exec x {} …`).
   for (const token of text.replace(/^\{\}/, "").match(/[{},]|\.\.(?!\})/g) ?? []) {
     if (token === "{") {
       depth += 1;

@@ -9,7 +9,7 @@ export function wordsOf(node: Command): CommandWord[] {
   let count = words.length;
   for (const word of node.args) {
     const read = word.type === "Word" ? readWord(word) : [assignmentWord(word)];
-    // The parser ends a word before `<(`, a shell does not: `sh ''<(x)` runs what x says, `{a,b}<(x)` is two words.
+    // The parser ends a word before `<(`, a shell does not: `sh ''<(x)` runs the output of x, `{a,b}<(x)` is two words.
     const before = word.pos === end ? words.splice(words.length - count) : [];
     const joined = before[0] === undefined ? read : [dynamicWord(before[0].raw + word.text)];
     words.push(...joined);

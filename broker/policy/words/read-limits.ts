@@ -1,19 +1,19 @@
 /**
- * What is looked at before a parser costs anything. Measured: 1 MB takes the parser 195 ms, 10,000 nested `$(` 199 ms,
- * 16,000 here-documents 500 ms, 60,000 backquotes 75 ms.
+ * Limits checked before parsing. Measured parser times: 1 MB 195 ms, 10,000 nested `$(` 199 ms, 16,000 here-documents 500 ms,
+ * 60,000 backquotes 75 ms.
  */
 export const MAX_TEXT_LENGTH = 64 * 1024;
 export const MAX_NESTING = 200;
-/** Levels by characters: the parser looks at the text inside `$(` once for each level. 190 of 64 KiB took it 500 ms. */
+/** Levels by characters: the parser scans the text inside `$(` again at each level. 190 levels of 64 KiB took 500 ms. */
 export const MAX_NESTED_TEXT = 3_000_000;
 /**
- * Substitutions with a quote in them, by characters: where the quote is left open the parser looks for the end of each up to
- * the end of the text. 12,000 of `$(") ` took it 500 ms.
+ * Substitutions with a quote inside, by characters: for each open quote the parser searches the text to the end. 12,000 of `$(")
+ * ` took 500 ms.
  */
 export const MAX_QUOTED_TEXT = 60_000_000;
 export const MAX_HERE_DOCUMENTS = 256;
 export const MAX_BACKQUOTES = 2048;
-/** `;`, `|`, `&` and newlines, wherever they stand. */
+/** `;`, `|`, `&` and newlines, quoted or not. */
 export const MAX_SEPARATORS = 8000;
 export const MAX_FRAGMENTS = 2000;
 /** Over all scripts inside scripts (`sh -c`, `eval`) and second readings. */
@@ -21,18 +21,18 @@ export const MAX_TEXT_IN_ALL = 2 * MAX_TEXT_LENGTH + 4096;
 export const MAX_WRAPPERS = 8;
 
 /**
- * Of a program and its arguments, where there is no shell text to parse: what xargs puts on one line (POSIX 2024, `xargs -s`;
- * GNU: 128 KiB). To decide about as many words takes up to 100 ms, and 2 MB took a second.
+ * Of a program and its arguments, without shell text to parse: the most that xargs puts on a line (POSIX 2024, `xargs -s`; GNU:
+ * 128 KiB). Deciding about so many words takes up to 100 ms; 2 MB took a second.
  */
 export const MAX_WORDS_LENGTH = 128 * 1024;
 
-/** Why the words of an argv are not read at all; null when they may be. Scripts among them (`sh -c`) have their own limits. */
+/** Returns why the words of an argv are not read at all, or null. Scripts among the words (`sh -c`) have their own limits. */
 export function refuseToReadWords(text: string): string | null {
   if (text.length <= MAX_WORDS_LENGTH) return null;
   return `A program and arguments of at most ${MAX_WORDS_LENGTH} characters can be read, these have ${text.length}`;
 }
 
-/** Why this text is not read at all, as a sentence; null when it may be parsed. Looks at 64 KiB at most. */
+/** Returns a sentence why the text is not parsed, or null. Scans at most 64 KiB. */
 export function refuseToRead(text: string): string | null {
   if (text.length > MAX_TEXT_LENGTH) {
     return `A command of at most ${MAX_TEXT_LENGTH} characters can be read, this one has ${text.length}`;
@@ -75,7 +75,7 @@ function nestingDepth(text: string): number {
   return deepest;
 }
 
-/** How many `$(` have a quote before their first `)`. */
+/** Counts each `$(` with a quote before its first `)`. */
 function quotedSubstitutions(text: string): number {
   let count = 0;
   let isOpen = false;

@@ -3,13 +3,13 @@ import { type CommandWord, HOME_MARK, UNKNOWN_MARK } from "./command.ts";
 import { markFor, unmarked } from "./dash.ts";
 import { hasOddBraces } from "./odd-braces.ts";
 
-/** A word before braces are expanded: choices multiply it, a split (`$IFS`) cuts it. */
+/** A part of a word before brace expansion: a choice multiplies the word, a split (`$IFS`) cuts the word. */
 type Segment =
   | { readonly kind: "text" | "glob"; readonly text: string }
-  /** `whole`: never no word at all, as `"$x"` and `$((x))`. */
+  /** `whole`: always at least a word, as `"$x"` and `$((x))`. */
   | { readonly kind: "unknown"; readonly whole: boolean }
   | { readonly kind: "split" }
-  /** The empty part of `{,a}`: no word unless something else stands beside it. */
+  /** The empty part of `{,a}`: becomes no word without adjacent text. */
   | { readonly kind: "nothing" }
   | { readonly kind: "choice"; readonly texts: readonly string[] };
 
@@ -18,30 +18,30 @@ const LOOSE: Segment = { kind: "unknown", whole: false };
 const NOTHING: Segment = { kind: "nothing" };
 const SPLIT: Segment = { kind: "split" };
 const MAX_BRACE_WORDS = 256;
-/** Over all words that one makes: `{a,b}` repeated to 64 KiB would otherwise be copied 256 times. */
+/** Over all words from a written word: `{a,b}` repeated to 64 KiB would otherwise be copied 256 times. */
 const MAX_BRACE_SEGMENTS = 16_384;
-/** Quotes that hold nothing but characters. */
+/** Quotes around literal characters only. */
 const SIMPLE_QUOTES = /'([^']*)'|"([^"\\$`]*)"|\\([^\n])/g;
-/** `''`: a word, although an empty one. */
+/** `''`: an empty word, but still a word. */
 const EMPTY = markFor("\0");
 const TILDE_PREFIX = /^~[^/]*/;
 /** bash expands the home folder in arguments that look like assignments: `dd of=~/x`. */
 const ASSIGNED_TILDE = /^[A-Za-z_][A-Za-z0-9_]*\+?=(?=~)/;
 
 /**
- * The words that one written word becomes, in the shell's order: braces, home folder and expansions, splitting.
- * Usually one; none for a lone `$IFS`.
+ * Expands a written word in the shell's order: braces, home folder and expansions, splitting. Usually returns a single word; no
+ * word for a lone `$IFS`.
  */
 export function readWord(word: Word): CommandWord[] {
   if (hasOddBraces(word)) return [dynamicWord(word.text)];
-  // Most words are plain: they are spared the steps below.
+  // Fast path: most words are plain.
   if (word.parts === undefined && !word.text.includes("~"))
     return [{ kind: "literal", text: unmarked(word.value), raw: word.text }];
   const segments = word.parts === undefined ? plainSegments(word.text, word.value) : partSegments(word);
   return expandChoices(segments).flatMap((expanded) => splitWords(expanded, word.text));
 }
 
-/** A word that no shell reads: exactly what it says. */
+/** A word that no shell reads: taken literally. */
 export function literalWord(text: string): CommandWord {
   return { kind: "literal", text, raw: text };
 }
@@ -60,7 +60,7 @@ function plainSegments(written: string, value: string): Segment[] {
 function tildeSegments(value: string): Segment[] {
   const prefix = TILDE_PREFIX.exec(value)?.[0] ?? "";
   const rest: Segment = { kind: "text", text: value.slice(prefix.length) };
-  // ~name, ~+ and ~- are folders that only the shell knows.
+  // Only the shell knows the folders of ~name, ~+ and ~-.
   return [prefix === "~" ? { kind: "text", text: HOME_MARK } : UNKNOWN, rest];
 }
 
@@ -72,7 +72,7 @@ function partSegments(word: Word): Segment[] {
   return joinedNames([...head, ...others.flatMap(partSegment)], word.text);
 }
 
-/** `$x{a,b}`: braces come first, so that the variables are xa and xb. */
+/** `$x{a,b}`: braces expand first, so the variables are xa and xb. */
 function joinedNames(segments: Segment[], written: string): Segment[] {
   return /\$\w+\{/.test(written)
     ? segments.map((one, at) =>
@@ -81,7 +81,7 @@ function joinedNames(segments: Segment[], written: string): Segment[] {
     : segments;
 }
 
-/** A quote inside the prefix (`~"name"`) keeps the shell from expanding it. */
+/** The shell does not expand a prefix with a quote inside (`~"name"`). */
 function endsTildePrefix(text: string, others: readonly WordPart[]): boolean {
   return text.includes("/") || others.length === 0;
 }
@@ -111,7 +111,7 @@ function partSegment(part: WordPart): Segment[] {
   }
 }
 
-/** `"$@"` and `"${a[@]}"` alone are as many words as there are parameters: none, or several. */
+/** `"$@"` and `"${a[@]}"` alone expand to a word per parameter: to no word, or to several. */
 function doubleQuoted(parts: readonly DoubleQuotedChild[]): Segment[] {
   const lists = parts.filter(isList).length;
   const empty = parts.every((part) => part.type !== "Literal");
@@ -157,9 +157,9 @@ function braceSegment(text: string): Segment {
   return texts === null ? UNKNOWN : { kind: "choice", texts };
 }
 
-/** `{'a,b',c\}}`: what is quoted is put as marks, in which no brace, comma or home folder is seen. */
+/** `{'a,b',c\}}`: replaces quoted characters by marks, so that no quoted brace, comma or tilde counts. */
 function quotedAsMarks(text: string): string {
-  // Marks of the text's own would be taken for quoted ones.
+  // Marks in the source text itself would look like quoted characters.
   if (unmarked(text) !== text) return text;
   return text.replaceAll(SIMPLE_QUOTES, (_all, single?: string, double?: string, escaped?: string) => {
     const quoted = single ?? double ?? escaped ?? "";
@@ -167,7 +167,7 @@ function quotedAsMarks(text: string): string {
   });
 }
 
-/** `{a,b{c,d}}` → a, bc, bd. Null when it is a sequence or makes too many words. */
+/** `{a,b{c,d}}` → a, bc, bd. Null for a sequence or too many words. */
 function expandBraces(text: string): string[] | null {
   const open = text.indexOf("{");
   const parts = open < 0 ? null : braceAlternatives(text, open);
@@ -219,7 +219,7 @@ function expandChoices(segments: readonly Segment[]): Segment[][] {
   return expanded;
 }
 
-/** The home folder is put in after braces: `{a,~/b}`. In `{a,~}b` what follows may be a name, or quoted. */
+/** The home folder is expanded after braces: `{a,~/b}`. In `{a,~}b` the text behind may be a user's name, or quoted. */
 function choiceSegments(text: string, isFirst: boolean): Segment[] {
   if (text === "") return [NOTHING];
   const plain = unmarked(text.replaceAll(EMPTY, ""));

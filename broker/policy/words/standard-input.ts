@@ -4,13 +4,13 @@ import type { Input, InputText } from "./inner.ts";
 import { wordsOf } from "./read-command.ts";
 import { readWord } from "./read-word.ts";
 
-/** In a here-document a backslash quotes these alone (POSIX, XCU 2.7.4); a line end behind one goes with it. */
+/** In a here-document a backslash quotes only these characters (POSIX, XCU 2.7.4); an escaped line end is removed. */
 const ESCAPED = /\\([$`\\\n])/g;
 
-/** A name for what is open already: what it holds is not said by its name. */
+/** A name for an open descriptor: the name says nothing of the content. */
 const OPEN_FILE = /^\/(dev\/(stdin|fd\/|tty)|proc\/[^/]+\/fd\/)/;
 
-/** What a command with these redirects finds on standard input; the last of them counts. */
+/** Returns the standard input of a command with these redirects; the last redirect counts. */
 export function inputOf(redirects: readonly Redirection[], around: Input): Input {
   const own = redirects.filter(isInput).at(-1);
   if (own === undefined) return around;
@@ -36,7 +36,7 @@ export function isSubstituted(word: CommandWord): boolean {
 function documentText(here: HereDoc): InputText {
   const { parts, text } = here.body;
   if (here.delimiter?.quoted === true) return { text, certain: true };
-  // The parser leaves a body without an expansion as it is written.
+  // The parser leaves a body without an expansion as written.
   if (parts === undefined)
     return {
       text: text.replace(ESCAPED, (_all, char: string) => (char === "\n" ? "" : char)),
@@ -49,7 +49,7 @@ function documentText(here: HereDoc): InputText {
 
 const PASSING: ReadonlySet<string> = new Set(["echo", "printf", "tee", "cat"]);
 
-/** What this stage of a pipeline hands to the next one. Only programs that are sure to pass text on as it is. */
+/** Returns the output of a pipeline stage for the next stage. Only programs that surely pass text on unchanged. */
 export function outputOf(stage: SyntaxNode, around: Input): Input {
   if (stage.type !== "Command" || !PASSING.has(stage.name?.value ?? "")) return null;
   const [program, ...args] = wordsOf(stage);
@@ -61,7 +61,7 @@ export function outputOf(stage: SyntaxNode, around: Input): Input {
   return program.text === "cat" ? concatenated(args, input) : null;
 }
 
-/** dash takes `-e` for text and backslashes for escapes, bash the other way about: with either it is not certain. */
+/** dash prints `-e` as text and expands backslashes, bash does the opposite: either makes the text uncertain. */
 function echoed(args: readonly CommandWord[]): InputText {
   const from = args.findIndex((word) => word.text !== "-n");
   const shown = from < 0 ? [] : args.slice(from);
@@ -83,12 +83,12 @@ function joined(words: readonly CommandWord[], end: string): InputText {
   return { text, certain: words.every((word) => word.kind === "literal") };
 }
 
-/** Not `\'` and `\"`: bash takes the backslash away, dash prints it. */
+/** Not `\'` and `\"`: bash removes the backslash, dash prints the backslash. */
 const ESCAPES: Readonly<Record<string, string>> = { n: "\n", t: "\t", "\\": "\\" };
-/** Beyond these it is no script that somebody wrote out. */
+/** More arguments than a hand-written script has. */
 const MOST_ARGUMENTS = 256;
 
-/** What `printf FORMAT WORD…` prints; null when it is not plain text with `%s` in it. */
+/** Returns the output of `printf FORMAT WORD…`; null for any format other than plain text with `%s`. */
 function printedBy(args: readonly CommandWord[]): Input {
   const [format, ...words] = args[0]?.text === "--" ? args.slice(1) : args;
   if (format === undefined || format.text.startsWith("-") || words.length > MOST_ARGUMENTS) return null;
@@ -103,7 +103,7 @@ function printedBy(args: readonly CommandWord[]): Input {
   return { text, certain: [format, ...words].every((word) => word.kind === "literal") };
 }
 
-/** Text, and null for each `%s`. Null when there is anything else in the format. */
+/** Splits a format into text, with null for each `%s`. Returns null for any other conversion. */
 function piecesOf(format: string): (string | null)[] | null {
   const pieces: (string | null)[] = [];
   for (let at = 0; at < format.length; at += 1) {

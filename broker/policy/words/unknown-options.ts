@@ -1,12 +1,12 @@
 import { type CommandWord, UNKNOWN_MARK } from "./command.ts";
 import type { Inner } from "./inner.ts";
 
-/** What may follow the unknown part of a word so that it may still be an option: `$x`, `"$x"c`, not `$x/run.sh`. */
+/** Text behind the unknown part of a possible option: `$x`, `"$x"c`, not `$x/run.sh`. */
 const LETTERS = /^[-+\w]*$/;
 
 /**
- * May this word turn out to be an option, where its program looks for one? `$x/run.sh` and `$x.lock` count as operands: a
- * value that makes an option of them is one that the same command line sets (assigned-options.ts), or nobody's accident.
+ * Whether this word may become an option where its program looks for options. `$x/run.sh` and `$x.lock` count as operands: a
+ * value with options in it is deliberate, or assigned on the same command line (wrappers/setters.ts).
  */
 export function mayBeOption(word: CommandWord): boolean {
   if (word.kind === "glob") return /^[*?[]/.test(word.text);
@@ -14,7 +14,7 @@ export function mayBeOption(word: CommandWord): boolean {
   return LETTERS.test(word.text.replaceAll(UNKNOWN_MARK, ""));
 }
 
-/** `-$x`, `-e$x`, `--ex$x=y`: an option whose name is not known. A value behind a `=` may be unknown. */
+/** `-$x`, `-e$x`, `--ex$x=y`: an option with an unknown name. A value behind a `=` may be unknown. */
 export function hasUnknownName(word: CommandWord): boolean {
   if (word.kind !== "dynamic" || !/^[-+]/.test(word.text)) return false;
   return (word.text.split("=", 1)[0] ?? "").includes(UNKNOWN_MARK);
@@ -24,8 +24,8 @@ export function hasUnknownName(word: CommandWord): boolean {
 const REFERENCE = /\$\{?[!#]?([A-Za-z_]\w*|[@*\d])/g;
 
 /**
- * For the person who asks why: which word, and what it decides. A plain variable that nothing in the command sets comes
- * from the environment, and whoever chose that chose no option for this program: opaque where the command sets it.
+ * Tells a person which word is unknown and decides the program. A plain variable that the command does not set comes from the
+ * environment, whose author chose no option for this program: opaque only where the command sets the variable.
  */
 export function unknownOption(word: CommandWord, program: string): Inner & { kind: "opaque" } {
   const reason = `'${word.raw}' may be an option of '${program}' and say which command it runs: known only when it runs`;
@@ -34,12 +34,12 @@ export function unknownOption(word: CommandWord, program: string): Inner & { kin
   return isSure ? { kind: "opaque", reason } : { kind: "opaque", reason, names };
 }
 
-/** All words that a function or a script is given are one name. */
+/** All arguments of a function or script share the name `@`. */
 export function positional(name: string): string {
   return /^[@*\d]/.test(name) ? "@" : name;
 }
 
-/** May a variable with this value become an option: by itself, or as one of the words that it splits into? */
+/** Whether a variable with this value may become an option: as a whole, or as a word after splitting. */
 export function mayMakeOptions(value: string): boolean {
   return /^[-+]|\s/.test(value);
 }
