@@ -1,16 +1,16 @@
 /**
- * What a policy denies that has no list of its own. An absent `fs.deny_read` or `fs.deny_write` gives these; a list that is
- * there means what it says. Each row has its reason; the shipped policies write the rows out for people to edit.
+ * Default deny lists: a policy without `fs.deny_read` or `fs.deny_write` gets these rows, and a present list replaces them. Each
+ * row has its reason; the shipped policies write the rows out for people to edit.
  */
 import { ACCOUNTS } from "./denied-accounts.ts";
 import { CREDENTIALS } from "./denied-credentials.ts";
 
 export type Denial = { readonly path: string; readonly reason: string };
 
-/** Credentials, and what applications keep for a person. */
+/** Credentials, and personal data of applications. */
 export const DENIED_READS: readonly Denial[] = [...CREDENTIALS, ...ACCOUNTS];
 
-/** What makes git run a program, or take its settings from elsewhere, in every kind of git folder. */
+/** Files in any kind of git folder that make git run a program, or read settings from elsewhere. */
 const GIT_RUNS: readonly Denial[] = [
   { path: "hooks", reason: "git runs these programs by itself" },
   { path: "config", reason: "its pagers, editors, filters, aliases, helpers and monitors are programs" },
@@ -18,30 +18,34 @@ const GIT_RUNS: readonly Denial[] = [
   { path: "commondir", reason: "it says in which other folder hooks and config are" },
 ];
 
-/** Each worktree's own folder below the git folder, and those of submodules, which nest. */
+/** Each worktree's own folder below the git folder, and submodules' folders, which nest. */
 const OTHERS = ["worktrees/*/", "modules/**/"] as const;
 
-/** Every repository's git folder at or below the project, bare ones that are called so included. */
+/** Every repository's git folder at or below the project, including bare repositories named `*.git`. */
 const EACH_GIT_FOLDER = "$PROJECT/**/*.git";
 
-/** Git's ways to run code; an isolated command's are held (held-names.ts). What else runs by itself in a project is listed as `autorun` when it changes. */
+/**
+ * Git's ways to run code; isolated commands may write the rows, and the changes are held (held-names.ts). Other files of a
+ * project that tools run by themselves are listed as `autorun` when changed.
+ */
 export const DENIED_WRITES: readonly Denial[] = gitRows("$PROJECT/.git", [""]);
 
 /**
- * The same in every repository that is there, and in the folders of its worktrees and submodules: whoever works in the folder
- * above must not change what git runs for the person who works in one below. A new one may be made (`git init`, `git worktree
- * add`): the working tree that leads to it is made by the same command, and could lead to any other folder as well.
+ * The same rows in every existing repository, and in the folders of its worktrees and submodules: an agent in an outer folder
+ * must not change the programs that git runs for a person in an inner folder. A command may make a new repository (`git init`,
+ * `git worktree add`): the same command makes the working tree that leads there, and could lead to any other folder as well.
  */
 export const SEALED_WRITES: readonly Denial[] = gitRows(EACH_GIT_FOLDER, ["", ...OTHERS]);
 
-/** What an unfinished rebase does when it goes on: programs are among that. */
+/** State of an unfinished rebase, which names programs for git to run on `--continue`. */
 const UNFINISHED = ["rebase-merge", "rebase-apply"] as const;
 
 /**
- * The same for the git folder of a worktree or a submodule. A worktree shares it with working trees of somebody else's: there
- * `git rebase --continue` runs the programs that `rebase-merge` lists, and submodules have git folders in `modules`.
+ * Returns the same rows for the git folder of a worktree or a submodule. A worktree shares the git folder with other people's
+ * working trees: there `git rebase --continue` runs the programs listed in `rebase-merge`, and submodules have git folders in
+ * `modules`.
  *
- * @param folder a pattern that matches it alone, as `others` are: the folders of worktrees that are not the project's.
+ * @param folder a pattern for the git folder alone; likewise `others`, the folders of worktrees outside the project.
  */
 export function deniedInGitFolder(
   folder: string,
@@ -55,33 +59,33 @@ export function deniedInGitFolder(
   ];
 }
 
-/** All else in the folder of somebody else's worktree is written by `git gc` and `git branch -m`. */
+/** `git gc` and `git branch -m` write everything else in the folder of another person's worktree. */
 const OF_OTHERS = [...UNFINISHED, "modules", "gitdir"] as const;
 
-/** And what stands in the folders of other worktrees, and of submodules. */
+/** Returns the seals in the folders of other worktrees and of submodules. */
 export function sealedInGitFolder(folder: string): readonly string[] {
   return pathsOf(gitRows(folder, OTHERS));
 }
 
-/** All of it, for a git folder in the project whose name no list covers. */
+/** Returns all seals for a git folder in the project with a name that no list covers. */
 export function sealedInside(folder: string): readonly string[] {
   return pathsOf(gitRows(folder, ["", ...OTHERS]));
 }
 
-/** The settings that stand directly in a git folder. */
+/** Returns the settings files directly in a git folder. */
 export function settingsIn(folder: string): readonly string[] {
   return [`${folder}/config`, `${folder}/config.worktree`];
 }
 
-/** Those of sealed patterns that are settings. */
+/** Selects the settings files among sealed patterns. */
 export function settingsAmong(seals: readonly string[]): readonly string[] {
   return seals.filter((pattern) => /\/config(?:\.worktree)?$/.test(pattern));
 }
 
 /**
- * Whether a denial is a row of `DENIED_WRITES` for that project. Where commands write straight to the project such a row is a seal,
- * as it is for the repositories below: a repository that a command makes gets its settings and its samples of hooks, and is judged
- * when the command ends (git-brought.ts).
+ * Whether a denial is a row of `DENIED_WRITES` for the project. For commands that write straight to the project, such a row is a
+ * seal, as for the repositories below: a repository made by a command gets its settings and sample hooks, and the broker judges
+ * the repository when the command ends (git/brought.ts).
  */
 export function isOwnGitRow(pattern: string, project: string): boolean {
   return gitRows(`${project}/.git`, [""]).some(({ path }) => path === pattern);

@@ -1,13 +1,13 @@
 import type { Denial } from "./default-denials.ts";
 
 /**
- * What applications keep for a person in the home folder: sessions, messages, keys to money, and what was typed. As with
- * credentials, no build, test or commit reads it.
+ * Personal data of applications in the home folder: sessions, messages, keys to money, and typed history. As with credentials, no
+ * build, test or commit reads such a file.
  *
- * Left out on purpose: documents and downloads, whose places differ and which people do give to their agents.
+ * Left out on purpose: documents and downloads, in folders that differ and often given to agents on purpose.
  */
 export const ACCOUNTS: readonly Denial[] = [
-  // Agents' own tokens and keys: the commands they run do not need them.
+  // Agents' own tokens and keys, unneeded by their commands.
   { path: "$HOME/.claude/.credentials.json", reason: "an agent's own token: its commands do not need it" },
   { path: "$HOME/.codex/auth.json", reason: "an agent's own token: its commands do not need it" },
   { path: "$HOME/.gemini/oauth_creds.json", reason: "an agent's own token: its commands do not need it" },
@@ -114,7 +114,7 @@ export const ACCOUNTS: readonly Denial[] = [
   { path: "$HOME/.bitmonero", reason: "keys to money" },
   { path: "$HOME/.sui", reason: "keys to money" },
   { path: "$HOME/.near-credentials", reason: "keys to money" },
-  // What was typed: passwords and tokens among it.
+  // Typed history: contains passwords and tokens.
   { path: "$HOME/.bash_history", reason: "what was typed: passwords and tokens among it" },
   { path: "$HOME/.zsh_history", reason: "what was typed: passwords and tokens among it" },
   { path: "$HOME/.local/share/fish/fish_history", reason: "what was typed: passwords and tokens among it" },

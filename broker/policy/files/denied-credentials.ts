@@ -1,14 +1,14 @@
 import type { Denial } from "./default-denials.ts";
 
 /**
- * Credentials in the home folder. A row is here when the file is worth stealing and no build, test or commit reads it.
+ * Credentials in the home folder. A file is listed when worth stealing and read by no build, test or commit.
  *
  * Left out on purpose, although each may hold a password: `.gitconfig` and `.config/git/config` (git does not work without
- * them; a helper named there keeps the secret elsewhere), `.config/pip`, `.m2/settings.xml`, `.gradle/gradle.properties`,
- * `.bundle/config`, `.nuget`, `.yarnrc.yml`, `.condarc` (the tool fails when it cannot read its own settings).
+ * either; a helper named there keeps the secret elsewhere), `.config/pip`, `.m2/settings.xml`, `.gradle/gradle.properties`,
+ * `.bundle/config`, `.nuget`, `.yarnrc.yml`, `.condarc` (a tool fails when its own settings cannot be read).
  */
 export const CREDENTIALS: readonly Denial[] = [
-  // Private keys, and passwords that programs send by themselves.
+  // Private keys, and passwords sent by programs without asking.
   { path: "$HOME/.ssh", reason: "private keys to other machines and to git hosts" },
   { path: "$HOME/.gnupg", reason: "private keys that sign and decrypt in your name" },
   { path: "$HOME/.netrc", reason: "passwords that curl, git and others send by themselves" },
@@ -35,7 +35,7 @@ export const CREDENTIALS: readonly Denial[] = [
   { path: "$HOME/.config/dart/pub-credentials.json", reason: "the token that publishes packages of Dart" },
   { path: "$HOME/.sbt/.credentials", reason: "passwords of package hosts" },
   { path: "$HOME/.ivy2/.credentials", reason: "passwords of package hosts" },
-  // Accounts of git hosts, and of what builds and publishes.
+  // Accounts of git hosts, and of tools that build and publish.
   { path: "$HOME/.git-credentials", reason: "passwords of git hosts, in plain text" },
   { path: "$HOME/.config/git/credentials", reason: "passwords of git hosts, in plain text" },
   { path: "$HOME/.config/gh", reason: "a token with all rights of the GitHub account" },

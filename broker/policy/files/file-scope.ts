@@ -1,10 +1,10 @@
-/** What a policy says about files, with its variables replaced. Pure. */
+/** Converts a policy's file lists to absolute paths. Pure. */
 import { normalize } from "node:path";
 import type { PolicyDocument } from "../../../schemas/generated/types.ts";
 import type { FileScope } from "../../../world/backend.ts";
 import { fileLists } from "./file-lists.ts";
 
-/** The lists of a policy as absolute paths, each in its place. What begins with `**` in a deny list holds in every tree. */
+/** Returns a policy's lists as absolute paths. A deny row that begins with `**` holds in every tree. */
 export function fileScope(document: PolicyDocument, project: string, home: string): FileScope {
   const files = fileLists(document);
   const paths = (list: readonly string[]): readonly string[] =>
@@ -21,17 +21,17 @@ export function fileScope(document: PolicyDocument, project: string, home: strin
   };
 }
 
-/** Patterns of a policy as absolute ones. */
+/** Makes a policy's patterns absolute. */
 export function pathPatterns(list: readonly string[], project: string, home: string): readonly string[] {
   return list.map((path) => absolute(path, project, home, literalPattern));
 }
 
-/** Without `.`, `..`, repeated slashes and one at the end: whoever compares paths compares their letters. */
+/** Removes `.`, `..`, repeated and final slashes: paths are compared as strings. */
 function plain(path: string): string {
   return normalize(path).replace(/(.)\/$/, "$1");
 }
 
-/** A path as a pattern that matches nothing else: no letter of a folder's name has a meaning. */
+/** Escapes a path to a pattern that matches only the path: no character of a folder's name acts as a wildcard. */
 export function literalPattern(path: string): string {
   return path.replace(/[\\*?[\]{}]/g, "\\$&");
 }

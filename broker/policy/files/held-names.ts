@@ -1,16 +1,16 @@
 /**
- * Names that a deny list holds because some tool runs them later, and that an isolated command may write all the same: its changes
- * are held, so the host has none of them before the operator applies them. Pure.
+ * Denied names that some tool runs later, and that an isolated command may still write: the changes are held, so the host has no
+ * such file before the operator applies the changes. Pure.
  *
- * A row of `fs.deny_write` is one of them when it stands in the built-in tables, spelled as the shipped policies spell it: git's own
- * files in the project's `.git`, and what the table of files that run later marks `agents`. Every other row denies everywhere:
- * whoever writes `**\/.envrc` or `$PROJECT/.vscode/tasks.json` means isolated commands too.
+ * A row of `fs.deny_write` is held when the row stands in the built-in tables, in the spelling of the shipped policies: git's own
+ * files in the project's `.git`, and the `agents` rows of the table of files that run later. Every other row denies everywhere:
+ * an author of `**\/.envrc` or `$PROJECT/.vscode/tasks.json` means isolated commands too.
  */
 import { coverOf, RUN_LATER_FOR_AGENTS, spelledOut } from "../../../world/backend.ts";
 import { DENIED_WRITES, pathsOf } from "./default-denials.ts";
 import { literalPattern } from "./file-scope.ts";
 
-/** What a refusal says of such a name, in a sentence. */
+/** The end of a refusal's sentence about such a name. */
 export const HELD_WHERE_ISOLATED =
   "a command that commands.isolated names may write it: the change is held then, listed as 'autorun', and the operator's 'substrate apply' puts it into the project";
 
@@ -19,7 +19,7 @@ const NAMES: ReadonlySet<string> = new Set([
   ...pathsOf(DENIED_WRITES).map((path) => path.replace(/^\$PROJECT\//, "")),
 ]);
 
-/** Whether a row of a deny list, with its variables replaced, is one whose changes are held where the command is isolated. */
+/** Whether changes under a deny row, variables replaced, are held for an isolated command. */
 export function isHeldRow(pattern: string, project: string): boolean {
   const folder = `${literalPattern(project)}/`;
   return (
@@ -27,7 +27,7 @@ export function isHeldRow(pattern: string, project: string): boolean {
   );
 }
 
-/** Whether rows of these deny it, and each of the rows that do is such a row. */
+/** Whether every row that denies the path is a held row, with at least a single such row. */
 export function isHeldName(path: string, denied: readonly string[], project: string): boolean {
   const covering = denied.filter((pattern) => coverOf(pattern).covers(path));
   return covering.length > 0 && covering.every((pattern) => isHeldRow(pattern, project));

@@ -1,11 +1,11 @@
 import { posix } from "node:path";
 
-/** Where a project and a home folder are. */
+/** The folders of a project and a home. */
 export type Folders = { readonly project: string; readonly home: string };
 
 /**
- * The pattern of a deny list that a path may fall under, or undefined. A pattern that is more than `*`, `?`, `**` and
- * `{a,b}` counts as falling on everything below its plain beginning: to deny is the safe answer. Pure.
+ * Returns the deny pattern that may cover a path, or undefined. A pattern with more than `*`, `?`, `**` and `{a,b}` counts as
+ * covering everything below its plain beginning: denying is the safe answer. Pure.
  */
 export function deniedBy(path: string, patterns: readonly string[], folders: Folders): string | undefined {
   return patterns.find((pattern) =>
@@ -15,7 +15,7 @@ export function deniedBy(path: string, patterns: readonly string[], folders: Fol
   );
 }
 
-/** `a{b,c}d` as `abd` and `acd`. */
+/** Expands `a{b,c}d` to `abd` and `acd`. */
 function spelledOut(pattern: string): readonly string[] {
   const group = /\{([^{},\\]*(?:,[^{},\\]*)+)\}/.exec(pattern);
   if (group === null) return [pattern];
@@ -23,7 +23,7 @@ function spelledOut(pattern: string): readonly string[] {
   return (group[1] ?? "").split(",").flatMap((word) => spelledOut(`${before}${word}${after}`));
 }
 
-/** A path of a policy with its variables replaced. */
+/** Replaces the variables in a policy's path. */
 export function absolutePath(path: string, { project, home }: Folders): string {
   return path
     .replace(/^(~|\$HOME|\$\{HOME\})(?=\/|$)/, () => home)
@@ -52,7 +52,7 @@ function plainBeginning(pattern: string): string {
   return plain.slice(0, Math.max(plain.lastIndexOf("/"), 1));
 }
 
-/** Whoever matches a pattern matches everything below. */
+/** A match includes everything below the matched path. */
 function asExpression(pattern: string): RegExp {
   const segments = pattern.split("/").filter((segment) => segment !== "");
   const source = segments.map((segment) =>

@@ -13,15 +13,18 @@ export interface Decision {
   readonly mode: PolicyMode;
   /** `null` when no rule decided. */
   readonly rule: DecisionRule | null;
-  /** Rules of `commands.warn` that matched: the command runs and leaves a violation span for each. */
+  /** Matching rules of `commands.warn`: the command runs and leaves a violation span for each rule. */
   readonly warnings: readonly DecisionRule[];
-  /** How the command runs once a person has approved it: the strictest that no answer lifts. */
+  /** How the command runs after a person's approval: the strictest verdict that an approval does not lift. */
   readonly approved: "allow" | "isolate";
-  /** The policies (by id) that isolate it each by a rule of its own: what they deny to plain commands alone is held. */
+  /**
+   * Ids of the policies with an isolating rule of their own for the command: the names that such a policy denies only to plain
+   * commands may be written, and the changes are held.
+   */
   readonly isolatedBy: readonly string[];
-  /** The policy whose rule decided: of two (`decideBoth`), the one with the stricter verdict. */
+  /** The policy of the deciding rule; of two policies (`decideBoth`), the stricter. */
   readonly policyId: string;
-  /** Each leaves a span below the command's own. */
+  /** Each builtin leaves a span below the command's own. */
   readonly builtins: Builtins;
 }
 
@@ -30,23 +33,23 @@ export interface Where {
   readonly project: string;
   readonly home: string;
   readonly cwd: string;
-  /** The program that a bare name, or an absolute path, stands for inside the world, or null. */
+  /** Resolves a bare name or an absolute path to the program inside the world; null if not found. */
   readonly resolve?: (program: string) => Program | null;
-  /** The variables that every command starts with, whoever calls: one that is set to the same is not changed. */
+  /** Variables in every command's environment, whoever calls: setting a variable to the same value changes nothing. */
   readonly given?: Readonly<Record<string, string>>;
   /** Whether git, started in this folder, would read the settings of another repository than the project's. */
   readonly isForeignGit?: (folder: string) => boolean;
-  /** Whether a path that a policy would not let be written is for the world alone to judge: it may lead elsewhere. */
+  /** Whether only the world can judge a write that a policy does not allow: the path may lead elsewhere. */
   readonly leaves?: (path: string) => boolean;
 }
 
-/** The file of a program, and the one it leads to when it is a link. Absolute paths. */
+/** A program's file, and the target if the file is a link. Absolute paths. */
 export interface Program {
   readonly path: string;
   readonly real: string;
 }
 
-/** A policy that has been validated and whose rules are ready to be matched. Immutable. */
+/** A validated policy with rules compiled for matching. Immutable. */
 export interface CompiledPolicy {
   readonly id: string;
   readonly name: string;
@@ -54,27 +57,27 @@ export interface CompiledPolicy {
   readonly selectable: boolean;
   /** `sha256:` and hex, over the canonical JSON of the document. */
   readonly hash: string;
-  /** File name without folders, as it stands in `rule.source`. */
+  /** File name without folders, as in `rule.source`. */
   readonly source: string;
-  /** With all that it starts from. */
+  /** Includes the base policy's parts. */
   readonly document: PolicyDocument;
-  /** Where each part of the document is written. */
+  /** File and line of each part of the document. */
   readonly at: Written["at"];
-  /** What it starts from (`extends`); null for a policy that stands alone. */
+  /** The base policy (`extends`); null without a base. */
   readonly base: Written | null;
   readonly rules: RuleSet;
-  /** Whose starts it may have something to say about. */
+  /** Program starts that the policy's rules may concern. */
   readonly starts: ConcernedStarts;
-  /** `net.allowed`, its presets not yet expanded. */
+  /** `net.allowed`, presets not yet expanded. */
   readonly net: PolicyNet;
-  /** Sentences about what is written and does nothing: keys that this version does not carry out, entries that open nothing. */
+  /** Sentences about parts of the policy without effect: keys that this version does not carry out, entries that open nothing. */
   readonly notes: readonly string[];
 }
 
-/** One reason why a policy file does not load. */
+/** A reason why a policy file does not load. */
 export interface PolicyProblem {
   readonly file: string;
-  /** From 1; 0 when the file itself could not be read. */
+  /** From 1; 0 if the file could not be read. */
   readonly line: number;
   readonly column: number;
   /** The key, as `commands.denied.3`; empty for the whole file. */

@@ -1,41 +1,41 @@
 /**
- * What a rule that allows does not cover when it says no more than `git *`: calls that read the settings of another folder, or
- * that write settings, hooks or repositories, from which git runs programs later. A pattern covers them by naming the option
- * or the subcommand (`git -C *`, `git clone *`).
+ * Git calls that an allowing rule such as `git *` does not cover: calls that read another folder's settings, or write settings,
+ * hooks or repositories from which git runs programs later. A pattern covers such a call by naming the option or the subcommand
+ * (`git -C *`, `git clone *`).
  */
 import type { CommandWord } from "../words/command.ts";
 import { GIT_VALUES } from "../wrappers/git-table.ts";
 import type { StagePattern } from "./pattern.ts";
 import type { PreparedCommand } from "./prepare.ts";
 
-/** Global options that choose which settings are read or which programs git is made of; others only change its manners. */
+/** Harmless global options; all others choose the settings to read or git's own programs. */
 const MANNERS: ReadonlySet<string> = new Set(
   `--no-pager -P --no-replace-objects --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs
   --icase-pathspecs --no-lazy-fetch --no-advice --version -v --help -h`.split(/\s+/),
 );
 
-/** Subcommands that write settings or repositories, answer for another repository, or run what their words or a file say. */
+/** Subcommands that write settings or repositories, answer for another repository, or run programs named by words or a file. */
 const LOADING: ReadonlySet<string> = new Set(
   [
-    // Settings, and repositories that bring their own.
+    // Settings, and repositories with settings of their own.
     "config remote clone init init-db submodule worktree maintenance scalar for-each-repo",
-    // Another repository runs its hooks: a path stands where a remote does.
+    // With a path as the remote, another repository runs its hooks.
     "push send-pack receive-pack upload-pack upload-archive http-backend daemon shell",
-    // Programs and scripts of the words, of settings, or of a file.
+    // Run programs and scripts named by words, settings or a file.
     "bisect filter-branch difftool mergetool hook credential fsmonitor--daemon instaweb send-email imap-send request-pull",
     "web--browse help p4 svn cvsimport cvsexportcommit cvsserver archimport quiltimport fast-import remote-ext remote-fd",
-    // A nested repository becomes a part of the index, and `git status` enters it.
+    // A nested repository becomes a part of the index, and `git status` enters the repository.
     "update-index",
   ].flatMap((names) => names.split(" ")),
 );
 
-/** What of those only reads. */
+/** Forms of a {@link LOADING} subcommand that only read. */
 interface ReadingForms {
-  /** The first word that is no option; null: there is none. */
+  /** The first word besides options; null: no such word. */
   readonly words: readonly (string | null)[];
-  /** With one of these options any words may follow. */
+  /** With such an option any words may follow. */
   readonly options?: RegExp;
-  /** One word that is no option, as `git config user.name`. */
+  /** A single word besides options, as `git config user.name`. */
   readonly one?: RegExp;
 }
 
@@ -53,21 +53,21 @@ const READING: ReadonlyMap<string, ReadingForms> = new Map([
   ["worktree", { words: ["list"] }],
   ["bisect", { words: ["log"] }],
 ]);
-/** Options that such a form may have besides. */
+/** Further options that a reading form may have. */
 const READING_OPTIONS =
   /^(-v|--verbose|--global|--local|--system|--show-origin|--show-scope|--name-only|--null|-z|--includes|--type=[a-z-]+|--all|--push|--porcelain|--cached|--recursive|-n)$/;
 
-/** Whether the command runs or loads what its words, as far as the pattern says them, do not name. */
+/** Whether the command runs or loads code that the words matched by the pattern do not name. */
 export function isMoreThanSaid(stage: StagePattern, command: PreparedCommand): boolean {
   return command.tampered || (command.names.includes("git") && isMoreGit(stage, command));
 }
 
 function isMoreGit(stage: StagePattern, { command, folder, where }: PreparedCommand): boolean {
-  // The settings of a repository are programs: those of one that a command may have made are not what was allowed.
+  // Repository settings name programs: a repository that a command may have created is not covered by the rule.
   if (folder === null || where.isForeignGit?.(folder) === true) return true;
   const { options, subcommand, rest } = partsOf(command.words);
   const choosing = options.filter((option) => !MANNERS.has(option));
-  // Of one that is there twice the pattern speaks of the last alone.
+  // For a repeated option, the pattern's value is compared with the last value only.
   if (choosing.length > new Set(choosing).size) return true;
   if (choosing.some((option) => !stage.own.options.has(option))) return true;
   if (subcommand === undefined) return false;

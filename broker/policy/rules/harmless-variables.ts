@@ -1,22 +1,22 @@
 /**
- * Variables that no program runs or loads code by. Data, and one look at it.
+ * Variables by which no program runs or loads code. Data, and a lookup.
  *
- * A rule that allows (`commands.allowed`, `approval.auto_approve`) covers a command only when every variable set for it is
- * listed here with a fitting value: a list of dangerous names is never complete, because each tool has its own
- * (`MAKEFLAGS`, `XDG_CONFIG_HOME`, `NPM_CONFIG_SCRIPT_SHELL`). Rules that refuse read `variable-table.ts` instead.
+ * An allowing rule (`commands.allowed`, `approval.auto_approve`) covers a command only when every variable set for the command is
+ * listed here with a fitting value: a list of dangerous names is never complete, because each tool has its own (`MAKEFLAGS`,
+ * `XDG_CONFIG_HOME`, `NPM_CONFIG_SCRIPT_SHELL`). Refusing rules read `variable-table.ts` instead.
  *
- * Left out on purpose: PATH, HOME and XDG_* (they name folders that settings and programs are taken from), NODE_ENV and its
- * like (a project's own settings hang on them), every editor and askpass program, TERMINFO, LOCPATH and TEXTDOMAINDIR
- * (files that libraries parse).
+ * Left out on purpose: PATH, HOME and XDG_* (name folders from which settings and programs are loaded), NODE_ENV and similar (a
+ * project's own settings depend on the value), every editor and askpass program, TERMINFO, LOCPATH and TEXTDOMAINDIR (files that
+ * libraries parse).
  */
 
-/** No quote, `$`, backtick, parenthesis, semicolon or line end: nothing that any program would expand. */
+/** No quote, `$`, backtick, parenthesis, semicolon or line end: no program would expand such a value. */
 const PLAIN = /^[\w .,:+@=%/-]*$/;
-/** Not even a slash: a name that is looked up in a folder of the system's must not lead out of it. */
+/** Not even a slash: a name looked up in a system folder must not lead to another folder. */
 const NAME = /^[\w.,:+@-]*$/;
 const SWITCH = /^(|0|1|true|false|yes|no|on|off|full|always|never|auto)$/;
 const NUMBER = /^\d{0,12}$/;
-/** The program that shows text as it is. */
+/** The program that shows text unchanged. */
 const PLAIN_PAGER = /^(|cat)$/;
 
 interface Harmless {
@@ -64,7 +64,7 @@ const HARMLESS: readonly Harmless[] = [
   },
 ];
 
-/** Whether a variable of this name and value makes no program run or load anything. */
+/** Whether a variable with this name and value cannot make a program run or load code. */
 export function isHarmless(name: string, value: string): boolean {
   return HARMLESS.some(({ names, values }) => names.test(name) && values.test(value));
 }

@@ -9,8 +9,8 @@ import { type PreparedCommand, spellingsOf } from "./prepare.ts";
 import { runsItsInput } from "../wrappers/shell-input.ts";
 
 /**
- * How a rule is read. `refusing` rules (denied, ask, isolated, warn) match whatever spelling comes to the same thing and
- * do not mind further options. `allowing` rules (allowed, auto_approve) match only what they plainly say.
+ * How strictly a rule's words are compared. `refusing` rules (denied, ask, isolated, warn) match every equivalent spelling and
+ * ignore further options. `allowing` rules (allowed, auto_approve) match only the words of their pattern.
  */
 export type Reading = "refusing" | "allowing";
 
@@ -31,9 +31,9 @@ export function stageMatches(stage: StagePattern, command: PreparedCommand, read
   return argumentsMatch(stage, command, reading);
 }
 
-/** Whether a pattern is about this program, whatever its words are. */
+/** Whether a pattern's program word matches this program, whatever the other words. */
 export function programMatches(stage: StagePattern, command: PreparedCommand, reading: Reading): boolean {
-  // Whoever writes `*` and nothing else means every program: none is an impostor, for it stands for no name.
+  // `*` alone means every program: without a name in the pattern, no impostor can take the name.
   if (stage.program === "*" && (reading === "refusing" || isEveryProgram(stage))) return true;
   if (stage.bare && reading === "refusing")
     return stage.programName !== null && command.names.includes(stage.programName);
@@ -59,7 +59,7 @@ function pathMatches(wanted: string, command: PreparedCommand, reading: Reading)
   const path = normalPath(wanted, command.where.project);
   if (reading === "refusing" && command.real !== null && globMatches(path, command.real)) return true;
   if (command.path !== null) return globMatches(path, command.path);
-  // A bare name that nobody can resolve: to refuse it is the safe answer, to allow it is not.
+  // An unresolved bare name: refusing is safe, allowing is not.
   return (
     reading === "refusing" &&
     !command.written.includes("/") &&
@@ -67,24 +67,24 @@ function pathMatches(wanted: string, command: PreparedCommand, reading: Reading)
   );
 }
 
-/** `/usr/bin/git` is `git`; `./git` is an impostor unless it is the one that the name stands for. */
+/** `/usr/bin/git` is `git`; `./git` is an impostor unless `git` resolves to the same file. */
 function isInstalled(command: PreparedCommand): boolean {
   const { path, where } = command;
   if (path === null) return false;
   return isSystemProgram(path) || where.resolve?.(baseName(path))?.path === path;
 }
 
-/** A name that stands for a file of the project's: any command may have put it there. */
+/** Whether the name resolves to a file in the project: any command may have put the file there. */
 function isPlanted({ path, where }: PreparedCommand): boolean {
   return path?.startsWith(`${where.project}/`) === true;
 }
 
-/** Whether programs that the system installed lie there. */
+/** Whether the folder holds system-installed programs. */
 export function isSystemFolder(folder: string): boolean {
   return SYSTEM_FOLDERS.has(folder);
 }
 
-/** Is this the path of a program that the system installed, or a name to be looked up? */
+/** Whether a word is a system-installed program's path, or a bare name. */
 export function isSystemProgram(program: string): boolean {
   return !program.includes("/") || SYSTEM_FOLDERS.has(folderOf(program));
 }
@@ -165,7 +165,7 @@ function sequenceMatches(
   });
 }
 
-/** `rm a b` is `rm a` and `rm b`, so a rule about one operand is asked about each. */
+/** `rm a b` is `rm a` and `rm b`, so a rule about a single operand is matched against each. */
 function eachMatches(
   wanted: readonly Operand[],
   given: readonly Operand[],
@@ -179,7 +179,7 @@ function eachMatches(
     .some((one) => sequenceMatches(wanted, [...fixed, one], false, command, "refusing"));
 }
 
-/** Words before the subcommand that may be the values of options nobody told us about are stepped over. */
+/** Skips words before the subcommand that may be values of unknown options. */
 function skippingMatches(
   wanted: readonly Operand[],
   given: readonly Operand[],
@@ -194,8 +194,8 @@ function skippingMatches(
 }
 
 /**
- * Where a pattern's first word may stand behind words that may be values. Looked up: a thousand rules that each walked
- * ten thousand such words took a minute.
+ * Returns the positions at which a pattern's first word stands behind words that may be values. Indexed by spelling: when a
+ * thousand rules each scanned ten thousand such words, matching took a minute.
  */
 function placesOf(wanted: CommandWord, command: PreparedCommand): readonly number[] {
   const { places } = command;
@@ -207,7 +207,7 @@ function placesOf(wanted: CommandWord, command: PreparedCommand): readonly numbe
   return path === text ? found : [...found, ...(places.get(path) ?? [])];
 }
 
-/** No word is this: a NUL stands in none. */
+/** Key for every position; the NUL keeps the key apart from real words. */
 const ANYWHERE = "\0*";
 
 function fillPlaces(command: PreparedCommand): void {

@@ -1,22 +1,22 @@
 /**
- * Which variables of a shell a command gets (`world.env`). Data, and how a list of names is read. Pure.
+ * Variables that the broker passes from a shell to a command (`world.env`). Data, and how a list of names is read. Pure.
  *
- * Left out on purpose: whatever makes a program run or load something (NODE_OPTIONS, LD_PRELOAD, PYTHONPATH, RUBYLIB, GEM_PATH,
- * BASH_ENV, JAVA_TOOL_OPTIONS, every GIT_*, npm_config_*), credentials, and EDITOR and its like, which are programs.
+ * Left out on purpose: variables that make a program run or load code (NODE_OPTIONS, LD_PRELOAD, PYTHONPATH, RUBYLIB, GEM_PATH,
+ * BASH_ENV, JAVA_TOOL_OPTIONS, every GIT_*, npm_config_*), credentials, and programs such as EDITOR.
  */
 import { globMatches } from "./pattern.ts";
 
 export interface PassedRow {
   readonly names: readonly string[];
   /**
-   * `text`: a word that programs compare or print. `place`: a file or folder; programs of a version manager, or certificates,
-   * are taken from there, as they are from the folders of PATH.
+   * `text`: a word that programs compare or print. `place`: a file or folder from which programs of a version manager, or
+   * certificates, are loaded, as programs are from the folders of PATH.
    */
   readonly holds: "text" | "place";
   readonly reason: string;
 }
 
-/** What a policy passes that has no `world.env`. The shipped policies list the same. */
+/** The default for a policy without `world.env`. The shipped policies list the same rows. */
 export const PASSED_ROWS: readonly PassedRow[] = [
   { names: ["LANG", "LANGUAGE", "LC_*", "TZ"], holds: "text", reason: "locale and time zone" },
   {
@@ -61,14 +61,14 @@ export const PASSED_ROWS: readonly PassedRow[] = [
 /** The names of {@link PASSED_ROWS}. */
 export const PASSED_BY_DEFAULT: readonly string[] = PASSED_ROWS.flatMap(({ names }) => names);
 
-/** Whether a list passes a variable. Our own are no part of `*`: inside a world they would mean nothing. */
+/** Whether a list passes a variable. `*` does not match Substrate's own variables: inside a world they would mean nothing. */
 export function passes(list: readonly string[], name: string): boolean {
   return list.some(
     (one) => one === name || (one.includes("*") && !name.startsWith("SUBSTRATE_") && globMatches(one, name)),
   );
 }
 
-/** Whether its value is the name of a file or folder that programs are taken from. */
+/** Whether the variable names a file or folder from which programs are loaded. */
 export function namesPlace(variable: string): boolean {
   return PASSED_ROWS.some(({ names, holds }) => holds === "place" && names.includes(variable));
 }

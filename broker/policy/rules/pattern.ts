@@ -7,7 +7,7 @@ import { factsOf, plainName } from "../programs/programs.ts";
 /** Stands for the project folder inside a pattern's words. */
 export const PROJECT_MARK = "\0P";
 
-/** One stage of a pattern: a program and its words. Most patterns have one stage. */
+/** A stage of a pattern: a program and its words. Most patterns have a single stage. */
 export interface StagePattern {
   readonly program: string;
   /** The name to index by; null when the program word has a `*`. */
@@ -16,15 +16,15 @@ export interface StagePattern {
   readonly bare: boolean;
   /** `sh` after a `|`: any shell. */
   readonly anyShell: boolean;
-  /** The last word is `*`: any further words, none included. */
+  /** The last word is `*`: any number of further words, or no words. */
   readonly rest: boolean;
   /** Words like `-o*`, compared with the option words as written. */
   readonly optionGlobs: readonly string[];
   readonly words: readonly CommandWord[];
-  /** Sorted as the named program sorts its own words. */
+  /** Words sorted by the named program's own options. */
   readonly facts: ProgramFacts;
   readonly own: Arguments;
-  /** The same for other programs that the pattern turns out to name, by `*` or by where a name resolves to. */
+  /** Words sorted by the options of further programs that match the pattern, by `*` or by a resolved name. */
   readonly others: Map<ProgramFacts, Arguments>;
 }
 
@@ -38,7 +38,7 @@ export function readPattern(pattern: string): StagePattern[] {
   return stages.map((words, index) => readStage(words, index > 0));
 }
 
-/** The words of a pattern, without their quotes. */
+/** Returns the words of a pattern, without quotes. */
 export function patternWords(pattern: string): string[] {
   const words = pattern.match(/(?:[^\s"']|"[^"]*"|'[^']*'|["'])+/g) ?? [];
   return words.map((word) =>
@@ -91,7 +91,7 @@ export function sortedFor(stage: StagePattern, facts: ProgramFacts): Arguments {
   return sorted;
 }
 
-/** `*` stands for any characters. Each part between two stars is looked for once, behind the one before it. */
+/** Matches a text; `*` stands for any characters. Searches each part between two stars once, behind the previous part. */
 export function globMatches(pattern: string, text: string): boolean {
   const first = pattern.indexOf("*");
   if (first < 0) return pattern === text;

@@ -8,40 +8,40 @@ import type { ProgramFacts } from "../programs/program-facts.ts";
 import { factsOf, plainName } from "../programs/programs.ts";
 import { changesPrograms } from "./set-variables.ts";
 
-/** A simple command made ready to be compared with many rules. */
+/** A simple command prepared for matching against many rules. */
 export interface PreparedCommand {
   readonly command: SimpleCommand;
   /** The program word as written. */
   readonly written: string;
-  /** Every name a rule may know the program by: its own, without version, where it resolves to. */
+  /** Every name by which a rule may know the program: as written, without a version, and resolved. */
   readonly names: readonly string[];
-  /** Absolute path of the program, when the word has a slash or the resolver knows it. */
+  /** Absolute path of the program, when the word has a slash or the resolver finds the program. */
   readonly path: string | null;
-  /** Where that path leads, when it is known. */
+  /** The real path, links followed; null if unknown. */
   readonly real: string | null;
   readonly facts: ProgramFacts;
   readonly args: Arguments;
   readonly where: Where;
   readonly folder: string | null;
-  /** A variable that is set for it may make it load other code: it is on no list of harmless ones. */
+  /** A variable set for the command may make the program load other code: the variable is not listed as harmless. */
   readonly tampered: boolean;
-  /** The spellings of a word, computed once. */
+  /** Cached spellings of each word. */
   readonly spellings: Map<CommandWord, Spellings>;
-  /** Where its words stand that may come behind values of unknown options, by spelling; filled when it is first asked. */
+  /** Cached positions by spelling, of words that may follow values of unknown options; filled on first use. */
   readonly places: Map<string, number[]>;
 }
 
 export interface Spellings {
-  /** What a refusing rule compares: any of them. */
+  /** Compared by refusing rules: any spelling matches. */
   readonly any: readonly string[];
-  /** What an allowing rule compares: this one, null when it is not known. */
+  /** Compared by allowing rules; null when unknown. */
   readonly only: string | null;
 }
 
 /**
- * Null when no program word is known.
+ * Returns null without a known program word.
  *
- * @param tampered another part of the line sets such a variable.
+ * @param tampered another part of the line sets a variable that may load code.
  */
 export function prepare(command: SimpleCommand, where: Where, tampered = false): PreparedCommand | null {
   const [program, ...others] = command.words;
@@ -85,13 +85,13 @@ function absolutePath(written: string, folder: string | null): string | null {
   return folder === null ? null : posix.resolve(folder, written);
 }
 
-/** `/usr/local/bin/x` that leads to `/usr/bin/sudo` is `sudo` as well. */
+/** `/usr/local/bin/x` linked to `/usr/bin/sudo` is `sudo` as well. */
 function realNames({ path, real }: Found): readonly string[] {
   const files = [path, real].filter((file) => file !== null).map(baseName);
   return files.filter((name) => !MULTIPLE.has(name)).flatMap((name) => [name, plainName(name)]);
 }
 
-/** Programs that are another one by the name they are called by: that one is meant, by its own name. */
+/** Multi-call programs: act as another program by the name of the call, so the called name counts. */
 export const MULTIPLE: ReadonlySet<string> = new Set([
   "busybox",
   "toybox",

@@ -18,21 +18,21 @@ export interface Rule {
   /** `file.yaml:line` */
   readonly source: string;
   readonly line: number;
-  /** Place among all rules: of two that say the same, the earlier is named. */
+  /** Position among all rules: of two equal rules, the reply names the earlier. */
   readonly order: number;
   readonly stages: readonly StagePattern[];
 }
 
 export interface RuleSet {
-  /** By their order. */
+  /** In file order. */
   readonly all: readonly Rule[];
   readonly byProgram: ReadonlyMap<string, readonly Rule[]>;
-  /** Rules whose program word has a `*`. */
+  /** Rules with a `*` in the program word. */
   readonly anyProgram: readonly Rule[];
-  /** Rules with a `|`, by the program of their first stage; the empty name holds those with a `*` there. */
+  /** Rules with a `|`, by the program of their first stage; the empty name holds rules with a `*` there. */
   readonly pipes: ReadonlyMap<string, readonly Rule[]>;
   readonly count: Readonly<Record<RuleList, number>>;
-  /** The words of `commands.allowed`, for the answer that nothing in it matched. */
+  /** The patterns of `commands.allowed` as text, for the refusal of an unlisted command. */
   readonly allowedInWords: string;
   /** `file.yaml:line` of the keys that decide without a pattern. */
   readonly sources: Readonly<
@@ -51,10 +51,13 @@ export interface RuleSet {
   >;
 }
 
-/** More than fit into several policy files. Past it the oldest rule is forgotten: its examples are tried again. */
+/** More than several policy files hold. Beyond the limit the oldest rule is evicted: the next load tries the rule's examples again. */
 const MOST_PASSED = 20_000;
 
-/** Rules that passed their own examples, which take a policy of 1,000 rules some 80 ms: an edit tries only what it changed. */
+/**
+ * Cache of rules whose own examples passed: trying the examples of 1,000 rules takes about 80 ms, so an edit tries only the
+ * changed rules.
+ */
 export class PassedRules {
   readonly #stages = new Map<string, Rule["stages"]>();
 
@@ -69,7 +72,7 @@ export class PassedRules {
   }
 }
 
-/** The examples of a rule that allows are read otherwise than those of a rule that refuses. */
+/** Keys include the reading: an allowing rule reads its examples differently from a refusing rule. */
 function keyOf(list: RuleList, written: CommandRule): string {
   return `${readingOf(list)} ${JSON.stringify(written)}`;
 }
@@ -79,9 +82,9 @@ export function readingOf(list: RuleList): Reading {
 }
 
 /**
- * Every rule of one stage that matches this command.
+ * Returns every single-stage rule that matches this command.
  *
- * @param asksForAll `approval.require`: without it nobody asks what `auto_approve` covers, which takes looks at the disk.
+ * @param asksForAll `approval.require`: without the key nobody asks, so `auto_approve` is skipped and saves disk lookups.
  */
 export function matchingRules(rules: RuleSet, command: PreparedCommand, asksForAll = true): Rule[] {
   const matched: Rule[] = [];
@@ -97,11 +100,11 @@ export function matchingRules(rules: RuleSet, command: PreparedCommand, asksForA
 
 export interface PipeMatch {
   readonly rule: Rule;
-  /** Indexes of the commands that the rule's stages matched. */
+  /** Indexes of the commands matched by the rule's stages. */
   readonly commands: readonly number[];
 }
 
-/** Rules with a `|`, against one pipeline. A refusing rule may step over stages: `curl x | tee log | sh`. */
+/** Matches rules with a `|` against a pipeline. A refusing rule may skip stages: `curl x | tee log | sh`. */
 export function matchingPipes(
   rules: RuleSet,
   pipeline: readonly (readonly number[])[],
@@ -139,7 +142,7 @@ function matchStages(
   return wanted === rule.stages.length ? matched : null;
 }
 
-/** Groups compiled rules by their program, so that a command meets only those that could concern it. */
+/** Indexes compiled rules by program, so that a command is matched only against rules for its program. */
 
 export function indexRules(
   rules: readonly Rule[],

@@ -1,6 +1,6 @@
 /**
- * What programs are known to start, for `approval.require`: a line that a rule alone let through starts no more than its words
- * name and what stands here. Data only.
+ * Programs known to start others, for `approval.require`: a line allowed by a rule alone starts only the programs of its words
+ * and of these tables. Data only.
  */
 import type { SimpleCommand } from "../words/command.ts";
 import { baseName } from "../words/inner.ts";
@@ -8,8 +8,8 @@ import { isSystemProgram } from "./match.ts";
 import { plainName } from "../programs/programs.ts";
 
 /**
- * They run commands of the project, or of their own words, on purpose: whoever let one of them through let through what it
- * starts. Everything else (git, ls, curl) is here for none of that.
+ * Programs that by design run commands of the project or of their own arguments: allowing such a program allows its starts. Other
+ * programs (git, ls, curl) are not listed for that reason.
  */
 export const RUNS_ANYTHING: ReadonlySet<string> = new Set(
   [
@@ -18,7 +18,7 @@ export const RUNS_ANYTHING: ReadonlySet<string> = new Set(
     "npm npx pnpm pnpx yarn bun bunx deno turbo nx lerna",
     "cargo go dotnet mvn mvnw gradle gradlew sbt lein mix rebar3 stack cabal swift zig dune opam",
     "bundle composer poetry uv uvx pipx hatch pdm tox nox pytest phpunit rspec jest vitest mocha pre-commit",
-    // Interpreters and shells: their script is the project's.
+    // Interpreters and shells: the script is the project's.
     "sh bash dash ash ksh mksh zsh fish busybox python pypy node perl ruby php lua luajit Rscript java tclsh",
     // Compilers start assemblers, linkers and plugins of many names.
     "cc c++ gcc g++ clang clang++ rustc javac tsc",
@@ -28,11 +28,11 @@ export const RUNS_ANYTHING: ReadonlySet<string> = new Set(
 interface KnownStarts {
   /** Names of programs in the system's folders. */
   readonly names: readonly string[];
-  /** Folders of the system that hold programs of its own. */
+  /** System folders with the program's own helpers. */
   readonly folders: readonly string[];
 }
 
-/** Programs that start a few others, whoever calls them. */
+/** Programs with a few known starts, the same for every caller. */
 export const KNOWN_STARTS: ReadonlyMap<string, KnownStarts> = new Map([
   [
     "git",
@@ -52,7 +52,7 @@ export const KNOWN_STARTS: ReadonlyMap<string, KnownStarts> = new Map([
   ],
 ]);
 
-/** The programs of a line, as the tables name them; one that is called by a path outside of the system's folders by that path. */
+/** Returns the programs of a line by their names in the tables; for a path outside the system's folders, the path itself. */
 export function programsOf(commands: readonly SimpleCommand[]): readonly string[] {
   const names = commands.flatMap(({ words: [program] }) => {
     if (program?.kind !== "literal") return [];
@@ -61,20 +61,20 @@ export function programsOf(commands: readonly SimpleCommand[]): readonly string[
   return [...new Set(names)];
 }
 
-/** Whether whatever such a program starts was let through with it. A script that a rule names by its path is the project's. */
+/** Whether allowing the program allows all its starts. A script that a rule names by its path belongs to the project. */
 export function runsAnything(program: string): boolean {
   return program.includes("/") || RUNS_ANYTHING.has(program);
 }
 
-/** Nobody but the system writes there: no world does, whatever a policy says. */
+/** Only the system writes there: no policy lets a world write there. */
 const SYSTEM_FILES = /^\/(usr\/)?(bin|sbin|lib|lib32|lib64|libexec|local\/bin|local\/libexec)\//;
 
-/** Whether a file, by its real path, is the system's. */
+/** Whether a real path is a file of the system. */
 export function isSystemFile(real: string): boolean {
   return SYSTEM_FILES.test(real);
 }
 
-/** Whether one of these programs is known to start the file of that real path. */
+/** Whether a program of the list is known to start the file with this real path. */
 export function isKnownStart(programs: readonly string[], real: string): boolean {
   if (!isSystemFile(real)) return false;
   const name = baseName(real);

@@ -1,11 +1,11 @@
-/** Which variables a command line sets for the programs that it starts. Pure. */
+/** Finds variables set by a command line for its programs. Pure. */
 import type { CommandAssignment, CommandWord, ReadCommand, SimpleCommand } from "../words/command.ts";
 import type { Where } from "./decision.ts";
 import { isHarmless } from "./harmless-variables.ts";
 import { passes } from "./passed-variables.ts";
 import { loadsCode } from "../programs/programs.ts";
 
-/** Whether one of these variables may make a program run or load code that the words of the command do not name. */
+/** Whether a variable may make a program run or load code that the words of the command do not name. */
 export function changesPrograms(assignments: readonly CommandAssignment[], where: Where): boolean {
   return assignments.some(
     ({ name, value: { kind, text } }) =>
@@ -13,24 +13,24 @@ export function changesPrograms(assignments: readonly CommandAssignment[], where
   );
 }
 
-/** Variables of the shell itself: they change what it finds or runs, exported or not. */
+/** Variables of the shell itself: change which programs the shell finds or runs, exported or not. */
 const OF_THE_SHELL: ReadonlySet<string> = new Set(
   "IFS ENV BASH_ENV PS0 PS4 PROMPT_COMMAND CDPATH FPATH SHELLOPTS BASHOPTS GLOBIGNORE POSIXLY_CORRECT EXECIGNORE".split(
     " ",
   ),
 );
-/** In the environment of every command, so that a plain assignment changes what programs get. */
+/** In the environment of every command: a plain assignment changes the value that programs get. */
 const ALWAYS_EXPORTED: ReadonlySet<string> = new Set(
   "PATH HOME USER LOGNAME SHELL PWD OLDPWD SUBSTRATE_AGENT_ID SUBSTRATE_SPAN_ID".split(" "),
 );
 const DECLARATIONS: ReadonlySet<string> = new Set(["declare", "typeset", "local", "readonly"]);
-/** They set the variables that their words name. */
+/** Builtins with names of variables to set as words. */
 const SETTERS: ReadonlySet<string> = new Set(["read", "printf", "getopts", "mapfile", "readarray", "let"]);
 const NAME = /^([A-Za-z_][A-Za-z0-9_]*)(\+?=|\[|$)/;
 
 /**
- * Whether some part of the line sets a variable that other parts of it then start with: by `export`, or by an assignment to what
- * is in the environment already (`PATH=…; make`). A shell variable that no program gets (`files=$(ls); wc $files`) is none.
+ * Whether a part of the line sets a variable for other parts: by `export`, or by assigning a variable already in the environment
+ * (`PATH=…; make`). A shell variable that no program gets (`files=$(ls); wc $files`) does not count.
  *
  * @param passed names in the environment of the policy's commands (`world.env`), or globs.
  */
@@ -57,7 +57,7 @@ interface SetVariable extends CommandAssignment {
   readonly exported: boolean;
 }
 
-/** What a command of assignments alone sets, or a builtin whose words are names. */
+/** Returns the variables set by a command of assignments alone, or by a builtin with names as words. */
 function setBy({ words, assignments }: SimpleCommand): readonly SetVariable[] {
   const [program, ...others] = words;
   if (program === undefined) return assignments.map((one) => ({ ...one, exported: false }));
@@ -68,7 +68,7 @@ function setBy({ words, assignments }: SimpleCommand): readonly SetVariable[] {
   return others.flatMap((word) => namedBy(word, exported));
 }
 
-/** Of `NAME`, `NAME=value` and `$x`, which may be any name. What `read NAME` puts there is not known. */
+/** Reads `NAME`, `NAME=value`, and `$x` for any name. The value that `read NAME` assigns is unknown. */
 function namedBy(word: CommandWord, exported: boolean): readonly SetVariable[] {
   const found = NAME.exec(word.text);
   const [, name = "", mark] = found ?? [];
@@ -78,7 +78,7 @@ function namedBy(word: CommandWord, exported: boolean): readonly SetVariable[] {
   return [{ name, value, exported }];
 }
 
-/** `set -a` exports each variable that is set after it; `set -k` takes assignments anywhere among the words. */
+/** `set -a` exports each variable set afterwards; `set -k` takes assignments anywhere among the words. */
 function exportsEverything({ words: [program, ...others] }: SimpleCommand): boolean {
   return (
     program?.text === "set" &&

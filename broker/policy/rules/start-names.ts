@@ -1,32 +1,35 @@
-/** Which programs' starts a policy may have something to say about, by their names. Pure. */
+/** Names of the programs whose starts a policy's rules may concern. Pure. */
 import { baseName } from "../words/inner.ts";
 import type { Rule, RuleSet } from "./rule-set.ts";
 
 /**
- * Names as the last part of a path; one with a `*`, which stands for any characters, is a pattern of such, or of a whole path
- * where it has a `/`. `all`: each start matters, and the names only serve to find copies.
+ * A name is the last part of a path; a name with a `*` (any characters) is a pattern, with a `/` a pattern of whole paths. `all`:
+ * each start matters, and the names only serve to find copies.
  */
 export interface ConcernedStarts {
   readonly names: readonly string[];
   readonly all: boolean;
 }
 
-/** Programs that have versions in their names, as they are installed: what has another one yet is found as the same file. */
+/** Programs installed with a version in the name; a program with a newer version's name is found as the same file. */
 const VERSIONED = ["pip", "python", "pypy"] as const;
 const NEWEST_MINOR = 30;
 
-/** They are many programs, by their first word where they are called by their own name. */
+/** Multi-call programs: called by their own name, the first word chooses the program. */
 const MANY = ["busybox", "toybox", "coreutils"] as const;
 
-/** They run others inside themselves (`python -m pip`, `busybox rm`), and nothing would ask about those. */
+/**
+ * Programs that run other programs in their own process (`python -m pip`, `busybox rm`), where no start of the inner program can
+ * be asked about.
+ */
 const RUN_INSIDE: readonly string[] = [...MANY, ...versionsOf("python"), ...versionsOf("pypy")];
 
-/** Whether this program runs others inside itself. */
+/** Whether a program runs others in its own process. */
 export function runsInside(name: string): boolean {
   return MANY.some((one) => one === name) || /^(python|pypy)[0-9.]*$/.test(name);
 }
 
-/** What several policies together concern. */
+/** Merges the starts that several policies concern. */
 export function concernedStarts(
   policies: readonly [{ readonly starts: ConcernedStarts }, ...{ readonly starts: ConcernedStarts }[]],
 ): ConcernedStarts {
@@ -39,7 +42,7 @@ export function concernedStarts(
   };
 }
 
-/** The names of one policy's rules. `asksForAll`: `approval.require`, where what the line did not name asks, whatever it is called. */
+/** Returns the names in a policy's rules. `asksForAll`: `approval.require`, which asks about every program that the line did not name. */
 export function startsOf(
   { all: rules, count }: Pick<RuleSet, "all" | "count">,
   asksForAll: boolean,
@@ -53,7 +56,7 @@ export function startsOf(
   };
 }
 
-/** Whether a rule can refuse, isolate, ask or warn at the start of a program; those with a `|` are about what is written. */
+/** Whether a rule can refuse, isolate, ask or warn at a program's start; rules with a `|` concern only command lines. */
 export function speaksOfStarts({ list, stages }: Rule): boolean {
   return list !== "commands.allowed" && list !== "approval.auto_approve" && stages.length === 1;
 }
@@ -67,7 +70,7 @@ function namesOf(program: string, plain: string | null | undefined): readonly st
   return [...new Set([baseName(program), plain, ...versionsOf(plain), ...more])];
 }
 
-/** With something to know a program by, and of no folder that only the broker knows by name. */
+/** Whether a name identifies a program, without a folder that only the broker can resolve. */
 function isPattern(program: string): boolean {
   return !program.includes("\0") && /[^*/]/.test(program);
 }

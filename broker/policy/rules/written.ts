@@ -1,19 +1,19 @@
-/** A policy with the place in its files of each part. */
+/** A policy with the file position of each part. */
 import type { PolicyDocument } from "../../../schemas/generated/types.ts";
 
 /** Keys and positions in lists, from the top of a document. */
 export type DocumentPath = readonly (string | number)[];
 
-/** A part of a policy in its file; line and column count from 1. */
+/** Position of a policy's part in its file; line and column count from 1. */
 export interface WrittenAt {
   readonly file: string;
   readonly line: number;
   readonly column: number;
 }
 
-/** What a policy says, with all that it starts from, and where each part of that is written. */
+/** A policy's text with its base's parts, and the file position of each part. */
 export interface Written {
   readonly document: PolicyDocument;
-  /** Of a key or list item; of the nearest key above it when it is absent. */
+  /** Position of a key or list item; an absent key has the position of the nearest key above. */
   readonly at: (path: DocumentPath) => WrittenAt;
 }
