@@ -18,7 +18,7 @@ import { prepare } from "../rules/prepare.ts";
 import { readShell } from "../shell/read.ts";
 import { createHash } from "node:crypto";
 
-/** Where the keys of a document stand in its file. */
+/** Positions of a document's keys in its file. */
 export interface Places {
   /** The file's name. */
   readonly file: string;
@@ -26,7 +26,7 @@ export interface Places {
   readonly base: Written | null;
 }
 
-/** Why a valid document is no policy that can be used. */
+/** Why a valid document cannot be used as a policy. */
 export interface CompileProblem {
   readonly path: readonly (string | number)[];
   readonly message: string;
@@ -34,7 +34,7 @@ export interface CompileProblem {
 
 export type Compiled = { readonly ok: CompiledPolicy } | { readonly problems: readonly CompileProblem[] };
 
-/** The lists, from the strictest: of two rules that match, the one that comes first here is named. */
+/** The lists, strictest first: of two matching rules, a reply names the rule of the earlier list. */
 const LISTS: readonly RuleList[] = [
   "commands.denied",
   "commands.ask",
@@ -44,7 +44,7 @@ const LISTS: readonly RuleList[] = [
   "approval.auto_approve",
 ];
 
-/** Makes a validated document ready for decisions, once. Rules that fail their own examples are problems. */
+/** Compiles a validated document for decisions, once. A rule that fails its own examples is a problem. */
 export function compilePolicy(document: PolicyDocument, places: Places, passed: PassedRules): Compiled {
   const rules: Rule[] = [];
   const problems: CompileProblem[] = [];
@@ -67,7 +67,7 @@ export function compilePolicy(document: PolicyDocument, places: Places, passed: 
   return { ok: assemble(document, places, { rules, net, notes }) };
 }
 
-/** As it stands in `rule.source`: `default.yaml:31`. */
+/** Formats a source as in `rule.source`: `default.yaml:31`. */
 export function sourceOf({ at }: Pick<Places, "at">, path: readonly (string | number)[]): string {
   const { file, line } = at(path);
   return `${file}:${line}`;
@@ -138,7 +138,7 @@ function rulesIn(document: PolicyDocument, list: RuleList): readonly CommandRule
 
 type RulePlace = Pick<Rule, "list" | "line" | "order" | "source">;
 
-/** A rule, and what speaks against it. */
+/** Returns a rule and the complaints about the rule. */
 function readRule(written: CommandRule, place: RulePlace, passed: PassedRules): [Rule, readonly string[]] {
   const known = passed.stagesOf(place.list, written);
   const pattern = typeof written === "string" ? written : written.pattern;
@@ -171,14 +171,14 @@ function allowedInWords(rules: readonly Rule[]): string {
   return `only ${shown}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** Where a rule's own examples are read. */
+/** Folders in which a rule's own examples are read. */
 const EXAMPLE_PLACE: Where = {
   project: "/projects/example",
   home: "/home/example",
   cwd: "/projects/example",
 };
 
-/** What a rule's own `match` and `not_match` say against it: a sentence for each that fails. */
+/** Checks a rule against its own `match` and `not_match`; returns a sentence for each failed example. */
 function failedExamples(rule: Rule, written: CommandRule): readonly string[] {
   if (typeof written === "string") return [];
   const missed = (written.match ?? []).filter((example) => !ruleMatches(rule, example));
@@ -189,7 +189,7 @@ function failedExamples(rule: Rule, written: CommandRule): readonly string[] {
   ];
 }
 
-/** Does this one rule match some command of the example? */
+/** Whether the rule matches some command of the example. */
 function ruleMatches(rule: Rule, example: string): boolean {
   const read = readShell(example);
   const only: RuleSet = { ...indexRules([rule]), ...NOTHING_ELSE };
@@ -228,17 +228,17 @@ function canonicalJson(value: unknown): string {
 }
 
 /**
- * Keys that this version does not carry out as they are written.
+ * Keys that this version does not carry out as written.
  *
- * - `unbuilt`: what it asks for does not exist. Refused in either mode.
- * - `stricter`: without it less is possible than the policy says. Noted.
- * - `vector`: the answer's `isolation` says whether it is there, and `world.require` insists on it. Noted.
+ * - `unbuilt`: the feature does not exist. Refused in either mode.
+ * - `stricter`: the key is ignored, so less is possible than the policy says. Noted.
+ * - `vector`: the reply's `isolation` reports the feature, and `world.require` insists on the feature. Noted.
  * - `nothing`: no command is decided or run otherwise. Noted.
  */
 interface NotYetRow {
   readonly key: string;
   readonly effect: "unbuilt" | "stricter" | "vector" | "nothing";
-  /** Does the document ask for it? */
+  /** Whether the document sets the key. */
   readonly asked: (document: PolicyDocument) => boolean;
   readonly sentence: string;
 }
@@ -276,7 +276,7 @@ interface NotYet {
   readonly refusals: readonly { readonly path: readonly string[]; readonly message: string }[];
 }
 
-/** What to say about a document, and what to refuse it for. */
+/** Returns the notes about a document, and the reasons to refuse the document. */
 function notYet(document: PolicyDocument): NotYet {
   const asked = ROWS.filter((row) => row.asked(document));
   const refused = asked.filter((row) => row.effect === "unbuilt");

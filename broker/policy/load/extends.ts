@@ -1,13 +1,13 @@
 /**
- * What a policy says that starts from another one (`extends`): its lists are added to the other's, and each other value takes the
- * place of the other's; a list that is written `!only [..]` does too. Pure.
+ * Merges a policy with its base (`extends`): lists are appended to the base's lists, and every other value replaces the base's;
+ * so does a list written `!only [..]`. Pure.
  */
 import type { PolicyDocument } from "../../../schemas/generated/types.ts";
 import { fileLists } from "../files/file-lists.ts";
 import { PASSED_BY_DEFAULT } from "../rules/passed-variables.ts";
 import type { DocumentPath, Written, WrittenAt } from "../rules/written.ts";
 
-/** One file alone. `only`: the paths of its lists that are marked so, their parts joined by dots. */
+/** A single file without its base. `only`: paths of the `!only` lists, keys joined by dots. */
 export interface OwnFile extends Written {
   readonly only: ReadonlySet<string>;
 }
@@ -18,7 +18,7 @@ export function extended(base: Written, own: OwnFile): Written {
   return { document, at: (path) => placeIn(path, from, own) };
 }
 
-/** What an absent list means is what is added to. */
+/** Writes the defaults of absent base lists out, so that the own file's rows are appended to the defaults. */
 function withAbsentLists(base: PolicyDocument, own: PolicyDocument): PolicyDocument {
   const { sealed: _, ...lists } = fileLists(base);
   const fs = Object.fromEntries(

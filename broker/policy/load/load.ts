@@ -9,17 +9,17 @@ import { describeErrors } from "../../../schemas/validation-errors.ts";
 import { readYaml } from "./yaml-file.ts";
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
 
-/** The policy that a file's `extends` names, or what is wrong with it. */
+/** Finds the base policy named by a file's `extends`; returns problems if the base cannot be used. */
 export type FindBase = (own: OwnFile) => Written | readonly PolicyProblem[];
 
-/** A policy file as it was read, with the files that the answer rests on beside it. */
+/** The result for a policy file, with its text and the base files that the result depends on. */
 export type LoadedFile = PolicyLoad & { readonly text: string; readonly bases: readonly BaseFile[] };
 
 /**
- * Reads, validates and compiles a policy file and the policies that it starts from. Bad content and unreadable files come back as
- * problems. In one go, so that no command is decided between the old policy and the new one.
+ * Reads, validates and compiles a policy file and its base policies. Bad content and unreadable files are returned as problems.
+ * Synchronous, so that no command is decided between the old policy and the new.
  *
- * @param path absolute path; its last part is the file name in `rule.source` and in problems.
+ * @param path absolute path; the last part is the file name in `rule.source` and in problems.
  * @param shipped the folder of the shipped policies, which `extends` may name.
  * @param passed rules whose examples need not be tried again.
  */
@@ -33,7 +33,7 @@ export function loadPolicy(path: string, shipped: string, passed = new PassedRul
   return { ...loaded, text: text.ok, bases };
 }
 
-/** The same for text at hand. Pure, but for what it adds to `passed`. */
+/** Like {@link loadPolicy}, for a text. Pure, except for additions to `passed`. */
 export function parsePolicy(
   text: string,
   file: string,
@@ -55,28 +55,26 @@ function noBase({ at, document }: OwnFile): readonly PolicyProblem[] {
   return [problemAt(at, ["extends"], `There is no '${document.extends}' here that it could start from`)];
 }
 
-/** Finds and reads the policies that a policy starts from (`extends`). */
-
-/** A file that an answer rests on, one that was looked for and is not there among them. */
+/** A base file that a load depends on; a missing candidate is listed too. */
 export interface BaseFile {
   readonly path: string;
-  /** Taken before it was read. */
+  /** Taken before reading. */
   readonly identity: string;
-  /** Null where it could not be read. */
+  /** Null for an unreadable file. */
   readonly text: string | null;
 }
 
 interface Bases {
   /** The folder of the shipped policies. */
   readonly shipped: string;
-  /** Filled with every file that was looked for. */
+  /** Filled with every candidate file. */
   readonly files: BaseFile[];
 }
 
 /**
- * The policy that `own` starts from, with all that it starts from itself.
+ * Finds and reads the base policy of `own`, merged with its own bases.
  *
- * @param below absolute paths: the file of `own`, and before it those that start from it.
+ * @param below absolute paths: the file of `own`, then the files that extend `own`, nearest first.
  */
 function baseOf(
   own: OwnFile,
@@ -103,7 +101,7 @@ function baseOf(
   return "document" in further ? extended(further, read.own) : further;
 }
 
-/** Beside the file that names it, else among the shipped ones. A file's own name means the shipped one. */
+/** Looks beside the naming file, then among the shipped policies. A policy that extends its own name means the shipped policy. */
 function fileOf(name: string, from: string, { shipped, files }: Bases): string | undefined {
   const places = new Set([join(dirname(from), `${name}.yaml`), join(shipped, `${name}.yaml`)]);
   places.delete(from);
@@ -115,7 +113,7 @@ function fileOf(name: string, from: string, { shipped, files }: Bases): string |
   return undefined;
 }
 
-/** What one file says, or what is wrong with it. */
+/** The content of a single file, or its problems. */
 type ReadOwn = { readonly own: OwnFile } | { readonly problems: readonly PolicyProblem[] };
 
 function readOwn(text: string, file: string): ReadOwn {
@@ -136,7 +134,7 @@ function readOwn(text: string, file: string): ReadOwn {
   return { problems: [problemAt(at, stray.split("."), message)] };
 }
 
-/** A mark that would do nothing: on a list inside an item of a list, or in a policy that starts from none. */
+/** Returns an `!only` mark without effect: on a list inside a list item, or in a policy without `extends`. */
 function strayMark({ document, only }: OwnFile): string | undefined {
   return [...only].find((path) => document.extends === undefined || /\.[0-9]+(?:\.|$)/.test(path));
 }
@@ -145,16 +143,16 @@ function problemAt(at: Written["at"], path: DocumentPath, message: string): Poli
   return problem(at(path), path, message);
 }
 
-/** Line 0: of the file as a whole. */
+/** Line 0 stands for the file as a whole. */
 function problem({ file, line, column }: WrittenAt, path: DocumentPath, message: string): PolicyProblem {
   const place = line === 0 ? file : `${file}:${line}:${column}`;
   return { file, line, column, path: path.join("."), message, text: `${place}: ${message}` };
 }
 
-/** 256 KiB: a policy that people can review is far smaller. */
+/** 256 KiB, far more than a policy that people can review. */
 export const MAX_POLICY_BYTES = 256 * 1024;
 
-/** The text of a policy's file, or a sentence about why there is none. */
+/** Reads a policy file; returns a sentence why if that fails. */
 function readText(path: string): { readonly ok: string } | { readonly why: string } {
   try {
     const bytes = readBounded(path);
@@ -168,21 +166,21 @@ function readText(path: string): { readonly ok: string } | { readonly why: strin
   }
 }
 
-/** At most one byte more than a policy may have. */
+/** Reads at most `MAX_POLICY_BYTES` and a byte. */
 function readBounded(path: string): Buffer {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const stat = fstatSync(file);
     if (!stat.isFile())
       throw Object.assign(new Error("it is no plain file"), { code: "it is no plain file" });
-    // No more than it takes: what an edit throws away is collected in the middle of some request.
+    // Sized by the file: garbage of an edit is collected during some request.
     let buffer = Buffer.allocUnsafe(Math.min(stat.size, MAX_POLICY_BYTES) + 1);
     let length = 0;
     for (;;) {
       const count = readSync(file, buffer, length, buffer.length - length, null);
       length += count;
       if (count === 0 || length > MAX_POLICY_BYTES) return buffer.subarray(0, length);
-      // It has grown meanwhile.
+      // The file has grown meanwhile.
       if (length === buffer.length) buffer = Buffer.concat([buffer], MAX_POLICY_BYTES + 1);
     }
   } finally {
@@ -190,10 +188,10 @@ function readBounded(path: string): Buffer {
   }
 }
 
-/** The identity of a file that is not there. */
+/** The identity of a missing file. */
 const MISSING = "missing";
 
-/** Device, inode, size and both times: an edit in place, a rename and a copy over each change one of them. */
+/** Joins device, inode, size and both times: an edit in place, a rename and a copy over the file each change some part. */
 export function identityOf(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
   return stat === undefined

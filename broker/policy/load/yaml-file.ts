@@ -1,16 +1,16 @@
 import { type CollectionTag, type Document, isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
 
 export interface YamlPosition {
-  /** Both from 1. */
+  /** Line and column count from 1. */
   readonly line: number;
   readonly column: number;
 }
 
 export interface YamlFile {
   readonly value: unknown;
-  /** The lists that are written `!only [..]`: their keys and positions, joined by dots. */
+  /** Lists written `!only [..]`: keys and positions, joined by dots. */
   readonly only: ReadonlySet<string>;
-  /** Of a key or list item; of the nearest one above it when it is absent. */
+  /** Position of a key or list item; an absent part has the position of the nearest part above. */
   positionOf(path: readonly (string | number)[]): YamlPosition;
 }
 
@@ -18,7 +18,7 @@ export interface YamlProblem extends YamlPosition {
   readonly message: string;
 }
 
-/** Reads one YAML document. Duplicate keys, unknown tags, several documents and alias bombs are problems. */
+/** Reads a single YAML document. Duplicate keys, unknown tags, several documents and alias bombs are problems. */
 export function readYaml(text: string): YamlFile | { readonly problems: readonly YamlProblem[] } {
   const nul = text.indexOf("\0");
   if (nul >= 0) {
@@ -28,13 +28,13 @@ export function readYaml(text: string): YamlFile | { readonly problems: readonly
   try {
     return readDocument(text);
   } catch (error) {
-    // Aliases that multiply end in a ReferenceError, thousands of nested brackets in a RangeError.
+    // Multiplying aliases end in a ReferenceError, thousands of nested brackets in a RangeError.
     const message = error instanceof Error ? error.message : String(error);
     return { problems: [{ line: 1, column: 1, message: `Cannot read it as YAML: ${message}` }] };
   }
 }
 
-/** A list that takes the place of the one that `extends` brings. */
+/** A list that replaces the base policy's list (`extends`). */
 export const ONLY: CollectionTag = { tag: "!only", collection: "seq", resolve: (list) => list };
 
 function readDocument(text: string): YamlFile | { readonly problems: readonly YamlProblem[] } {
@@ -71,7 +71,7 @@ function markedLists(node: unknown, above: readonly (string | number)[]): readon
   );
 }
 
-/** Where the key or item begins, or the nearest one above it that there is. */
+/** Returns the offset of a key or item, or of the nearest existing part above. */
 function offsetOf({ contents }: Document, path: readonly (string | number)[]): number {
   let offset = startOf(contents) ?? 0;
   let inside: unknown = contents;

@@ -4,20 +4,20 @@ import type { ProgramFacts } from "./program-facts.ts";
 /** Options by their plain name (`-r`, `--no-preserve-root`, `-delete`) and operands, in order. */
 export interface Arguments {
   readonly options: ReadonlyMap<string, CommandWord | null>;
-  /** Those of the options that a shortened word may stand for, and others as well: a rule that allows does not count them. */
+  /** Options guessed from a shortened word with several possible meanings: an allowing rule ignores guessed options. */
   readonly guessed: ReadonlySet<string>;
   readonly operands: readonly Operand[];
-  /** There was a `--`. */
+  /** A `--` ended the options. */
   readonly ended: boolean;
 }
 
 export interface Operand {
   readonly word: CommandWord;
-  /** Follows an option that is not known here: it may be that option's value. */
+  /** Follows an unknown option: may be the option's value. */
   readonly maybeValue: boolean;
 }
 
-/** Sorts the words after the program. Used for commands and for patterns alike, so that both are read the same way. */
+/** Sorts the words after the program into options and operands. Patterns and commands share the function, to be read alike. */
 export function sortArguments(words: readonly CommandWord[], facts: ProgramFacts): Arguments {
   const options = new Map<string, CommandWord | null>();
   const operands: Operand[] = [];
@@ -51,7 +51,7 @@ interface ReadOption {
   readonly found: readonly (readonly [string, CommandWord | null])[];
   readonly takesNext: boolean;
   readonly unknown: boolean;
-  /** The word may stand for any of those that were found. */
+  /** The word may stand for any of the found options. */
   readonly guessed: boolean;
 }
 
@@ -85,8 +85,8 @@ function readLong(word: CommandWord, next: CommandWord | undefined, facts: Progr
 }
 
 /**
- * getopt takes an unambiguous beginning of a long option for the whole. What is ambiguous here need not be so to the program, whose
- * subcommands have options of their own (`git clean --forc`): each is meant then.
+ * Returns the long options that a shortened name may stand for: getopt accepts an unambiguous beginning. A beginning ambiguous
+ * here may be unambiguous to the program, whose subcommands have options of their own (`git clean --forc`): all candidates count.
  */
 function fullNames(written: string, facts: ProgramFacts): readonly string[] {
   if (facts.singleDash === true || written === "") return [written];

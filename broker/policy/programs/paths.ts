@@ -1,10 +1,10 @@
 import { posix } from "node:path";
 import { HOME_MARK } from "../words/command.ts";
 
-/** A trailing glob that names everything in a folder: `/*`, `/.*`, `/**`, `/{*,.*}` (two words by then). */
+/** A trailing glob for all files of a folder: `/*`, `/.*`, `/**`, `/{*,.*}` (two words after brace expansion). */
 const WHOLE_FOLDER = /\/\.?\*+\/*$/;
 
-/** The folder a command stands in after the `cd`s before it; null when that is not known. */
+/** Returns a command's working directory after the earlier `cd`s; null if unknown. */
 export function folderAfter(cwd: string, home: string, moves: readonly string[] | null): string | null {
   if (moves === null) return null;
   let folder = cwd;
@@ -16,12 +16,12 @@ export function withHome(text: string, home: string): string {
   return text.includes("\0") ? text.replaceAll(HOME_MARK, home) : text;
 }
 
-/** Could this word be a path that has other spellings? */
+/** Whether the word may be a path with other spellings. */
 export function looksLikePath(text: string): boolean {
   return (text.includes("/") && !text.includes("://")) || text === "." || text === "..";
 }
 
-/** Without `//`, `/.`, `/..` and a trailing slash. Absolute when the folder is known or the path is. */
+/** Removes `//`, `/.`, `/..` and a trailing slash. The result is absolute for a known folder or an absolute path. */
 export function normalPath(text: string, folder: string | null): string {
   const path = folder === null ? posix.normalize(text) : posix.resolve(folder, text);
   const trimmed = path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
@@ -29,7 +29,7 @@ export function normalPath(text: string, folder: string | null): string {
   return trimmed.startsWith("//") ? trimmed.slice(1) : trimmed;
 }
 
-/** `dir/*` as `dir`, for a glob that the shell expands; null when the word is no such glob. */
+/** Turns `dir/*` into `dir`, for a glob that the shell expands; null for other words. */
 export function wholeFolder(glob: string, folder: string | null): string | null {
   if (/^\.?\*+$/.test(glob)) return folder;
   const match = WHOLE_FOLDER.exec(glob);

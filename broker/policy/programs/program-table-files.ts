@@ -6,7 +6,7 @@ const CHMOD: ProgramFacts = {
   eachFrom: 1,
 };
 
-/** Programs that act on files. */
+/** File tools. */
 export const FILE_PROGRAMS: readonly (readonly [string, ProgramFacts])[] = [
   [
     "rm",

@@ -1,6 +1,6 @@
 import type { ProgramFacts } from "./program-facts.ts";
 
-/** Programs that take an unambiguous beginning of a subcommand for the whole: each from `least` on. */
+/** Lists the abbreviations of a subcommand, from `least` to the full name, for programs that accept unambiguous beginnings. */
 function beginnings(full: string, least: string, meaning = full): Record<string, string> {
   const lengths = Array.from({ length: full.length - least.length + 1 }, (_, more) => least.length + more);
   return Object.fromEntries(lengths.map((length) => [full.slice(0, length), meaning]));
@@ -57,7 +57,7 @@ const NPM: ProgramFacts = {
     t: "test",
     tst: "test",
     x: "exec",
-    // These install what a lock file says, and may run tests then.
+    // Install from a lock file, and may run tests afterwards.
     it: "install",
     "clean-install": "ci",
     ic: "ci",

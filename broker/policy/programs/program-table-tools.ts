@@ -35,9 +35,9 @@ const GIT: ProgramFacts = {
     "recursive",
   ],
   shortValues: "Ccm",
-  // What `git push` runs, and what does the same by another way: they force and delete as it does.
+  // Programs behind `git push`, and equivalents: they force and delete as `git push` does.
   subcommands: { "send-pack": "push", "http-push": "push" },
-  // Refs and paths: `git push origin one +two` pushes each of them.
+  // Refs and paths: `git push origin one +two` pushes each.
   eachFrom: 2,
   otherValues: true,
   longValues: [
@@ -61,7 +61,7 @@ const GIT: ProgramFacts = {
     "--upload-pack",
     "--output",
     "--open-files-in-pager",
-    // `git grep -Oless`; the file of an order that `git diff -O` reads asks as well.
+    // `git grep -Oless`; the order file of `git diff -O` asks as well.
     "-O",
     "--ext-diff",
   ],

@@ -18,13 +18,13 @@ export function factsOf(program: string): ProgramFacts {
   return FACTS.get(program) ?? NO_FACTS;
 }
 
-/** `pip3.11` is `pip`: the name rules are written with. */
+/** Strips a version: rules write `pip` for `pip3.11`. */
 export function plainName(name: string): string {
   for (const [plain, versioned] of VERSIONED) if (versioned.test(name)) return plain;
   return name;
 }
 
-/** Variables that are known to make a program load or run other code. */
+/** Whether a variable is known to make a program load or run other code. */
 export function loadsCode(variable: string): boolean {
   return (
     /^(LD_|DYLD_|GIT_|BASH_|PYTHON|NODE_|PERL5|RUBY|JAVA_TOOL_OPTIONS$|npm_config_|CARGO_|RUSTC|GO)/.test(

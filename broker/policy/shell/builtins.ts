@@ -1,6 +1,6 @@
 import type { ReadCommand, SimpleCommand } from "../words/command.ts";
 
-/** Commands of the shell itself that change what later commands of it do: where they run, what they see and mean. */
+/** Shell builtins that change state for later commands: working directory, variables, meaning of words. */
 const STATE_CHANGING: ReadonlySet<string> = new Set([
   ...["cd", "pushd", "popd", "dirs"],
   ...[
@@ -20,36 +20,39 @@ const STATE_CHANGING: ReadonlySet<string> = new Set([
   ...["umask", "ulimit"],
 ]);
 
-/** These run a builtin by its name in the same shell. */
+/** Run a builtin by name in the same shell. */
 const PREFIXES: ReadonlySet<string> = new Set(["command", "builtin"]);
 
-/** A line of the trace for each: a script of 2,000 of them must not become 2,000 lines. */
+/** Trace lines for builtins of a command: a script of 2,000 builtins must not become 2,000 lines. */
 const MAX_TOLD = 16;
 
 /**
- * When a builtin certainly ran. `started`: the line began at all. `ended`: its shell came to its end by itself.
- * `succeeded`: the whole line exited with 0.
+ * When a builtin certainly ran. `started`: the line began at all. `ended`: the shell ended by itself. `succeeded`: the whole line
+ * exited with 0.
  */
 export type Certainty = "started" | "ended" | "succeeded";
 
 export interface Builtin {
-  /** As it was written. */
+  /** Source text of the command. */
   readonly fragment: string;
-  /** Undefined: the exit code of the line does not tell. */
+  /** Undefined: the line's exit code does not tell. */
   readonly ran: Certainty | undefined;
   /**
-   * Behind `&&`, where nothing but a `cd` could have failed before it: it ran as well when `ran` holds and these targets, one after
-   * the other, are folders. Whoever can look says that.
+   * Behind `&&` and after nothing fallible but `cd`: the builtin ran as well if `ran` holds and the targets in `folders`, in
+   * order, are folders. The caller looks at the disk.
    */
   readonly behind?: { readonly folders: readonly string[]; readonly ran: Certainty };
 }
 
-/** The state-changing builtins of a command line's own shell, in order, but those of which nobody can know whether they ran. */
+/** State-changing builtins of a command line's own shell, in order, except builtins that may or may not have run. */
 export type Builtins = readonly Builtin[];
 
 const NONE: Builtins = [];
 
-/** What a shell inside the command (`sh -c`) changes is gone with it, and a program without a shell has no builtins. */
+/**
+ * Finds the state-changing builtins of a line. The changes of an inner shell (`sh -c`) end with the inner shell, and a program
+ * without a shell has no builtins.
+ */
 export function builtinsOf(read: ReadCommand): Builtins {
   if (read.form === "argv" || read.incomplete) return NONE;
   const found = new Map<string, Builtin>();
@@ -64,7 +67,7 @@ export function builtinsOf(read: ReadCommand): Builtins {
       inChain && succeeds && moves !== null && line !== undefined
         ? { behind: { folders: moves, ran: line } }
         : undefined;
-    // Two readings of one text are one command.
+    // Two readings of a text are a single command.
     if (isOwnBuiltin(command) && (certain !== undefined || behind !== undefined))
       found.set(`${command.start}:${command.end}`, { fragment, ran: certain, ...behind });
     ran = leastOf(ran, goesOnAfter(command));
@@ -73,7 +76,7 @@ export function builtinsOf(read: ReadCommand): Builtins {
   return found.size === 0 ? NONE : [...found.values()];
 }
 
-/** Of those that ran, the first ones have a line each, and the others are counted. */
+/** Selects the builtins that ran: the first have a trace line each, the rest are counted. */
 export function toldBuiltins(
   builtins: Builtins,
   ended: ReadonlySet<Certainty>,
@@ -86,7 +89,7 @@ export function toldBuiltins(
   return { fragments: ran.slice(0, MAX_TOLD), more: Math.max(ran.length - MAX_TOLD, 0) };
 }
 
-/** With words that are known these fail in no shell; of `cd` its folder decides. */
+/** Fail in no shell if all words are known; `cd` also needs its folder. */
 const SURE: ReadonlySet<string> = new Set([
   ...["true", ":", "export", "unset", "umask", "alias", "unalias", "trap", "cd"],
 ]);
@@ -105,13 +108,13 @@ function reachedBy({ reach = "always" }: SimpleCommand): Certainty | undefined {
 
 const ORDER: readonly Certainty[] = ["started", "ended", "succeeded"];
 
-/** What must be so for both; undefined: nobody can know. */
+/** Returns the stronger condition of two; undefined if either is unknown. */
 function leastOf(one: Certainty | undefined, other: Certainty | undefined): Certainty | undefined {
   if (one === undefined || other === undefined) return undefined;
   return ORDER[Math.max(ORDER.indexOf(one), ORDER.indexOf(other))];
 }
 
-/** These end the shell when they fail (POSIX, XCU 2.8.1), or make any later failure end it. */
+/** Builtins that end the shell on failure (POSIX, XCU 2.8.1), or make later failures end the shell. */
 const MAY_FAIL_THE_SHELL: ReadonlySet<string> = new Set([
   ".",
   "source",
@@ -122,13 +125,13 @@ const MAY_FAIL_THE_SHELL: ReadonlySet<string> = new Set([
   "return",
 ]);
 
-/** As `inside` names them. */
+/** Spelled as in `inside`. */
 const OWN_SHELLS: ReadonlySet<string> = new Set(["( )", "$( )", "<( )", "coproc"]);
 
-/** What must be so for the line to have gone on behind this command; undefined: nobody can know. */
+/** Returns the condition under which the line continued after this command; undefined if unknown. */
 function goesOnAfter(command: SimpleCommand): Certainty | undefined {
   const { words, assignments, depth, inside, reach = "always" } = command;
-  // A shell of its own ends alone.
+  // An inner shell ends alone.
   if (depth > 0 || inside.some((each) => OWN_SHELLS.has(each))) return "started";
   const [first, second] = words;
   const name = first?.kind === "literal" ? first.text : "";

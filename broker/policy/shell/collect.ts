@@ -27,7 +27,7 @@ export interface NewCommand {
   readonly end: number;
   readonly depth: number;
   readonly moves: readonly string[] | null;
-  /** The compound commands around it, outermost first. */
+  /** The enclosing compound commands, outermost first. */
   readonly inside: readonly string[];
   readonly reach?: Reach;
   readonly decides?: true;
@@ -39,25 +39,25 @@ export interface CommandContext {
   readonly shell: ShellLanguage;
 }
 
-/** A text to be read as a script, inside what has been read already. */
+/** A script found inside text already read. */
 export interface ScriptSource {
   readonly text: string;
   readonly shell: ShellLanguage;
   readonly depth: number;
   readonly moves: readonly string[] | null;
-  /** What stands on the standard input of its commands. */
+  /** Standard input of the script's commands. */
   readonly input: Input;
-  /** Where it stands in the text that was given; null for that text itself. */
+  /** Position of the script in the given text; null for the given text itself. */
   readonly place: { readonly start: number; readonly end: number } | null;
   readonly inside: readonly string[];
-  /** Whether the line fails when the script does; absent: it may go on. */
+  /** The line fails when the script fails; absent: the line may go on. */
   readonly decides?: true;
   readonly reduced?: true;
 }
 
 export type ScriptReader = (collector: CommandCollector, source: ScriptSource) => void;
 
-/** Gathers what one reading finds, in source order. One per reading. */
+/** Gathers the commands of a reading, in source order. A new collector for each reading. */
 export class CommandCollector {
   readonly #fragments: SimpleCommand[] = [];
   readonly #opaque: OpaqueSpot[] = [];
@@ -73,12 +73,12 @@ export class CommandCollector {
     this.#readScript = readScript;
   }
 
-  /** No more is read: what is left of the command is opaque. */
+  /** Reading stops: the rest of the command is opaque. */
   get full(): boolean {
     return this.#fragments.length >= MAX_FRAGMENTS;
   }
 
-  /** Counts text that is about to be parsed; a sentence when it is too much in all. */
+  /** Counts text before parsing; returns a sentence when the total exceeds the limit. */
   refuseMore(text: string): string | null {
     this.#parsed += text.length;
     return this.#parsed > MAX_TEXT_IN_ALL
@@ -90,7 +90,7 @@ export class CommandCollector {
     return this.#fragments.length;
   }
 
-  /** Adds the command and everything it runs in turn, as written and without the words that may vanish. */
+  /** Adds the command and everything that the command runs in turn, as written and without vanishing words. */
   addCommand(command: NewCommand, context: CommandContext): void {
     if (!command.words.some((word) => word.vanishes === true)) {
       this.#addReading(command, context, null);
@@ -102,7 +102,7 @@ export class CommandCollector {
     if (words[0]?.kind === "literal") this.#addReading({ ...command, words, reduced: true }, context, known);
   }
 
-  /** @param known what the other reading of the same command runs in turn: not read twice. Null: there is no other. */
+  /** @param known inner commands of the other reading of the same command, not read twice. Null: no other reading. */
   #addReading(command: NewCommand, context: CommandContext, known: Set<string> | null): void {
     if (this.full) {
       this.overflow(command.text);
@@ -125,7 +125,7 @@ export class CommandCollector {
     this.#addInner(unwrap(command.words, context.input, context.shell), command, context, known);
   }
 
-  /** What something that is no command by itself (`[[ … ]]`) runs in turn. */
+  /** Adds the commands run by a construct that is no command (`[[ … ]]`). */
   addRun(found: readonly Inner[], command: NewCommand, context: CommandContext): void {
     this.#addInner(found, command, context, null);
   }
@@ -171,7 +171,7 @@ export class CommandCollector {
     this.addCommand({ ...command, words, assignments, redirects: [], text, depth, moves }, context);
   }
 
-  /** There is more to read and no room for it. */
+  /** Marks the rest as unread: the limit of commands is reached. */
   overflow(text: string): void {
     if (!this.#overfull)
       this.addUnread(text, `A command may hold ${MAX_FRAGMENTS} commands, this one has more`);
@@ -193,8 +193,8 @@ export class CommandCollector {
   }
 
   /**
-   * `bash <(curl x)`, `sh -c "$(curl x)"`, `eval "$(curl x)"`: what stands in the substitutions is piped, so to say,
-   * into the shell. The command's own fragments are `from` up to `to`, those of its substitutions come after.
+   * Treats `bash <(curl x)`, `sh -c "$(curl x)"` and `eval "$(curl x)"` as pipelines from the substitutions into the shell. The
+   * command's own fragments are `from` up to `to`; the fragments of its substitutions follow.
    */
   addFeeding(from: number, to: number): void {
     const own = this.#fragments.slice(from, to);
@@ -203,7 +203,7 @@ export class CommandCollector {
     }
   }
 
-  /** Where the shell stands after the command at `index`, if that was a `cd`. */
+  /** Returns the shell's folder after the command at `index`, moved by a `cd`. */
   movesAfter(index: number, moves: readonly string[] | null): readonly string[] | null {
     return movesAfterAll(this.#fragments, index, moves);
   }
@@ -212,7 +212,7 @@ export class CommandCollector {
     this.#operator ??= operator;
   }
 
-  /** The commands added since `from` as one stage. */
+  /** Returns the commands added since `from` as a stage. */
   stageSince(from: number): PipelineStage {
     return Array.from({ length: this.#fragments.length - from }, (_, index) => from + index);
   }
@@ -243,7 +243,7 @@ function unknownAmong(found: readonly Inner[], known: Set<string>): readonly Inn
   });
 }
 
-/** As much of it as a fragment shows. */
+/** Joins as many words as a fragment shows. */
 function writtenText(words: readonly CommandWord[]): string {
   return words
     .slice(0, MAX_FRAGMENT_LENGTH)
@@ -256,17 +256,17 @@ function clip(text: string): string {
   return shown.length <= MAX_FRAGMENT_LENGTH ? shown : `${shown.slice(0, MAX_FRAGMENT_LENGTH - 1)}…`;
 }
 
-/** Builtins whose words are names of variables that they set. */
+/** Builtins with names of variables to set as words. */
 const SETTERS: ReadonlySet<string> = new Set(
   "export declare typeset readonly local read unset printf getopts mapfile readarray let".split(" "),
 );
 const USES_IFS = /\$\{?IFS\b/;
 
 /**
- * `$IFS` is read as a blank and `~` as the home folder. Where a command sets one of them and uses it too, what it uses
- * is not known.
+ * Finds uses of a changed `$IFS` or `~`. The reader takes `$IFS` for a blank and `~` for the home folder; where a command line
+ * both sets and uses either, the used value is unknown.
  *
- * @param assigned names that loops set.
+ * @param assigned variables set by loops.
  */
 function movedNames(fragments: readonly SimpleCommand[], assigned: ReadonlySet<string>): OpaqueSpot[] {
   if (assigned.size === 0 && !fragments.some(mayMove)) return [];
@@ -310,7 +310,7 @@ function setsAnything(command: SimpleCommand): boolean {
 
 const SAME_SHELL: ReadonlySet<string> = new Set(["command", "builtin", "eval"]);
 
-/** Where the shell stands after these words, when they are a `cd`; null when that is not known. */
+/** Returns the shell's folder after a command that may be a `cd`; null if unknown. */
 function movesAfter(
   words: readonly CommandWord[],
   moves: readonly string[] | null,
@@ -325,8 +325,8 @@ function movesAfter(
 }
 
 /**
- * The same for the command at `index` and what it runs in the same shell: `command cd x`, `eval 'cd x'`. What an `eval`
- * runs in a subshell counts too: a folder further away is the stricter answer.
+ * Also follows commands run in the same shell by the command at `index`: `command cd x`, `eval 'cd x'`. A `cd` in a subshell of
+ * `eval` counts too: a folder further away is the stricter answer.
  */
 function movesAfterAll(
   commands: readonly SimpleCommand[],
@@ -338,17 +338,17 @@ function movesAfterAll(
   return commands.slice(index + 1).reduce((moved, { words }) => movesAfter(words, moved), moves);
 }
 
-/** Where a wrapper such as `env -C` runs its command. */
+/** Returns the folder in which a wrapper such as `env -C` runs its command. */
 function movesTo(inner: Inner, moves: readonly string[] | null): readonly string[] | null {
   return inner.kind === "opaque" || inner.folder === undefined ? moves : movedBy(moves, inner.folder);
 }
 
-/** Of a path of `cd`s; a folder further down is not known. */
+/** Of a path of `cd`s; a folder further down is unknown. */
 const MAX_LENGTH = 1024;
 
 /**
- * One path, from the last folder that is known by itself: 2,000 commands that each looked at the 2,000 `cd`s before them
- * took minutes.
+ * Joins the moves since the last absolute folder into a single path: when each of 2,000 commands walked the 2,000 earlier `cd`s,
+ * reading took minutes.
  */
 function movedBy(moves: readonly string[] | null, target: CommandWord): readonly string[] | null {
   const { kind, text } = target;

@@ -14,15 +14,15 @@ const PROMPTED = /^\$\{.*@P\}$/s;
 /** A number or a descriptor's name directly before a process substitution. */
 const NUMBERED = /^(\d+|\{\w+\})[<>]\(/;
 
-/** A process substitution that something stands directly before, in the list of an array. */
+/** A process substitution joined to preceding text, in the list of an array. */
 const JOINED = /[^\s(&;|][<>]\(/;
 
-/** More than the line ends that somebody puts beside one. */
+/** More line ends than a person puts beside a substitution. */
 const NEAR = 64;
 
 /**
- * `<(x)#y`, where a comment begins to the parser, and `<(x)\<newline>y`, which is two words to it. `--x=<(y)` is one that
- * `wordsOf` puts together.
+ * Whether a shell joins the substitution with adjacent text: in `<(x)#y` the parser sees a comment, in `<(x)\<newline>y` two
+ * words. `wordsOf` already joins `--x=<(y)`.
  */
 function isPartOfWord({ pos, end }: ProcessSubstitutionPart, text: string): boolean {
   const before = text.slice(Math.max(0, pos - NEAR), pos);
@@ -31,10 +31,10 @@ function isPartOfWord({ pos, end }: ProcessSubstitutionPart, text: string): bool
 }
 
 /**
- * What shells run at this node although it is no command in the grammar, to be read in its place. What cannot be read is
- * told to the collector, and so is what a variable gets or arithmetic takes.
+ * Returns commands that shells run at a node without a command in the grammar, for the caller to read. Reports unreadable text to
+ * the collector, along with values of variables and arithmetic.
  *
- * @param text the text that offsets of the node are about.
+ * @param text the text that the node's offsets refer to.
  */
 export function overlooked(node: SyntaxNode, text: string, collector: CommandCollector): readonly Inner[] {
   const { setters } = collector;
@@ -55,7 +55,7 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
       setters.addFunction();
       return [];
     case "TestCommand": {
-      // `-v a\<newline>'[$(x)]'`: its words are looked at as text, so the lines are joined here.
+      // `-v a\<newline>'[$(x)]'`: the words are searched as text, so lines are joined first.
       const test = written().replaceAll("\\\n", "");
       setters.addTest(test);
       if (/\d[<>]\(/.test(test))
@@ -80,7 +80,7 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
         collector.addOpaque(node.text, `What stands beside '${node.text}' is part of the same word`);
       return [];
     case "Redirect":
-      // A name that is no number is expanded once more: in bash `>& '$(x)'` runs x.
+      // bash expands a non-numeric name again: `>& '$(x)'` runs x.
       if (node.operator === ">&" && /[$`]/.test(node.target?.value ?? ""))
         collector.addOpaque(
           written(),
@@ -100,7 +100,7 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
 }
 
 /**
- * Words that the parser takes for plain text, or for fewer words than bash: `3<(x)`, `a=([1]=<(x))`, and braces as in
+ * Reports words that the parser reads as plain text, or as fewer words than bash: `3<(x)`, `a=([1]=<(x))`, and braces as in
  * `x{}a,b}` (odd-braces.ts).
  */
 export function noteOddWords(command: Command, collector: CommandCollector): void {

@@ -9,20 +9,20 @@ import { assignmentsOf, redirectsOf, wordsOf } from "../words/read-command.ts";
 import { refuseToRead } from "../words/read-limits.ts";
 import { inputOf, outputOf } from "../words/standard-input.ts";
 
-/** A shell process: a `cd` in a subshell does not move the shell around it. */
+/** A shell process: a `cd` in a subshell does not move the outer shell. */
 interface Scope {
   moves: readonly string[] | null;
 }
 
 interface Frame {
-  /** What offsets index and people see; a backquoted script with escapes has a text of its own. */
+  /** The text that offsets index and people see; a backquoted script with escapes has a text of its own. */
   readonly text: string;
   readonly own: boolean;
   readonly scope: Scope;
-  /** What commands here find on their standard input. */
+  /** Standard input of the commands. */
   readonly input: Input;
   readonly inside: readonly string[];
-  /** Where all of it stands in the text that was given, when its own offsets do not say. */
+  /** Position of the whole frame in the given text, when the frame's own offsets refer to another text. */
   readonly place: { readonly start: number; readonly end: number } | null;
   readonly reach: Reach;
   readonly decides: boolean;
@@ -30,7 +30,7 @@ interface Frame {
 
 type Task = { readonly node: SyntaxNode; readonly frame: Frame } | { readonly then: () => void };
 
-/** How compound commands and the like appear in the answer to `shell_operators: false`. */
+/** Names of compound commands in the refusal by `shell_operators: false`. */
 const OPERATORS: ReadonlyMap<SyntaxNode["type"], string> = new Map<SyntaxNode["type"], string>([
   ["Subshell", "( )"],
   ["BraceGroup", "{ }"],
@@ -55,12 +55,12 @@ const OWN_PROCESS: ReadonlySet<SyntaxNode["type"]> = new Set<SyntaxNode["type"]>
   "ProcessSubstitution",
 ]);
 
-/** A patched text can show more that dash reads otherwise; beyond these readings it is opaque. */
+/** A patched text may contain further differences for dash; after so many readings the text is opaque. */
 const MAX_READINGS = 4;
 
 /**
- * Reads one script and adds every command in it. What dash and bash read differently is read both ways. Walks with a
- * stack of its own, not by recursion.
+ * Reads a script and adds every command. Text that dash and bash read differently is read both ways. Walks with an explicit
+ * stack, not by recursion.
  */
 export function collectScript(collector: CommandCollector, source: ScriptSource): void {
   let { text } = source;
@@ -107,7 +107,7 @@ class ScriptWalk {
       },
     });
     for (let task = this.#tasks.pop(); task !== undefined; task = this.#tasks.pop()) {
-      // Pipelines that are open when there is no room for more commands are still closed.
+      // Even at the limit of commands, open pipelines are still closed.
       if ("then" in task) task.then();
       else if (this.#collector.full) this.#collector.overflow(this.#source.text);
       else this.#visit(task.node, task.frame);
@@ -128,7 +128,7 @@ class ScriptWalk {
   #addPatches(node: SyntaxNode, frame: Frame): void {
     const patches = patchesOf(node, frame.text);
     if (!frame.own) this.#patches.push(...patches);
-    // Its offsets are not those of the whole text: what dash makes of it cannot be read beside what bash does.
+    // The offsets are not those of the whole text, so the dash reading cannot be patched in.
     else if (patches.length > 0 && this.#source.shell === "sh")
       this.#collector.addOpaque(frame.text, "dash reads what stands in these backquotes otherwise than bash");
   }
@@ -162,7 +162,7 @@ class ScriptWalk {
     }
   }
 
-  /** Each stage with what the one before it hands on. */
+  /** Pairs each stage with the previous stage's output. */
   #withInputs(pipeline: Pipeline, frame: Frame): { node: SyntaxNode; input: Input }[] {
     let { input } = frame;
     return pipeline.commands.map((node) => {
@@ -211,7 +211,7 @@ class ScriptWalk {
     this.#pushChildren(node, frame);
   }
 
-  /** Text inside this node that is run although it looks like mere text. */
+  /** Adds commands run from text inside the node that looks like plain text. */
   #addRun(found: readonly Inner[], node: SyntaxNode, frame: Frame): void {
     if (found.length === 0) return;
     const text = frame.text.slice(node.pos, node.end);
@@ -224,7 +224,7 @@ class ScriptWalk {
   }
 
   #placeOf(node: SyntaxNode, frame: Frame) {
-    // The parser counts one character beyond a text that ends in the middle of an expansion.
+    // The parser counts an extra character at the end of a text that stops inside an expansion.
     const own = { start: node.pos, end: Math.min(node.end, frame.text.length) };
     const { start, end } = frame.place ?? own;
     const { depth, reduced } = this.#source;
@@ -241,7 +241,7 @@ class ScriptWalk {
   #pushChildren(node: SyntaxNode, frame: Frame): void {
     const children: SyntaxNode[] = [];
     forEachChild(node, (child) => {
-      // A word without parts is plain text: nothing runs in it.
+      // Skip plain words: a word without parts runs no command.
       if (child.type !== "Word" || child.parts !== undefined) children.push(child);
     });
     for (const child of children.reverse()) {
@@ -250,23 +250,21 @@ class ScriptWalk {
   }
 }
 
-/** How a child of this node is reached, and what comes of its failure. */
+/** Returns the frame of a child: how the child is reached, and the effect of its failure. */
 function within(node: SyntaxNode, child: SyntaxNode, frame: Frame): Frame {
   const reach = reachIn(node, child, frame.reach);
   const decides = frame.decides && decidesIn(node);
   return reach === frame.reach && decides === frame.decides ? frame : { ...frame, reach, decides };
 }
 
-/** What holds inside this node. */
+/** Returns the frame inside a node. */
 function frameOf(node: SyntaxNode, operator: string | undefined, outer: Frame): Frame {
   if (operator === undefined) return outer;
   const scope = OWN_PROCESS.has(node.type) ? { moves: outer.scope.moves } : outer.scope;
-  // Who calls a function, and with what on its input, is not looked for.
+  // Not traced: callers of a function, and their input.
   const input = node.type === "Function" || node.type === "Coproc" ? null : outer.input;
   return { ...outer, scope, input, inside: [...outer.inside, operator] };
 }
-
-/** Whether a command line certainly comes to a part of itself. Pure. */
 
 /** Bodies that run never, once or often, as other commands decide. */
 const CONDITIONAL: ReadonlySet<SyntaxNode["type"]> = new Set<SyntaxNode["type"]>([
@@ -283,12 +281,12 @@ const CONDITIONAL: ReadonlySet<SyntaxNode["type"]> = new Set<SyntaxNode["type"]>
   "ParameterExpansion",
 ]);
 
-/** How `child` is reached, where its parent `node` is reached as `outer` says. */
+/** Returns how `child` is reached, where `outer` says how the parent `node` is reached. */
 function reachIn(node: SyntaxNode, child: SyntaxNode, outer: Reach): Reach {
   if (CONDITIONAL.has(node.type)) return "maybe";
   switch (node.type) {
     case "Script":
-      // Of the last statement alone the exit code of the whole line tells something.
+      // The exit code of the whole line tells only about the last statement.
       return outer === "always" && child === node.commands.at(-1) ? "last" : outer;
     case "Statement":
       return outer === "last" && node.background === true ? "always" : outer;
@@ -314,7 +312,7 @@ function inList(
   return operators[index - 1] === "||" ? "failure" : "maybe";
 }
 
-/** Whether `node` fails when a part of it does. */
+/** Whether `node` fails when a part of `node` fails. */
 function decidesIn(node: SyntaxNode): boolean {
   switch (node.type) {
     case "Script":

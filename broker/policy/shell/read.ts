@@ -7,10 +7,10 @@ import { mayMakeOptions } from "../words/unknown-options.ts";
 import { createContext, Script } from "node:vm";
 
 /**
- * Reads a command string as the shell would that runs it. Never throws; text that is too large, too deep or no valid
- * shell comes back with an opaque spot and `incomplete`.
+ * Reads a command string as its shell would. Never throws; text that is too large, too deep or invalid gives an opaque spot and
+ * `incomplete`.
  *
- * @param shell `sh` also reads what dash would make of text that bash reads otherwise (`[[`, `((`, `&>`, `$'`).
+ * @param shell `sh` also adds the dash reading of text that bash reads differently (`[[`, `((`, `&>`, `$'`).
  */
 export function readShell(text: string, shell: "sh" | "bash" = "sh"): ReadCommand {
   return collect("shell", text, text.length, (collector) =>
@@ -21,12 +21,12 @@ export function readShell(text: string, shell: "sh" | "bash" = "sh"): ReadComman
   );
 }
 
-/** Whether {@link readArgv} looks at so many words at all. */
+/** Whether {@link readArgv} reads an argv of this length. */
 export function isReadable(argv: readonly string[]): boolean {
   return refuseToReadWords(argv.join(" ")) === null;
 }
 
-/** Reads a program and its arguments that no shell will see. Wrappers in it are unwrapped all the same. */
+/** Reads a program and its arguments, without a shell. Wrappers are unwrapped all the same. */
 export function readArgv(argv: readonly string[]): ReadCommand {
   const text = argv.join(" ");
   return collect("argv", text, text.length, (collector) => {
@@ -51,8 +51,8 @@ export function readArgv(argv: readonly string[]): ReadCommand {
 }
 
 /**
- * The command as it is read when the caller gives it these variables: each part of it starts with them, and what they
- * make programs run (`GIT_SSH_COMMAND`, `LD_PRELOAD`) is there too.
+ * Returns the reading of a command with variables given by the caller: each part starts with the variables, and programs run by
+ * their values (`GIT_SSH_COMMAND`, `LD_PRELOAD`) are included.
  */
 export function withVariables(read: ReadCommand, variables: Readonly<Record<string, string>>): ReadCommand {
   const given = Object.entries(variables).map(
@@ -63,7 +63,7 @@ export function withVariables(read: ReadCommand, variables: Readonly<Record<stri
     ...fragment,
     assignments: [...given, ...fragment.assignments],
   }));
-  // Their values may be secrets: only their names are shown.
+  // The values may be secrets: only names are shown.
   const names = given.map(({ name }) => `${name}=…`).join(" ");
   const length = given.reduce((sum, { value }) => sum + value.raw.length, 0);
   const run = collect("argv", names, length, (collector) => {
@@ -105,7 +105,7 @@ function collect(
       collected ?? unread(collector, form, text, `The command takes longer than ${MAX_READING_MS} ms to read`)
     );
   } catch (error) {
-    // The parser recurses: some texts end its stack. What was collected so far stays, and counts as incomplete.
+    // The parser recurses and overflows the stack on some texts. The commands collected so far stay, marked incomplete.
     if (!(error instanceof RangeError)) throw error;
     return unread(collector, form, text, "The command is nested too deeply to be read");
   }
@@ -122,30 +122,29 @@ function unread(
 }
 
 /**
- * How long one reading may take, in milliseconds of this process's processors. An ordinary script of 60 KB takes about 10, and
- * one with 900 substitutions 240 where no code is compiled yet; what `read-limits.ts` lets through takes less, but for texts
- * that nobody has thought of: the parser looks again at the rest of the text for several kinds of open quote, and its time
- * then grows with the square of the length.
+ * Limit for a reading, in milliseconds of this process's CPU time. An ordinary script of 60 KB takes about 10, a script with 900
+ * substitutions 240 before the code is compiled; text within `read-limits.ts` takes less, except unforeseen texts: for several
+ * kinds of open quote the parser scans the rest of the text again, in time quadratic in the length.
  */
 export const MAX_READING_MS = 500;
-/** The same by the clock, for a machine that is busy with something else. */
+/** The limit in wall-clock milliseconds, for a busy machine. */
 export const PATIENCE_MS = 4000;
-/** Texts up to this many characters are read without a watch, which costs 0.07 ms: the square of so few takes no time. */
+/** Texts up to this many characters are read without a watchdog, which costs 0.07 ms: quadratic time is short at such lengths. */
 export const UNWATCHED_LENGTH = 4096;
 
-/** Which part of the time a reading must have had the processor to count as slow: the rest is the watch's own error. */
+/** Share of {@link MAX_READING_MS} in CPU time from which a reading counts as slow; the rest allows for the watchdog's own error. */
 const MOST_OF_IT = 0.8;
 
 const ROOM = createContext({ act: () => undefined });
 const CALL = new Script("act()");
 
 /**
- * Runs `act`, and ends it where it is after {@link MAX_READING_MS}. It runs on this thread, and what it throws is thrown
- * on; it must not call this function again. The kernel's clock cannot tell a slow text from a processor that others had:
- * where little was used of it `act` is run once more, from its beginning, for {@link PATIENCE_MS} at most.
+ * Runs `act` on this thread, and interrupts the call after {@link MAX_READING_MS}. Rethrows errors; `act` must not call this
+ * function again. Wall-clock time cannot tell a slow text from a busy processor: after little CPU time, `act` runs a second time
+ * from the beginning, for {@link PATIENCE_MS} at most.
  *
  * @param length Characters that `act` reads.
- * @returns What `act` returned; undefined when it did not come to its end.
+ * @returns The result of `act`; undefined if interrupted.
  */
 export function readInTime<Result>(length: number, act: () => Result): Result | undefined {
   if (length <= UNWATCHED_LENGTH) return act();
