@@ -1,4 +1,4 @@
-/** What the policies say of a program that a running command starts, whoever starts it and by whatever name. Pure. */
+/** Decides about a program started by a running command, whoever starts the program and under any name. Pure. */
 import type { ProgramStart } from "../../../world/backend.ts";
 import type { SimpleCommand } from "../words/command.ts";
 import type { CompiledPolicy, DecisionRule, PolicyMode, Where } from "../rules/decision.ts";
@@ -11,18 +11,21 @@ import { speaksOfStarts } from "../rules/start-names.ts";
 import { isMany, readingsOf, type StartReading } from "./start-readings.ts";
 import { isSystemFile } from "../rules/runner-programs.ts";
 
-/** Something that speaks against a start. */
+/** A reason to refuse, ask about or isolate a start. */
 export interface StartFinding {
   readonly verdict: "deny" | "ask" | "isolate";
   readonly rule: DecisionRule;
   readonly policyId: string;
-  /** The command that the rule is about: the start itself, or what it starts in turn; null: what runs inside it, or a key decided. */
+  /**
+   * The command that the rule matched: the start itself or a command started in turn. Null for a command inside the program, or
+   * if a key decided.
+   */
   readonly command: SimpleCommand | null;
 }
 
 export interface StartDecision {
   readonly mode: PolicyMode;
-  /** The strictest first, and of those the first that was found. */
+  /** Strictest first; equal verdicts in the order found. */
   readonly found: readonly StartFinding[];
   /** Rules of `commands.warn`, each once. */
   readonly warnings: readonly StartWarning[];
@@ -33,10 +36,9 @@ export type StartWarning = Pick<StartFinding, "rule" | "command">;
 const STRICTEST_FIRST = ["deny", "ask", "isolate"] as const;
 
 /**
- * A rule that refuses counts when any reading of any of the files meets it; a list of all that may run is satisfied by the path
- * of the file that was asked for, and so is `approval.require`. What a policy says of the words of a command line alone
- * (`shell_operators`, `opaque`) says nothing here, and what a command writes is the world's affair. A step of a program's own work
- * ({@link isOwnStep}) was decided about with the program.
+ * Judges a start. A refusing rule counts when any reading of any file matches; for `commands.allowed` and `approval.require` the
+ * path of the requested file counts. Keys about the words of a command line (`shell_operators`, `opaque`) say nothing about
+ * starts, and the world decides about writes. A step of a program's own work ({@link isOwnStep}) was judged with the program.
  */
 export function decideStart(
   policies: readonly [CompiledPolicy, ...CompiledPolicy[]],
@@ -51,7 +53,7 @@ export function decideStart(
   });
   const silent = policies.find(({ document }) => document.approval?.interactive === false);
   const found = judged.flatMap((one) => one.found).map((one) => (silent === undefined ? one : unasked(one)));
-  // The first of the places is the usual one.
+  // The first place is the usual environment.
   const told = judged.slice(0, policies.length).flatMap((one) => one.warnings);
   return {
     mode,
@@ -64,7 +66,7 @@ function isSame(one: DecisionRule, other: DecisionRule): boolean {
   return one.source === other.source && one.pattern === other.pattern;
 }
 
-/** Where nobody may be asked, what asks is refused. */
+/** Turns ask into deny where nobody may be asked. */
 function unasked(finding: StartFinding): StartFinding {
   if (finding.verdict !== "ask") return finding;
   const silent = "Nobody may be asked: approval.interactive is false";
@@ -123,13 +125,13 @@ function finding(policy: CompiledPolicy, { rule, command, isInside }: Match): St
   return [{ verdict, rule: said, policyId: policy.id, command: isInside ? null : command }];
 }
 
-/** A person is asked about all the words or none. */
+/** Denies instead of asking when some words are cut: a person must see all words. */
 function shownIn({ cut }: ProgramStart): (finding: StartFinding) => StartFinding {
   return (found) =>
     cut && found.verdict === "ask" ? refusing(found, "It has more words than a person can be shown") : found;
 }
 
-/** A file in memory, or one that was removed: no rule knows it, and nobody can look at it afterwards. */
+/** Denies a file in memory or a removed file: no rule knows the file, and nobody can inspect the content later. */
 function withoutFile(policy: CompiledPolicy, { files }: ProgramStart): StartFinding[] {
   const file = files.find(({ path }) => path === null);
   return file === undefined || mayRunFromMemory(policy)
@@ -143,7 +145,7 @@ function mayRunFromMemory({ document }: CompiledPolicy): boolean {
   return document.commands?.memory_programs === "allow";
 }
 
-/** What would run may be what any rule is about. */
+/** Denies an unreadable start: any rule may concern the program. */
 function notKnown(policy: CompiledPolicy, { unread, files: [file] }: ProgramStart): StartFinding[] {
   if (unread === null) return [];
   const fragment = wordsOf(file.argv);
@@ -154,7 +156,7 @@ function notKnown(policy: CompiledPolicy, { unread, files: [file] }: ProgramStar
   );
 }
 
-/** Rules about a program that is started with more words than are told here. */
+/** Rules about a program started with more words than are known here. */
 function perhaps(
   policy: CompiledPolicy,
   { cut, files: [file] }: ProgramStart,
@@ -181,7 +183,7 @@ function isAbout({ stages: [stage] }: Rule, prepared: PreparedCommand): boolean 
   return stage !== undefined && programMatches(stage, prepared, "refusing");
 }
 
-/** A rule that may be meant: nobody can be asked about what is not known. */
+/** A finding for a rule that may match; denies instead of asking, since a person cannot judge unknown words. */
 function unsure(policy: CompiledPolicy, rule: Rule, fragment: string, reason: string): StartFinding[] {
   const verdict = VERDICTS[rule.list];
   if (verdict === undefined) return [];
@@ -189,7 +191,7 @@ function unsure(policy: CompiledPolicy, rule: Rule, fragment: string, reason: st
   return [{ verdict: verdict === "ask" ? "deny" : verdict, rule: said, policyId: policy.id, command: null }];
 }
 
-/** A list that is not empty is all that may be started; what asks or is isolated is listed there and counts. */
+/** Denies programs outside a non-empty `commands.allowed`; rules that ask or isolate count as listed. */
 function notListed(
   policy: CompiledPolicy,
   start: ProgramStart,
@@ -205,14 +207,14 @@ function notListed(
       ),
     );
   const paths = asked.filter(({ isPath }) => isPath);
-  // Which of its programs such a file is, its caller says.
+  // The caller's name chooses the program inside a multi-call file.
   const claims = isMany(file) && !paths.some((one) => isCalledSo(one, file.argv[0])) ? asked : [];
   if (paths.some(isListed) && claims.every(isListed)) return [];
   const reason = "commands.allowed is not empty, and nothing in it matches this program";
   return [denial(policy, "allowed", policy.rules.allowedInWords, wordsOf(file.argv), reason)];
 }
 
-/** `git *`: whatever words follow, unless some of them load code. */
+/** `git *`: any further words, unless the program has options that load code. */
 function saysAllWords({ stages: [stage] }: Rule): boolean {
   return stage?.rest === true && stage.facts.loadsCode === undefined;
 }
@@ -233,16 +235,16 @@ function denial(
 }
 
 /**
- * Starts by which a program does a part of its own work in another process: `git stash` runs `git reset --hard`, with words that no
- * caller chooses. The program was decided about when it started, and a rule about these words means a person or an agent who types
- * them. Each row is word for word, because the same program also starts what its caller wants (`git submodule foreach`, an alias,
- * an editor). Data, and pure.
+ * Starts by which a program does part of its own work in another process: `git stash` runs `git reset --hard`, with words that no
+ * caller chooses. The program's own start was judged, and a rule about such words means a person or an agent typing the words.
+ * Each row is word for word, because the same program also starts commands of its caller (`git submodule foreach`, an alias, an
+ * editor). Data, and pure.
  */
 
 interface OwnSteps {
   /** The words behind the program's name and its harmless options. */
   readonly of: readonly string[];
-  /** What such a command starts. */
+  /** Words of the started steps. */
   readonly steps: readonly string[];
 }
 
@@ -256,20 +258,20 @@ const GIT: readonly OwnSteps[] = [
       "clean --force --quiet -d -x :/",
     ],
   },
-  // builtin/worktree.c, add_worktree: fills the folder that it has just made.
+  // builtin/worktree.c, add_worktree: fills the new folder.
   {
     of: ["worktree", "add"],
     steps: ["reset --hard --no-recurse-submodules", "reset --hard --no-recurse-submodules --quiet"],
   },
 ];
 
-/** How many words each takes. Others may change what the words behind them mean, and make it no step. */
+/** Harmless options, with the number of words. Other options may change the meaning of the words behind, so no step matches. */
 const OPTIONS: ReadonlyMap<string, number> = new Map([
   ...["-C", "-c"].map((option) => [option, 2] as const),
   ...["-p", "-P", "--paginate", "--no-pager", "--no-optional-locks"].map((option) => [option, 1] as const),
 ]);
 
-/** Whether an installed git starts itself as a step of the command that it runs. */
+/** Whether an installed git starts itself as a step of its own command. */
 function isOwnStep({ starter, files, cut, unread }: ProgramStart): boolean {
   const [{ path, argv }, ...others] = files;
   if (starter === undefined || others.length > 0 || cut || unread !== null) return false;
@@ -288,9 +290,10 @@ function withoutOptions(words: readonly string[]): readonly string[] {
   return taken === undefined ? words : withoutOptions(words.slice(taken));
 }
 
-/** `approval.require` at the start of a program. Pure. */
-
-/** What `approval.auto_approve` does not cover asks, unless the line that starts it speaks for it: that the gate knows. */
+/**
+ * `approval.require` at a start: asks about programs outside `approval.auto_approve`. The exec gate lifts the question for
+ * programs covered by the command line.
+ */
 function notApproved(
   policy: CompiledPolicy,
   { cut, files: [file] }: ProgramStart,
@@ -308,9 +311,7 @@ function notApproved(
 const NOT_NAMED =
   "approval.require is true, and neither approval.auto_approve nor the command line that starts this program names it";
 
-/** What a policy's rules are compared with when a program starts. Pure. */
-
-/** In their order. */
+/** Returns the matching rules in file order. */
 function rulesFor(policy: CompiledPolicy, command: SimpleCommand, where: Where): readonly Rule[] {
   const prepared = prepare(command, where);
   return prepared === null
@@ -318,7 +319,7 @@ function rulesFor(policy: CompiledPolicy, command: SimpleCommand, where: Where):
     : matchingRules(policy.rules, prepared, asksForAll(policy)).sort((one, other) => one.order - other.order);
 }
 
-/** As a fragment shows them. */
+/** Joins the words as a fragment does. */
 function wordsOf(argv: readonly string[]): string {
   return argv.join(" ");
 }

@@ -20,12 +20,12 @@ const OBSERVED: Readonly<Record<PlainVerdict, Verdict>> = {
   deny: "would_deny",
 };
 
-/** What the policy says about a command that was read. Pure; throws nothing. */
+/** Decides about a command by a single policy. Pure; throws nothing. */
 export function decide(policy: CompiledPolicy, read: ReadCommand, where: Where): Decision {
   return asDecision(judge(policy, read, where, policy.mode), policy.mode, read);
 }
 
-/** {@link decideAll} for two policies, or one, in one place. */
+/** {@link decideAll} for a policy or two, in a single place. */
 export function decideBoth(
   assigned: CompiledPolicy,
   narrowing: CompiledPolicy | null,
@@ -36,8 +36,8 @@ export function decideBoth(
 }
 
 /**
- * What several policies together say of a command that several readings of its surroundings fit (the home folder of the
- * user, and the one that the caller gives it): the strictest verdict of all, and enforce beats observe.
+ * Decides by several policies about a command with several possible environments (the user's home folder, and a home given by the
+ * caller): the strictest verdict wins, and enforce beats observe.
  */
 export function decideAll(
   policies: readonly [CompiledPolicy, ...CompiledPolicy[]],
@@ -75,8 +75,9 @@ interface Judgement {
 }
 
 /**
- * What a policy says for itself. Its own rule must isolate the command, and not that of a policy that narrows it: a caller chooses that
- * one, and it lifts nothing. Observing (`mode` is that of all policies together) runs everything plainly.
+ * Decides by a policy alone. Only the policy's own rule isolates the command, not the rule of a narrowing policy: the caller
+ * chooses the narrowing policy, so narrowing lifts nothing. In observe mode (`mode` of all policies together) every command runs
+ * plainly.
  */
 function judge(policy: CompiledPolicy, read: ReadCommand, where: Where, mode: PolicyMode): Judgement {
   const { found: all, warnings, allowedBy } = findings(policy, read, where);
@@ -92,7 +93,7 @@ function judge(policy: CompiledPolicy, read: ReadCommand, where: Where, mode: Po
   return answered({ verdict, rule, warnings, approved, isolatedBy, policyId: policy.id }, policy);
 }
 
-/** Where nobody may be asked, what asks is refused. */
+/** Turns ask into deny where nobody may be asked. */
 function answered(judgement: Judgement, policy: CompiledPolicy): Judgement {
   if (judgement.verdict !== "ask" || policy.document.approval?.interactive !== false) return judgement;
   const { rule } = judgement;
@@ -107,17 +108,15 @@ function asDecision(judgement: Judgement, mode: PolicyMode, read: ReadCommand): 
     mode,
     builtins: builtinsOf(read),
     verdict: mode === "observe" ? OBSERVED[judgement.verdict] : judgement.verdict,
-    // Observing runs everything plainly.
+    // In observe mode every command runs plainly.
     approved: mode === "observe" ? "allow" : judgement.approved,
   };
 }
 
-/** What of a command only its run decides, for whoever asks before. Pure. */
-
-/** Sentences; more are counted. */
+/** Most sentences in a reply; the rest are counted. */
 const MOST = 8;
 
-/** None when the words of the command say all that its rules ask about. */
+/** Returns a sentence for each fact that only a run decides; empty when the command's words answer all rules. Pure. */
 export function undecidedIn(read: ReadCommand): readonly string[] {
   const all = [
     ...read.opaque.map(({ reason }) => reason),
@@ -129,7 +128,7 @@ export function undecidedIn(read: ReadCommand): readonly string[] {
   return more > 0 ? [...sentences.slice(0, MOST), `${more} more are left out here`] : sentences;
 }
 
-/** An unknown program word is opaque, which says so by itself. */
+/** Skips the program word: an unknown program is opaque, with a sentence of its own. */
 function unknownWords({ words, redirects, fragment, depth }: SimpleCommand): readonly string[] {
   if (depth > 0) return [];
   const targets = redirects.flatMap(({ target }) => (target === null ? [] : [target]));

@@ -16,15 +16,15 @@ import { languageOf } from "../wrappers/shell-table.ts";
 export interface Finding {
   readonly verdict: Exclude<PlainVerdict, "allow">;
   readonly rule: DecisionRule;
-  /** It does not speak against a command that is isolated: what it writes is held. */
+  /** Does not count for an isolated command, whose writes are held. */
   readonly unlessIsolated?: true;
 }
 
 export interface Findings {
-  /** In the order in which equal verdicts are named: rules first, then what no rule's pattern decided. */
+  /** In the order that decides between equal verdicts: matching rules first, then keys without a pattern. */
   readonly found: readonly Finding[];
   readonly warnings: readonly DecisionRule[];
-  /** The first rule of `commands.allowed` that matched, for the answer when nothing stricter did. */
+  /** The first matching rule of `commands.allowed`, named in the reply when no stricter rule matched. */
   readonly allowedBy: DecisionRule | null;
 }
 
@@ -34,15 +34,15 @@ export const VERDICTS: Readonly<Partial<Record<RuleList, Finding["verdict"]>>> =
   "commands.isolated": "isolate",
 };
 
-/** The rules that matched each command of the line; `rules[i]` belongs to `read.fragments[i]`. */
+/** Matching rules for each command of the line; `rules[i]` belongs to `read.fragments[i]`. */
 interface Matched {
   readonly commands: readonly SimpleCommand[];
   readonly rules: readonly Set<Rule>[];
-  /** Rules with a `|`, and the commands of the pipeline that they matched, as `curl x | bash`. */
+  /** Matched rules with a `|`, with the text of the pipeline's matching commands, as `curl x | bash`. */
   readonly pipes: readonly { readonly rule: Rule; readonly fragment: string }[];
 }
 
-/** Everything that speaks against running a command plainly. */
+/** Collects everything against running a command plainly. */
 export function findings(policy: CompiledPolicy, read: ReadCommand, where: Where): Findings {
   const matched = matchAll(policy, read, where);
   return {
@@ -92,13 +92,13 @@ export function asksForAll({ document }: CompiledPolicy): boolean {
   return document.approval?.require === true;
 }
 
-/** Only what allows minds who set a variable for it. */
+/** Whether the policy has allowing rules: other rules ignore assigned variables. */
 function allowsAnything(policy: CompiledPolicy): boolean {
   const { count } = policy.rules;
   return count["commands.allowed"] > 0 || (count["approval.auto_approve"] > 0 && asksForAll(policy));
 }
 
-/** A second reading of a command says nothing that the first has said. */
+/** Removes repeated matches of a command's second reading. */
 function tellOnce(commands: readonly SimpleCommand[], rules: readonly Set<Rule>[]): void {
   const isSecond = (index: number): boolean => commands[index]?.reduced === true;
   const told = new Set(rules.flatMap((matched, index) => (isSecond(index) ? [] : [...matched])));
@@ -118,7 +118,7 @@ function byPattern(matched: Matched): Finding[] {
   });
 }
 
-/** In the order of the commands, and for one command in the order of the rules; pipelines after them. */
+/** In the order of commands, then of rules; pipelines follow. */
 function everyMatch(matched: Matched): { rule: Rule; fragment: string }[] {
   const single = matched.rules.flatMap((rules, index) => {
     return [...rules]
@@ -128,7 +128,7 @@ function everyMatch(matched: Matched): { rule: Rule; fragment: string }[] {
   return [...single, ...matched.pipes];
 }
 
-/** Files that a command would surely write and may not: said here, because the world can only refuse, without a reason. */
+/** Finds certain writes to files that the policy does not allow. Judged here for a reason in the reply: the world only refuses. */
 function byWrite(policy: CompiledPolicy, read: ReadCommand, where: Where): Finding[] {
   const homeMoves = read.fragments.some(setsHome);
   return decisiveCommands(read).flatMap((command) => {
@@ -157,7 +157,7 @@ function byOperator(policy: CompiledPolicy, read: ReadCommand): Finding[] {
   ];
 }
 
-/** A list that is not empty is all that may run; what asks or is isolated is listed there and counts. */
+/** Denies programs outside a non-empty `commands.allowed`; rules that ask or isolate count as listed. */
 function byAllowedList(policy: CompiledPolicy, matched: Matched): Finding[] {
   if (policy.rules.count["commands.allowed"] === 0) return [];
   return matched.commands.flatMap((command, index) => {
@@ -176,7 +176,7 @@ export const LISTED: ReadonlySet<RuleList> = new Set<RuleList>([
   "commands.ask",
 ]);
 
-/** Absent: isolate, or, beside a list of all that may run, deny: a program that is not known is not on it. */
+/** An absent key means isolate, or, beside a `commands.allowed` list, deny: an unknown program is not listed. */
 function byOpacity(policy: CompiledPolicy, read: ReadCommand): Finding[] {
   const said = policy.document.commands?.opaque;
   const verdict = said ?? (policy.rules.count["commands.allowed"] > 0 ? "deny" : "isolate");
@@ -191,7 +191,10 @@ const UNAPPROVED = "approval.require is true, and nothing in approval.auto_appro
 const INTO_FILES =
   "approval.require is true, and approval.auto_approve speaks of the program and not of a file that its output is written to";
 
-/** Commands whose output the shell writes to a file: `git log --format=TEXT > Makefile` would say what an approved `make` runs. */
+/**
+ * Selects commands with output redirected to a file: `git log --format=TEXT > Makefile` would choose the programs of an approved
+ * `make`.
+ */
 function writing(commands: readonly SimpleCommand[]): readonly SimpleCommand[] {
   return commands.filter(({ redirects, reduced }) => reduced !== true && redirects.some(writesFile));
 }
@@ -261,9 +264,9 @@ export function keyRule(
 }
 
 /**
- * The commands without which the whole line fails: those of a pipeline, and of commands joined by `&&`, in `( )`, `{ }`, `sh -c`
- * and behind what hands a command on as well. After `;`, `||`, `&` or inside a loop or a function the line may go on, or never come
- * there: whether a write in it matters, only running it tells.
+ * Returns the commands without which the whole line fails: commands of a pipeline or joined by `&&`, also in `( )`, `{ }`, `sh
+ * -c` and behind wrappers. After `;`, `||`, `&` or inside a loop or a function the line may go on without the command, or never
+ * reach the command: only the run decides about such a write.
  */
 function decisiveCommands(read: ReadCommand): readonly SimpleCommand[] {
   if (read.incomplete) return [];
@@ -271,7 +274,7 @@ function decisiveCommands(read: ReadCommand): readonly SimpleCommand[] {
   return read.fragments.filter((command) => command.decides === true && isHandedDown(command));
 }
 
-/** Whether everything that hands a command on runs it here, once, and ends as it ends. */
+/** Returns a test for commands whose wrappers all run the command here, once, and exit with the command's status. */
 function handedDown(commands: readonly SimpleCommand[]): (command: SimpleCommand) => boolean {
   const others = new Map<string, number>();
   const spotOf = ({ start, end }: SimpleCommand): string => `${start}:${end}`;
@@ -283,7 +286,7 @@ function handedDown(commands: readonly SimpleCommand[]): (command: SimpleCommand
   return (command) => command.depth === 0 || (others.get(spotOf(command)) ?? command.depth) >= command.depth;
 }
 
-/** Wrappers that run one command, once, here, and end as it ends; shells do so with a text. */
+/** Wrappers that run a single command, once, here, and exit with its status; a shell does the same for a script. */
 const HANDING_ON: ReadonlySet<string> = new Set([
   ...["sudo", "doas", "env", "nohup", "nice", "ionice", "timeout", "time", "stdbuf", "setsid"],
   ...["command", "builtin", "exec", "eval"],

@@ -1,4 +1,4 @@
-/** The simple commands that the start of one file may be: what a rule is asked about. Pure. */
+/** Readings of a program start as simple commands, for matching against rules. Pure. */
 import { posix } from "node:path";
 import type { ProgramFile } from "../../../world/backend.ts";
 import { MAX_FRAGMENT_LENGTH, type ReadCommand, type SimpleCommand } from "../words/command.ts";
@@ -11,19 +11,19 @@ import { literalWord } from "../words/read-word.ts";
 import { runsInside } from "../rules/start-names.ts";
 
 export interface StartReading {
-  /** The program as it was started, then what it runs in turn as far as that can be read. */
+  /** The program as started, then the readable commands that the program runs in turn. */
   readonly commands: readonly [SimpleCommand, ...SimpleCommand[]];
-  /** What runs inside the program itself: nothing will ask about it. */
+  /** Commands run inside the program's own process: the exec gate never sees a start. */
   readonly inside: readonly SimpleCommand[];
-  /** Some of that could not be read. */
+  /** Some inner commands could not be read. */
   readonly hidden: boolean;
-  /** Where its program is the file that was started, and nothing that only claims to be. */
+  /** Resolves the started path to the started file, and a claimed name to no file. */
   readonly where: Where;
-  /** It says by which path the file was found, not what the caller or its content says that it is. */
+  /** The program word is the path of the file, not a name claimed by the caller or by equal content. */
   readonly isPath: boolean;
 }
 
-/** All that a file may be called: by its path, by the words of whoever started it, and by what is in it. */
+/** Returns a reading for each name of a file: path, names given by the caller, names of programs with the same content. */
 export function readingsOf(file: ProgramFile, where: Where): readonly StartReading[] {
   const [, ...rest] = file.argv;
   const called = calledPath(file, where);
@@ -36,7 +36,7 @@ export function readingsOf(file: ProgramFile, where: Where): readonly StartReadi
   const byName = namesOnly(where);
   return [
     ...paths.filter(fresh).map((word) => reader.read(word, standsFor(word, file, where), true)),
-    // By a path that only might lead to the file.
+    // A relative path, perhaps of another file.
     ...[uncertainPath(file, called)].filter(fresh).map((word) => reader.read(word, byName, false)),
     ...claims.filter(fresh).map((word) => reader.read(word, byName, false)),
     // `git-push x` is `git push x`.
@@ -46,11 +46,11 @@ export function readingsOf(file: ProgramFile, where: Where): readonly StartReadi
   ];
 }
 
-/** By a path that is sure to have led to the file; null without one. */
+/** Returns the path that certainly led to the file; null without such a path. */
 function calledPath({ called, path }: ProgramFile, where: Where): string | null {
   if (called === "") return null;
   if (called.startsWith("/") && !called.split("/").includes("..")) return called;
-  // The folder of the process is not told: the file itself must say that this is the right one.
+  // The process's folder is unknown: the path counts only if it resolves to the started file.
   const absolute = posix.resolve(where.cwd, called);
   return path !== null && where.resolve?.(absolute)?.real === path ? absolute : null;
 }
@@ -60,14 +60,14 @@ function uncertainPath({ called }: ProgramFile, sure: string | null): string | n
   return called.includes("/") ? called : `./${called}`;
 }
 
-/** What the caller calls it; a shell that is to log somebody in has a dash before its name. */
+/** Returns the names given by the caller; a login shell's name has a leading dash. */
 function claimedNames({ argv: [name = ""] }: ProgramFile): readonly string[] {
   return name.startsWith("-") ? [name, name.slice(1)] : [name];
 }
 
 /**
- * The name of an installed program whose file is many programs: such a file is the one it is called, and not by its own name the
- * one that its first word says (`grep sudo x` is no `busybox sudo x`).
+ * Whether a multi-call file was called by an installed program's name, which then chooses the program; called by the file's own
+ * name, the first word chooses (`grep sudo x` is no `busybox sudo x`).
  */
 function isInstalledName(file: ProgramFile): boolean {
   const { called, argv } = file;
@@ -81,12 +81,12 @@ function meansItself(name: string, file: ProgramFile): boolean {
   return MULTIPLE.has(name) && !isInstalledName(file);
 }
 
-/** A file that is many programs; one elsewhere than where the system has it may be anything under that name. */
+/** Whether the file is a system-installed multi-call program; elsewhere, the name alone proves nothing. */
 export function isMany({ path }: ProgramFile): boolean {
   return path !== null && MULTIPLE.has(baseName(path)) && isSystemProgram(path);
 }
 
-/** Reads the same words behind several names for their program: what runs in turn hangs on the last part of one alone. */
+/** Reads the same words behind several program names; commands run in turn depend only on the name's last part, so are read once. */
 class StartReader {
   readonly #words: readonly string[];
   readonly #read = new Map<string, ReadCommand>();
@@ -113,7 +113,7 @@ class StartReader {
   }
 }
 
-/** A program with its words, also where they are too many to be read for what it runs in turn. */
+/** A program with its words, even with too many words to read for inner commands. */
 function plainly(argv: readonly string[]): SimpleCommand {
   const fragment = argv.join(" ").slice(0, MAX_FRAGMENT_LENGTH);
   const words = argv.map(literalWord);
@@ -131,7 +131,7 @@ function standsFor(word: string, { path }: ProgramFile, where: Where): Where {
   };
 }
 
-/** A name that somebody claims leads to no file. */
+/** A claimed name resolves to no file. */
 function namesOnly(where: Where): Where {
   return { ...where, resolve: () => null };
 }

@@ -1,11 +1,11 @@
 import type { ProgramFacts } from "../programs/program-facts.ts";
 
 /**
- * Which words of a command name files that it surely writes.
+ * The words of a command that name certainly written files.
  *
  * - `each`: every operand.
- * - `script`: every operand but the script, which is the first one unless an option brings it.
- * - `destination`: the last operand, or the value of `-t`; what is copied there lands in it when it is a folder.
+ * - `script`: every operand but the script, which is the first operand unless given by an option.
+ * - `destination`: the last operand, or the value of `-t`; copies land inside if the destination is a folder.
  * - `options`: the values of these options.
  */
 export type WrittenWords =
@@ -17,9 +17,9 @@ export type WrittenWords =
 export interface WriteRow {
   readonly facts: ProgramFacts;
   readonly writes: WrittenWords;
-  /** Written only with one of these options. */
+  /** Options required for a write; without any, the row is skipped. */
   readonly needs?: readonly string[];
-  /** With one of these it may succeed and write nothing, or write elsewhere: nothing is said then. */
+  /** Options with which the command may succeed without a write, or write elsewhere: the row is skipped. */
   readonly without?: readonly string[];
   readonly reason: string;
 }
@@ -30,16 +30,16 @@ const COPY: ProgramFacts = {
   shortValues: "tS",
 };
 
-/** Options of which one is enough to say that nothing is written. */
+/** Print information only: the command writes nothing. */
 const INFORMS = ["--help", "--version"] as const;
 
 /**
- * Programs that write where their words say. Only for the sake of a reason: the world refuses what is not said here, and
- * a row that claims too much would deny what the world lets pass.
+ * Programs that write files named by their words. Only adds a reason: the world refuses unlisted writes all the same, and a row
+ * claiming too much would deny a write that the world permits.
  *
- * Left out on purpose: `mkdir -p`, `rm -f`, `rm` and `rmdir` (they succeed on what is there or missing already); `tar`,
- * `unzip`, `rsync` and `git` (where they write follows from what they read); `patch`, `ed` and editors (from input);
- * `-O` of curl and `-P` of wget (from the URL); compilers' `-o` (after an error nothing is written).
+ * Left out on purpose: `mkdir -p`, `rm -f`, `rm` and `rmdir` (succeed on existing or missing targets already); `tar`, `unzip`,
+ * `rsync` and `git` (targets follow from the input read); `patch`, `ed` and editors (from input); `-O` of curl and `-P` of wget
+ * (from the URL); compilers' `-o` (nothing is written after an error).
  */
 export const WRITES: ReadonlyMap<string, WriteRow> = new Map<string, WriteRow>([
   [
@@ -77,7 +77,7 @@ export const WRITES: ReadonlyMap<string, WriteRow> = new Map<string, WriteRow>([
   [
     "sed",
     {
-      // The `i` of `-i.bak` takes the rest of its word, and never the next one.
+      // The `i` of `-i.bak` takes the rest of its word, never the next word.
       facts: {
         longs: {
           "in-place": "i",

@@ -1,4 +1,4 @@
-/** Which files a command surely writes, and which of them a policy does not let it. Pure, but for what `where` is asked. */
+/** Finds a command's certain writes that a policy does not allow. Pure, except for calls of `where`. */
 import { isPrivate, patternCovers } from "../../../world/backend.ts";
 import { fileLists } from "../files/file-lists.ts";
 import { fileScope } from "../files/file-scope.ts";
@@ -11,24 +11,23 @@ import { isSystemProgram } from "../rules/match.ts";
 import { folderAfter, normalPath, withHome } from "../programs/paths.ts";
 import { WRITES, type WriteRow } from "./write-table.ts";
 
-/** A file that a command would write and may not. */
+/** A write that the policy does not allow. */
 export interface WrongWrite {
   readonly list: "fs.write" | "fs.deny_write";
   readonly pattern: string;
   readonly reason: string;
-  /** An isolated command may write it: the change is held. */
+  /** An isolated command may write the file, and the change is held. */
   readonly held: boolean;
 }
 
-/** Of one command; what more it writes is left to the world. 20,000 redirects took a second. */
+/** Most writes examined per command; the world judges the rest. 20,000 redirects took a second. */
 const MAX_WRITES = 64;
 
 /**
- * The first write of a command that its policy does not allow, or null; one that is refused to isolated commands too comes before
- * others. What is not surely known is the world's affair:
- * it refuses all the same, without a reason.
+ * Returns the first write of a command that its policy does not allow, or null; prefers a write refused to isolated commands too.
+ * An uncertain write is left to the world, which refuses without a reason.
  *
- * @param homeMoves something on the command line sets HOME: `~` is not known then.
+ * @param homeMoves part of the command line sets HOME, so `~` is unknown.
  */
 export function wrongWrite(
   policy: CompiledPolicy,
@@ -53,7 +52,7 @@ export function wrongWrite(
 
 interface Target {
   readonly path: string;
-  /** May be a folder in which the file is made: what lies below it counts as well. */
+  /** May be a folder that receives the file: paths below count as well. */
   readonly folder: boolean;
   readonly reason: string;
 }
@@ -90,7 +89,7 @@ function wrongTarget(
   };
 }
 
-/** Folders and devices that every world has of its own; `/proc` takes or refuses each of its files for itself. */
+/** Folders and devices that every world has of its own; `/proc` decides about each file itself. */
 function isOwn(path: string, where: Where): boolean {
   if (isWithin(path, where.project)) return false;
   if (isWithin(path, "/dev")) return DEVICES.test(path);
@@ -120,7 +119,7 @@ function holdsHome(text: string): boolean {
 
 interface Wanted {
   readonly word: CommandWord;
-  /** The name in that folder, when the word is one for certain. */
+  /** The name inside the folder, when the word certainly is a folder. */
   readonly below: string | null;
   readonly folder: boolean;
   readonly reason: string;
@@ -152,7 +151,7 @@ function argued({ words }: SimpleCommand, where: Where): Wanted[] {
 function wordsOf(row: WriteRow, args: Arguments): Wanted[] {
   const { writes, reason } = row;
   const plain = (word: CommandWord): Wanted => ({ word, below: null, folder: false, reason });
-  // An operand behind an option that is not known may be its value.
+  // An operand behind an unknown option may be the option's value.
   const sure = args.operands.filter(({ maybeValue }) => !maybeValue).map(({ word }) => word);
   if (writes.kind === "each") return sure.map(plain);
   if (writes.kind === "destination") return destination(args, reason);
@@ -175,7 +174,7 @@ function destination({ operands, options }: Arguments, reason: string): Wanted[]
     : [{ word, below: null, folder: true, reason }];
 }
 
-/** The name that a copy of it has; none when that is not known. */
+/** Returns the name of a source's copy; empty when unknown. */
 function nameOf(source: CommandWord): string[] {
   const name = baseName(source.text.replace(/\/+$/, ""));
   return source.kind !== "literal" || ["", ".", ".."].includes(name) || name.includes("\0") ? [] : [name];
