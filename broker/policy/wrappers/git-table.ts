@@ -1,4 +1,4 @@
-/** Settings and options by which git runs commands. Data only; `unwrap-git.ts` reads it. From git-config(1), git 2.39 to 2.51. */
+/** Settings and options by which git runs commands. Data only, for `unwrap-git.ts`. From git-config(1), git 2.39 to 2.51. */
 
 const RUN = [
   "core\\.(pager|editor|sshcommand|fsmonitor|askpass|gitproxy|alternaterefscommand)",
@@ -24,19 +24,19 @@ const RUN = [
   "instaweb\\.httpd",
   "sendemail\\.(.+\\.)?(smtpserver|tocmd|cccmd|headercmd|sendmailcmd)",
 ];
-/** Settings, in lower case, whose value git runs. */
+/** Settings, in lower case, with a value that git runs. */
 export const RUN_SETTINGS = new RegExp(`^(${RUN.join("|")})$`);
 
-/** Settings that make git do what its words do not say: run another subcommand, push with force. Read whatever their value. */
+/** Settings that change the meaning of a git command: another subcommand, a forced push. Read whatever their value. */
 export const MEANING_SETTINGS = /^(help\.autocorrect|remote\..+\.(push|mirror))$/;
-/** With these values the name that was written is the one that counts. */
+/** Values without an effect on the meaning of a git command. */
 export const PLAIN_MEANING = /^(|0|false|off|no|never|show|prompt)$/;
 
-/** Settings that lead to commands which are in a file, or that allow an address to hold a command. */
+/** Settings that point to commands in a file, or permit an address to hold a command. */
 export const OPAQUE_SETTINGS =
   /^(core\.hookspath|include\.path|includeif\..+|init\.templatedir|protocol\.(ext\.)?allow)$/;
 
-/** Values with which such a setting runs nothing. */
+/** Values that run no program. */
 export const IDLE_VALUE = /^(|true|false|yes|no|on|off|[01]|never|always|user|\/dev\/null)$/;
 
 /** Global options with a value in the next word. */
@@ -52,15 +52,15 @@ export const GIT_VALUES: ReadonlySet<string> = new Set([
 ]);
 
 export interface GitCommand {
-  /** Options whose value is run; long ones may be shortened. */
+  /** Options with a value that git runs; long options may be shortened. */
   readonly runs?: readonly string[];
-  /** A letter whose value must be attached to it. */
+  /** A letter with an attached value. */
   readonly attached?: string;
-  /** After this word, or at once (`""`), comes a command. */
+  /** A command follows this word, or follows at once (`""`). */
   readonly after?: string;
-  /** Options that lead to commands in files. */
+  /** Options that point to commands in files. */
   readonly opaque?: readonly string[];
-  /** Options whose value is a setting, as that of `-c`. */
+  /** Options with a setting as value, as for `-c`. */
   readonly settings?: readonly string[];
 }
 

@@ -1,11 +1,11 @@
 /** Programs that run a command only behind a subcommand, or as the value of an option. Data only. */
 import type { WrapperOptions } from "./wrapper-table.ts";
 
-/** `npm exec CMD`, `uv run CMD`: a wrapper once its own words up to the subcommand are stepped over. */
+/** `npm exec CMD`, `uv run CMD`: a wrapper, once the words up to the subcommand are skipped. */
 export interface Subcommand {
   /** Global options with a value, before the subcommand. */
   readonly globals?: readonly string[];
-  /** Words of the subcommand, each with what comes after it. */
+  /** Subcommands, each with its wrapper options. */
   readonly subcommands: Readonly<Record<string, WrapperOptions>>;
 }
 
@@ -24,7 +24,7 @@ const UV_RUN: WrapperOptions = {
 };
 const PLAIN: WrapperOptions = {};
 const FOLDER: WrapperOptions = { operands: [/^/] };
-/** `npm explore PACKAGE -- CMD`, and its beginnings. */
+/** `npm explore PACKAGE -- CMD`, and its abbreviations. */
 const EXPLORE = Object.fromEntries(
   ["explo", "explor", "explore"].map((name): [string, WrapperOptions] => [name, { ...FOLDER, joins: "" }]),
 );
@@ -81,7 +81,7 @@ export const SUBCOMMANDS: ReadonlyMap<string, Subcommand> = new Map<string, Subc
   ["heroku", { subcommands: { local: PLAIN } }],
 ]);
 
-/** `npx CMD` and its like. */
+/** `npx CMD` and similar. */
 export const PACKAGE_RUNNERS: ReadonlyMap<string, WrapperOptions> = new Map<string, WrapperOptions>([
   ["npx", CALL],
   ["bunx", { shortValues: "p", longValues: ["package"] }],
@@ -89,16 +89,16 @@ export const PACKAGE_RUNNERS: ReadonlyMap<string, WrapperOptions> = new Map<stri
   ["pnpx", PLAIN],
 ]);
 
-/** Options whose value the program runs. */
+/** Options with a command as value. */
 export interface RunnerOptions {
-  /** Letters whose value is run: a string for a shell, or a program's name, which reads the same. */
+  /** Letters with a command as value: a shell string, or a program's name, which reads the same. */
   readonly short?: string;
   readonly long?: readonly string[];
-  /** One dash before a whole word. */
+  /** Whole words after a single dash. */
   readonly word?: readonly string[];
-  /** Further letters with a value, so that a value is not taken for an option. */
+  /** Further letters with a value: the reader must not mistake the value for an option. */
   readonly values?: string;
-  /** What the value must begin with, which is taken away: `--checkpoint-action=exec=CMD`. */
+  /** Required prefix of a value, removed before reading: `--checkpoint-action=exec=CMD`. */
   readonly prefix?: Readonly<Record<string, string>>;
 }
 
@@ -143,13 +143,13 @@ export const RUNNERS: ReadonlyMap<string, RunnerOptions> = new Map<string, Runne
   ["nix-shell", { long: ["run", "command"] }],
 ]);
 
-/** Options that name a program which takes a whole command line (`hyperfine 'x' 'y'`): every operand is run. */
+/** Programs with command lines as operands (`hyperfine 'x' 'y'`): every operand is run. Values: options with further commands. */
 export const OPERAND_RUNNERS: ReadonlyMap<string, RunnerOptions> = new Map<string, RunnerOptions>([
   ["hyperfine", { short: "psc", long: ["prepare", "setup", "cleanup", "conclude"], values: "wmMrSPDLun" }],
   ["concurrently", { values: "nclp" }],
 ]);
 
-/** Run what is said to another machine, to a service, or in a way that no rule here can follow. */
+/** Programs that run commands on another machine, later, or beyond the reach of the rules here. */
 export const OPAQUE_PROGRAMS: ReadonlyMap<string, string> = new Map([
   ["ssh", "runs its command on another machine"],
   ["mosh", "runs its command on another machine"],
@@ -159,7 +159,7 @@ export const OPAQUE_PROGRAMS: ReadonlyMap<string, string> = new Map([
   ["expect", "types into the programs it starts"],
 ]);
 
-/** Words that make a program opaque: a listener that starts a program, a makefile that is not in a file. */
+/** Words that make a program opaque: a listener that starts a program, a makefile outside a file. */
 export const OPAQUE_WORDS: ReadonlyMap<string, readonly RegExp[]> = new Map([
   ["nc", [/^-[a-zA-Z]*[ec]/]],
   ["ncat", [/^-[a-zA-Z]*[ec]/, /^--(exec|sh-exec|lua-exec)/]],
@@ -168,7 +168,7 @@ export const OPAQUE_WORDS: ReadonlyMap<string, readonly RegExp[]> = new Map([
   [
     "make",
     [
-      // Long options may be shortened while they stay unlike all others, and letters may stand together.
+      // Long options may be shortened to unambiguous beginnings, and letters may stand together.
       /^--ev/,
       /^-[bBdehiknpqrRsStvwL]*E/,
       /^(SHELL|MAKEFLAGS|GNUMAKEFLAGS)[?:+]*=/,
@@ -178,7 +178,7 @@ export const OPAQUE_WORDS: ReadonlyMap<string, readonly RegExp[]> = new Map([
       /^--(f|fi|fil|file|mak[a-z]*)[= ](-|\/dev\/(stdin|fd\/.*)|\/proc\/.*\/fd\/.*)$/,
     ],
   ],
-  // `fc -s` runs an earlier line again, `-e` a program on it first; `fc -l` shows.
+  // `fc -s` runs an earlier line again, `-e` first runs a program on the line; `fc -l` only shows lines.
   ["fc", [/^-[es]/, /^[^-]/]],
   ["history", [/^-[aps]/]],
   ["set", [/^-[a-zA-Z]*H/, /^-[a-zA-Z]*o hist/]],

@@ -11,7 +11,7 @@ import { mayMakeOptions } from "../words/unknown-options.ts";
 import { evaluates, runsInSubscript } from "./unwrap-builtins.ts";
 import { isCodeVariable } from "./variable-table.ts";
 
-/** Builtins that give a variable a value from elsewhere, with their letters that take a word. */
+/** Builtins that read a variable's value from input, with their option letters that take a word. */
 const READERS: ReadonlyMap<string, string> = new Map([
   ["read", "dinNptu"],
   ["mapfile", "dnOsucC"],
@@ -23,20 +23,20 @@ const NAMES = /[A-Za-z_]\w*/g;
 const SUBSTITUTION = /\$\(|`/;
 
 /**
- * Values that bash runs although no word of the command says so: arithmetic expands the subscripts of names that its
- * variables hold (`read x; echo $((x))`), and builtins and loops set variables that are code (`for PS4 in …`). Looked for in
- * the whole text, whatever the order: one per reading.
+ * Finds values that bash runs although no word of the command says so: arithmetic expands subscripts in the values of variables
+ * (`read x; echo $((x))`), and builtins and loops set variables with code (`for PS4 in …`). Searches the whole text, whatever the
+ * order: a new instance for each reading.
  */
 export class Setters {
-  /** Names that loops set. */
+  /** Variables set by loops. */
   readonly looped = new Set<string>();
   /** Names in arithmetic. */
   readonly #computed = new Set<string>();
-  /** Names that get what nobody here has seen. */
+  /** Variables with values from input, by name; the value is the setting fragment. */
   readonly #outside = new Map<string, string>();
   readonly #spots: OpaqueSpot[] = [];
   readonly doubts: Doubt[] = [];
-  /** Names that hold options, several words, or what is not known. */
+  /** Variables with options, several words, or unknown values. */
   readonly #loose = new Set<string>();
   /** Literal text that arithmetic would run. */
   #payload: string | undefined;
@@ -46,14 +46,14 @@ export class Setters {
   #subscripts = false;
   #reference: string | undefined;
 
-  /** @param values what the variable gets, one after the other; none: what nobody here knows. */
+  /** @param values the variable's values in order; empty: unknown values. */
   addLoop(name: string, values: readonly CommandWord[]): void {
     this.looped.add(name);
     this.#set(name, `for ${name}`);
     if (values.length === 0 || values.some(mayBecomeOptions)) this.#loose.add(name);
   }
 
-  /** A function has words of its own. */
+  /** A function has its own arguments. */
   addFunction(): void {
     this.#loose.add("@");
   }
@@ -64,12 +64,12 @@ export class Setters {
 
   addArithmetic(text: string): void {
     this.#computes = true;
-    // `a[$k]`: what k holds is expanded, and the subscript that comes of it once more.
+    // `a[$k]`: bash expands the value of k, and then the resulting subscript again.
     this.#subscripts ||= /\[.*\$/s.test(text);
     for (const name of text.match(NAMES) ?? []) this.#computed.add(name);
   }
 
-  /** `[[ … ]]` as it is written. */
+  /** @param text `[[ … ]]` as written. */
   addTest(text: string): void {
     if (/\s-(eq|ne|lt|le|gt|ge|v|R)\s/.test(text)) this.addArithmetic(text.slice(2));
   }
@@ -113,7 +113,7 @@ export class Setters {
   #look(command: SimpleCommand, input: Input): void {
     const { words, assignments, redirects, fragment } = command;
     const program = words[0]?.text ?? "";
-    // What they are given is read already, where it would run.
+    // The reader has already read such arguments as commands.
     const isRead = (text: string): boolean => evaluates(program) && runsInSubscript(text);
     const targets = redirects.flatMap(({ target }) => (target === null ? [] : [target]));
     for (const word of [...words, ...targets])
@@ -166,7 +166,7 @@ export class Setters {
       this.addArithmetic(words.map(({ text }) => text).join(" "));
   }
 
-  /** @param mustBeKnown a name that is not known is opaque. */
+  /** @param mustBeKnown an unknown name is opaque. */
   #addName(
     word: CommandWord | undefined,
     { fragment }: Pick<SimpleCommand, "fragment">,
@@ -188,7 +188,7 @@ export class Setters {
   }
 }
 
-/** The names behind the options, that of `-a` among them. */
+/** Returns the names behind the options, and the name given by `-a`. */
 function namesRead(words: readonly CommandWord[], letters: string): CommandWord[] {
   let at = 1;
   const names: CommandWord[] = [];
@@ -212,7 +212,7 @@ function namesRead(words: readonly CommandWord[], letters: string): CommandWord[
 
 function mayBecomeOptions(value: CommandWord): boolean {
   if (value.kind === "literal") return mayMakeOptions(value.text);
-  // `*.sh` is a name with a dot in it, which no letters of an option have.
+  // `*.sh` matches names with a dot, which no option letters contain.
   return value.kind === "dynamic" || /^[*?[][\w-]*$/.test(value.text);
 }
 

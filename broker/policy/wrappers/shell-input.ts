@@ -6,8 +6,8 @@ import { sedRunsItsInput } from "./unwrap-sed.ts";
 const STANDARD_INPUT: ReadonlySet<string> = new Set(["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"]);
 
 /**
- * Does this command run what comes through the pipe before it? `sh`, `bash -s -- x`, `. /dev/stdin`; not `sh file`.
- * This is what `sh` behind a `|` of a pattern stands for.
+ * Whether the command runs the output of the pipe's previous stage: `sh`, `bash -s -- x`, `. /dev/stdin`; not `sh file`. A
+ * pattern's `sh` behind a `|` matches such commands.
  */
 export function runsItsInput(command: SimpleCommand): boolean {
   const [program] = command.words;
@@ -32,7 +32,7 @@ export function runsItsSubstitutions(command: SimpleCommand): boolean {
   return fed || scriptWord(command.words)?.word.kind === "dynamic";
 }
 
-/** `eval 'x y'`: its commands are read as if they stood there, and it does nothing else. */
+/** `eval 'x y'`: the reader reads the commands in place, and `eval` does nothing else. */
 export function isConstantEval({ words: [program, ...args] }: SimpleCommand): boolean {
   return (
     program?.kind === "literal" && program.text === "eval" && args.every((word) => word.kind === "literal")

@@ -1,6 +1,6 @@
 import type { ShellLanguage } from "../words/inner.ts";
 
-/** Shells that take `-c`, and in which language the string is read. Others (fish, csh, …) speak another language. */
+/** Shells with `-c`, and the language of the string. Other shells (fish, csh, …) speak another language. */
 const SHELLS: ReadonlyMap<string, ShellLanguage> = new Map<string, ShellLanguage>([
   ["sh", "sh"],
   ["dash", "sh"],
@@ -18,7 +18,7 @@ const SHELLS: ReadonlyMap<string, ShellLanguage> = new Map<string, ShellLanguage
   ["yash", "bash"],
 ]);
 
-/** Read as bash or sh, and opaque as well: `=name`, `repeat 3 x`, `for x (a b)` mean something else to them. */
+/** Read as bash or sh, and opaque as well: `=name`, `repeat 3 x`, `for x (a b)` mean something else in these shells. */
 const NEAR_SHELLS: ReadonlySet<string> = new Set([
   "hush",
   "posh",
@@ -45,18 +45,18 @@ const FOREIGN_SHELLS: ReadonlySet<string> = new Set([
   "sash",
 ]);
 
-/** A word among a shell's options. A lone `+` sets none and ends none: `sh + -c STRING` runs the string. */
+/** A word among a shell's options. A lone `+` neither sets an option nor ends the options: `sh + -c STRING` runs the string. */
 export const SHELL_OPTION = /^(-.|\+)/;
 
-/** Builtins that run text in the shell they stand in. */
+/** Builtins that run text in the current shell. */
 export const EVALUATORS: ReadonlySet<string> = new Set(["eval", "trap"]);
 
-/** The language in which a shell's string is read; undefined for what is no such shell. */
+/** Returns the language of a shell's string; undefined for other programs. */
 export function languageOf(name: string): ShellLanguage | undefined {
   return SHELLS.get(plainShell(name));
 }
 
-/** Whether it is read as a shell that it only resembles. */
+/** Whether the reader only approximates the shell's language. */
 export function isNearShell(name: string): boolean {
   return NEAR_SHELLS.has(plainShell(name));
 }
@@ -65,12 +65,12 @@ export function isForeignShell(name: string): boolean {
   return FOREIGN_SHELLS.has(plainShell(name));
 }
 
-/** What may stand behind a `|` for the word `sh` of a pattern. */
+/** Whether the name matches the word `sh` behind a `|` in a pattern. */
 export function isShellName(name: string): boolean {
   return languageOf(name) !== undefined || isForeignShell(name);
 }
 
-/** As packages install them: `bash-static`, `zsh5`, `zsh-5.9`, `ksh93`, `ksh2020`; and `rbash`, `rksh93`, the restricted ones. */
+/** Strips package suffixes: `bash-static`, `zsh5`, `zsh-5.9`, `ksh93`, `ksh2020`; and the `r` of restricted shells: `rbash`, `rksh93`. */
 function plainShell(name: string): string {
   const plain = name.replace(/(-static|-?\d[\d.]*)$/, "");
   return /^r(bash|zsh|ksh)$/.test(plain) ? plain.slice(1) : plain;

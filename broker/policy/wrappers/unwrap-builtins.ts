@@ -1,13 +1,13 @@
 import type { CommandWord } from "../words/command.ts";
 import { asShellText, type Inner } from "../words/inner.ts";
 
-/** Builtins of bash that take a word for arithmetic, or for the name of a variable: a subscript in it is expanded. */
+/** Builtins of bash that evaluate a word as arithmetic or as a variable's name: bash expands a subscript inside. */
 const ARITHMETIC: ReadonlySet<string> = new Set(
   "let test [ printf read unset declare typeset local export readonly wait getopts mapfile readarray".split(
     " ",
   ),
 );
-/** Tests that take their words for arithmetic, or for names of variables. */
+/** Tests that evaluate their words as arithmetic or as variables' names. */
 const EVALUATING_TEST = /\s-(v|R|eq|ne|lt|le|gt|ge)\s/;
 const EVALUATED: Inner = {
   kind: "opaque",
@@ -15,12 +15,12 @@ const EVALUATED: Inner = {
 };
 const SUBSTITUTION = /\$\(|`/;
 
-/** Is what stands in a subscript among these words read, since the builtin runs it? */
+/** Whether the builtin runs, and the reader reads, subscripts in its words. */
 export function evaluates(name: string): boolean {
   return ARITHMETIC.has(name) || name === "[[";
 }
 
-/** What a builtin runs of words that look like mere text. */
+/** Returns the commands that a builtin runs from words that look like plain text. */
 export function evaluatedWords(name: string, words: readonly CommandWord[]): Inner[] {
   const completes = name === "compgen" || name === "complete";
   if (!completes && !ARITHMETIC.has(name)) return [];
@@ -31,17 +31,17 @@ export function evaluatedWords(name: string, words: readonly CommandWord[]): Inn
     .map((word) => expanded(word.text));
 }
 
-/** The same for a value that is assigned: `x='a[$(y)]'; echo $((x))`. */
+/** Returns the commands in an assigned value: `x='a[$(y)]'; echo $((x))`. */
 export function evaluatedValue(value: CommandWord): Inner[] {
   return runsInSubscript(value.text) ? [expanded(asShellText(value.text))] : [];
 }
 
-/** The same inside `[[ … ]]`, given as it is written: its words are not commands, so the text is looked at. */
+/** Returns the commands inside `[[ … ]]`. Searches the source text: words of a test are not commands. */
 export function evaluatedTest(text: string): Inner[] {
   const quoted = text.match(/'[^']*'/g) ?? [];
   const found = quoted.filter((one) => runsInSubscript(one)).map((one) => expanded(one.slice(1, -1)));
   if (found.length > 0 || !EVALUATING_TEST.test(text) || !/['"\\]/.test(text)) return found;
-  // `-v a'[$(x)]'`: a subscript that quotes cut in pieces.
+  // `-v a'[$(x)]'`: a subscript cut in pieces by quotes.
   const plain = text.slice(2, -2).replaceAll(/\$?['"]|\\/g, "");
   return runsInSubscript(plain) ? [expanded(plain), EVALUATED] : [];
 }
@@ -51,8 +51,8 @@ function expanded(text: string): Inner {
 }
 
 /**
- * `a[$(x)]`: bash runs x when it takes this text, quoted or not, for a number or a variable. Looks at each character
- * once: values of variables come here at any length, and an expression took a minute for 64 KiB.
+ * Whether bash runs a substitution in a subscript, as in `a[$(x)]`, when the text, quoted or not, is used as a number or a
+ * variable. Reads each character once: values of variables have any length, and a regular expression took a minute for 64 KiB.
  *
  * @param bare the name may stand elsewhere: `x='[$(y)]'; echo $((a$x))`.
  */

@@ -13,14 +13,14 @@ import { asShellText, type Inner, scriptOf } from "../words/inner.ts";
 import { hasUnknownName, mayBeOption, unknownOption } from "../words/unknown-options.ts";
 import { isAdded } from "./wrapper-options.ts";
 
-/** Each repeats all words of the call: beyond these an alias is only opaque. */
+/** Most aliases of a name that are read: each repeats all words of the call. Further aliases are only opaque. */
 const MAX_ALIASES = 4;
 const MANY_ALIASES: Inner = {
   kind: "opaque",
   reason: `One name may be given ${MAX_ALIASES} aliases, this one has more`,
 };
 
-/** What a call of git runs by its settings, its aliases and its options. */
+/** Returns the commands that a git call runs through settings, aliases and options. */
 export function unwrapGit(words: readonly CommandWord[]): Inner[] {
   const { settings, opaque, subcommand } = globalsOf(words);
   const named = words[subcommand]?.text ?? "";
@@ -39,7 +39,7 @@ export function unwrapGit(words: readonly CommandWord[]): Inner[] {
 interface GitGlobals {
   readonly settings: readonly CommandWord[];
   readonly opaque: readonly Inner[];
-  /** Where the subcommand stands; past the end when there is none. */
+  /** Index of the subcommand; past the end if absent. */
   readonly subcommand: number;
 }
 
@@ -56,29 +56,29 @@ function globalsOf(words: readonly CommandWord[]): GitGlobals {
     if (hasUnknownName(word)) opaque.push(unknownOption(word, "git"));
     if (text.startsWith("--config-env") || text.startsWith("--exec-path="))
       opaque.push({ kind: "opaque", reason: `What 'git ${text}' leads to is only known when it runs` });
-    // `xargs git -C`: the value and whatever else is added.
+    // `xargs git -C`: the value and further words are added.
     if (GIT_VALUES.has(text) && value !== undefined && isAdded(value))
       opaque.push(unknownOption(value, "git"));
     at += GIT_VALUES.has(text) ? 1 : 0;
   }
   const named = words[at];
-  // `x=-c; git "$x" alias.z=!id z`. One word alone, that stays one, is a subcommand or nothing that runs.
+  // `x=-c; git "$x" alias.z=!id z`. A single last word that cannot vanish is a subcommand, or runs no command.
   if (named !== undefined && mayBeOption(named) && (at < words.length - 1 || named.vanishes === true))
     opaque.push(unknownOption(named, "git"));
   return { settings, opaque, subcommand: at };
 }
 
-/** `name=value`, as after `git -c`. */
+/** Reads `name=value`, as after `git -c`. */
 function readSetting(setting: CommandWord): Inner[] {
   const equals = setting.text.indexOf("=");
   const name = equals < 0 ? setting.text : setting.text.slice(0, equals);
   if (name.includes(UNKNOWN_MARK))
     return [{ kind: "opaque", reason: `Which setting '${setting.raw}' is, is only known when git runs` }];
-  // Without a `=` it is set to true.
+  // Without a `=`, git sets the name to true.
   return gitSetting(name, { ...setting, text: equals < 0 ? "true" : setting.text.slice(equals + 1) });
 }
 
-/** What git runs because of one setting. Aliases that are git commands themselves run nothing new here. */
+/** Returns the commands that git runs because of a setting. Aliases for git's own commands run nothing new. */
 export function gitSetting(written: string, value: CommandWord): Inner[] {
   const name = written.toLowerCase();
   if (name.startsWith("alias.")) return value.text.startsWith("!") ? shellText(value, []) : [];
@@ -88,12 +88,12 @@ export function gitSetting(written: string, value: CommandWord): Inner[] {
   if (OPAQUE_SETTINGS.test(name))
     return [{ kind: "opaque", reason: `The commands that '${written}' leads git to are not read here` }];
   if (!RUN_SETTINGS.test(name)) return [];
-  // Without `!` these are names of git's own: `store` is git-credential-store, `rebase` a way to update.
+  // Without `!`, the values name git's own helpers: `store` is git-credential-store, `rebase` a way to update.
   const isOwn = /helper$|update$/.test(name) && !/^[!/]/.test(value.text);
   return isOwn ? [] : shellText(value, []);
 }
 
-/** git adds words of its own, or those of its caller, behind the command. */
+/** Adds `"$@"`: git appends its own words, or the caller's, to the command. */
 function shellText(value: CommandWord, args: readonly CommandWord[]): Inner[] {
   const text = [value.text.replace(/^!/, ""), ...args.map(quoted), '"$@"'].join(" ");
   return scriptOf([{ ...value, text }], "sh", "git");
@@ -103,7 +103,7 @@ function isAlias(setting: CommandWord, named: string): boolean {
   return setting.text.toLowerCase().startsWith(`alias.${named.toLowerCase()}=`);
 }
 
-/** `git -c alias.x=… x`: the alias with the words that follow it. */
+/** Expands `git -c alias.x=… x` with the words behind. */
 function aliasOf(
   setting: CommandWord,
   globals: readonly CommandWord[],
@@ -128,7 +128,7 @@ function optionsRun(command: GitCommand | undefined, args: readonly CommandWord[
   return behind < 0 ? found : [...found, ...commandAfter(args.slice(behind + 1))];
 }
 
-/** One word is a command string, several are a program and its words. */
+/** Reads a single word as a command string, several as a program and its words. */
 function commandAfter(words: readonly CommandWord[]): Inner[] {
   const from = words.findIndex((word) => !word.text.startsWith("-"));
   const rest = from < 0 ? [] : words.slice(from);
@@ -151,7 +151,7 @@ function optionRuns(command: GitCommand, word: CommandWord, next: CommandWord | 
   return [{ kind: "opaque", reason: `The commands that '${word.raw}' leads git to are not read here` }];
 }
 
-/** The value of `-x VALUE`, `-xVALUE`, `--exec VALUE`, `--exec=VALUE` and `--exe VALUE`. */
+/** Returns the value of `-x VALUE`, `-xVALUE`, `--exec VALUE`, `--exec=VALUE` and `--exe VALUE`. */
 export function optionValue(
   names: readonly string[],
   word: CommandWord,

@@ -5,7 +5,7 @@ import { unknownOption } from "../words/unknown-options.ts";
 import { addedWords, endsInAdded, type WrapperWords, wrapperWords } from "./wrapper-options.ts";
 import type { WrapperOptions } from "./wrapper-table.ts";
 
-/** What a wrapper runs, by its table row. */
+/** Returns the command that a wrapper runs, by its table row. */
 export function unwrapWrapper(
   words: readonly CommandWord[],
   options: WrapperOptions,
@@ -15,7 +15,7 @@ export function unwrapWrapper(
   return [...unwrapRead(words, own, options, shell), ...unwrapWithoutValue(words, own, options, shell)];
 }
 
-/** The same command where a value that is only known when it runs is empty. */
+/** Returns the command for an empty value of an unknown attached word (`-n$x`). */
 function unwrapWithoutValue(
   words: readonly CommandWord[],
   { valueless }: WrapperWords,
@@ -53,7 +53,7 @@ function unwrapRead(
   return [...placed, own.unsure.vanishes === true ? { kind, reason } : { kind, reason, ...doubt }];
 }
 
-/** `env -"$x"S'p a'`: the option is not known, and its value may be the command. */
+/** `env -"$x"S'p a'`: the unknown option's value may be the command. */
 function mayHoldScript(word: CommandWord, { scriptShort, scriptLong }: WrapperOptions): boolean {
   return word.text.startsWith("-") && (scriptShort !== undefined || scriptLong !== undefined);
 }
@@ -69,7 +69,7 @@ function unwrapRest(own: WrapperWords, rest: readonly CommandWord[], options: Wr
   return [{ kind: "words", words: rest.map((word) => replaced(word, mark)) }];
 }
 
-/** A wrapper without a program. */
+/** Returns the default program of a wrapper without a program. */
 function runAlone({ shell, alone }: WrapperOptions): Inner[] {
   if (shell === true) return [{ kind: "words", words: [literalWord("sh")] }];
   return alone === undefined ? [] : [{ kind: "words", words: [literalWord(alone), addedWords()] }];
@@ -113,8 +113,9 @@ const CONTROLS: Readonly<Record<string, string>> = { f: "\f", n: "\n", r: "\r", 
 const BLANK = /[ \t\n\v\f\r]/;
 
 /**
- * The words of `env -S STRING`, which has rules of its own: `\_` is a blank, `\c` ends it, `${NAME}` is the only
- * expansion, a word that begins with `#` begins a comment. Null for what env refuses. Rules: GNU env's manual, "-S/--split-string syntax".
+ * Splits the string of `env -S STRING` by env's own rules: `\_` is a blank, `\c` ends the string, `${NAME}` is the only
+ * expansion, a word that begins with `#` starts a comment. Null for a string that env rejects. Rules: GNU env's manual,
+ * "-S/--split-string syntax".
  */
 function splitEnvString(text: string): CommandWord[] | null {
   const split = new EnvString();
@@ -130,12 +131,12 @@ class EnvString {
   readonly #words: CommandWord[] = [];
   #word: string | null = null;
   #unknown = false;
-  /** Whether the word is there even when its variables are not set. */
+  /** Whether the word exists even with unset variables. */
   #whole = false;
   #quote = "";
   ended = false;
 
-  /** How many characters were used up; null when env would refuse them. */
+  /** Returns how many characters were consumed; null for characters that env rejects. */
   take(text: string, at: number): number | null {
     const char = text[at] ?? "";
     if (char === "\\") return this.#escape(text[at + 1] ?? "");

@@ -40,7 +40,7 @@ const TERMINALS: ReadonlySet<string> = new Set([
 const TMUX_COMMAND =
   /^(new(-session|-window|w)?|neww|split(-window|w)|respawn-(pane|window)|run(-shell)?|if(-shell)?|(display-)?popup)$/;
 
-/** What programs run that are no wrappers but take commands behind a subcommand or in an option. */
+/** Returns the commands of programs other than wrappers, given behind a subcommand or in an option. */
 export function unwrapRunner(name: string, words: readonly CommandWord[]): Inner[] {
   const subcommand = SUBCOMMANDS.get(name);
   if (subcommand !== undefined) return unwrapSubcommand(words, subcommand);
@@ -90,12 +90,12 @@ function valueScript(word: CommandWord, value: CommandWord, options: RunnerOptio
   return value.text.startsWith(prefix) ? valueText({ ...value, text: value.text.slice(prefix.length) }) : [];
 }
 
-/** Many a program adds words of its own. */
+/** Adds `"$@"`: many programs append words of their own. */
 function valueText(value: CommandWord): Inner[] {
   return scriptOf([{ ...value, text: `${value.text} "$@"` }], "sh", "the option");
 }
 
-/** @param first `tar cfI out prog`: letters may do without a dash there, and their values follow in order. */
+/** @param first `tar cfI out prog`: the first word may be letters without a dash, with their values in order behind. */
 function letterValue(
   word: CommandWord,
   next: CommandWord | undefined,
@@ -113,7 +113,7 @@ function letterValue(
   return undefined;
 }
 
-/** Which of the following words the program is, is not worked out: it counts as not known. */
+/** Returns an unknown word: the position of the program among the following words is not computed. */
 function bundled(word: CommandWord, next: CommandWord | undefined): CommandWord | undefined {
   const isBundle = /^[a-zA-Z]+$/.test(word.text) && /[IF]/.test(word.text);
   return isBundle && next !== undefined ? { ...next, kind: "dynamic", text: "\0?" } : undefined;
@@ -140,7 +140,7 @@ function unwrapOdd(name: string, words: readonly CommandWord[]): Inner[] {
   if (name === "cmake") return unwrapCmake(words);
   if (name === "screen") return unwrapWrapper(words, { shortValues: "cehpSstTX", lookups: "rRxX" }, "sh");
   if (name === "nix") return wordsAfter(words, (word) => /^(-c|--command)$/.test(word.text));
-  // It puts the files that it finds behind these words.
+  // fd appends the files found.
   if (name === "fd" || name === "fdfind")
     return wordsAfter(words, (word) => /^(-[a-zA-Z]*[xX]|--exec(-batch)?)$/.test(word.text), [addedWords()]);
   if (name === "start-stop-daemon") return unwrapDaemon(words);
@@ -153,7 +153,7 @@ const DAEMON_VALUES = "xancgsuprRNPIkdO";
 const DAEMON_LONG_VALUES =
   /^--(pidfile|exec|name|startas|user|chuid|group|signal|retry|chroot|chdir|nicelevel|procsched|iosched|umask|ppid|pid|output|notify-timeout)$/;
 
-/** `start-stop-daemon -S -x FILE -- WORDS`; with `--startas` that file is the one that is started. */
+/** Reads `start-stop-daemon -S -x FILE -- WORDS`; `--startas FILE` overrides the file to start. */
 function unwrapDaemon(words: readonly CommandWord[]): Inner[] {
   const programs: CommandWord[] = [];
   const args: CommandWord[] = [];
@@ -186,7 +186,7 @@ function unwrapDaemon(words: readonly CommandWord[]): Inner[] {
   return programs.map((program) => ({ kind: "words", words: [program, ...args] }));
 }
 
-/** `jobs -x CMD`: bash runs it, with job numbers in it replaced. */
+/** Reads `jobs -x CMD`: bash runs the command, with job numbers replaced. */
 function unwrapJobs(words: readonly CommandWord[]): Inner[] {
   const all = words.slice(1);
   const count = all.findIndex((word) => !/^-[a-z]/.test(word.text));
@@ -199,7 +199,7 @@ function unwrapJobs(words: readonly CommandWord[]): Inner[] {
   return runs && inner.length > 0 ? [{ kind: "words", words: inner }] : [];
 }
 
-/** `make -f <(…)`: a makefile that another command is just writing. */
+/** `make -f <(…)`: the makefile comes from another command of the line. */
 function unwrapMake(words: readonly CommandWord[]): Inner[] {
   const file = words.find((word) => isSubstituted(word));
   return file === undefined

@@ -1,4 +1,4 @@
-/** What GNU sed runs: its commands `e` and `e COMMAND`, and the flag `e` of `s`. Everything else of its language runs nothing. */
+/** Reads the commands that GNU sed runs: `e`, `e COMMAND`, and the flag `e` of `s`. No other part of sed's language runs a command. */
 import type { CommandWord } from "../words/command.ts";
 import { type Inner, scriptOf } from "../words/inner.ts";
 import { literalWord } from "../words/read-word.ts";
@@ -26,7 +26,7 @@ export function unwrapSed(words: readonly CommandWord[]): Inner[] {
   ];
 }
 
-/** `curl x | sed e`: what comes in is what it runs. */
+/** Whether sed runs its input as commands: `curl x | sed e`. */
 export function sedRunsItsInput(words: readonly CommandWord[]): boolean {
   const { script, files, isLate } = wordsOfSed(words);
   if (isLate) return true;
@@ -69,7 +69,7 @@ function wordsOfSed(words: readonly CommandWord[]): SedWords {
 }
 
 interface SedOption {
-  /** `e`, `f`, `sandbox`; empty: any other command of sed. */
+  /** `e`, `f`, `sandbox`; empty for any other option of sed. */
   readonly name: string;
   readonly value?: CommandWord | undefined;
   readonly takesNext: boolean;
@@ -97,22 +97,22 @@ interface SedRuns {
 }
 
 const NOTHING: SedRuns = { commands: [], runsLines: false };
-/** An address that is no expression. */
+/** An address without a regular expression. */
 const PLACE = /(?:\d+(?:~\d+)?|\$|[+~]\d+)/y;
 const BETWEEN = /[\s;{}]*/y;
 const TO_COMMAND = /[\s!]*/y;
-/** Up to a line end that no backslash quotes. */
+/** Up to an unescaped line end. */
 const TEXT = /(?:\\.|[^\\\n])*\\?/sy;
 const LINE = /[^\n]*/y;
 const LABEL = /[ \t]*[^\s;]*/y;
 const BLANKS = /[ \t]*/y;
 const MANNERS = /[IM]*/y;
 const NUMBER = /[ \t]*\d*/y;
-/** A set of an expression: a `]` at its beginning is one of its letters. */
+/** A bracket expression; a `]` at the beginning belongs to the set. */
 const BRACKETS = /\[\^?\]?(?:\[([:.=])[^\]]*?\1\]|[^\]\n])*\]/y;
 const FLAGS = /[gpiIMme\d\0?]*/y;
 
-/** Since 4.9 the letter that ends an expression does not do so between brackets: either may be what reads it. */
+/** Reads a script both ways: since sed 4.9 the delimiter does not end an expression between brackets, and either version may run. */
 function runBySed(script: string): SedRuns {
   const runs = [readSed(script, false), ...(script.includes("[") ? [readSed(script, true)] : [])];
   return {
@@ -121,7 +121,7 @@ function runBySed(script: string): SedRuns {
   };
 }
 
-/** Where sed would not understand the script it runs nothing of it. A part that is not known counts as commands that run nothing. */
+/** Reads a script's commands. An invalid script runs nothing in sed. An unknown part counts as commands that run nothing. */
 function readSed(script: string, brackets: boolean): SedRuns {
   const commands: string[] = [];
   let runsLines = false;
@@ -177,9 +177,10 @@ function readSed(script: string, brackets: boolean): SedRuns {
 }
 
 /**
- * Behind the parts of `/a/` and `s/a/b/`, between any letter; a backslash quotes it. Negative: they do not end.
+ * Returns the offset behind the parts of `/a/` and `s/a/b/`, with any delimiter; a backslash escapes the delimiter. Negative for
+ * parts without an end.
  *
- * @param brackets whether the first part may hold the letter between brackets.
+ * @param brackets whether the first part may hold the delimiter between brackets.
  */
 function behindParts(script: string, from: number, count: 1 | 2, brackets: boolean): number {
   const mark = script[from];
@@ -194,7 +195,7 @@ function behindParts(script: string, from: number, count: 1 | 2, brackets: boole
   return at;
 }
 
-/** The length of `[…]`; 0 where it does not end. */
+/** Returns the length of `[…]`; 0 without an end. */
 function bracketsAt(script: string, at: number): number {
   BRACKETS.lastIndex = at;
   return BRACKETS.exec(script)?.[0].length ?? 0;

@@ -7,13 +7,13 @@ import { mayBeOption, unknownOption } from "../words/unknown-options.ts";
 
 const LATE: Inner = { kind: "opaque", reason: "The shell's script is only known when it runs" };
 const STANDARD_INPUT: ReadonlySet<string> = new Set(["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"]);
-/** bash takes its long options with one dash as well; those with a value first. */
+/** Long options with a value; bash accepts a single dash for long options too. */
 const LONG_VALUES = /^--?(rcfile|init-file)$/;
 const LONGS =
   /^-(debugger|dump-po-strings|dump-strings|help|login|noediting|noprofile|norc|posix|pretty-print|restricted|verbose|version)$/;
 const OPEN_FILE = /^\/(dev\/fd\/|proc\/[^/]+\/(task\/[^/]+\/)?fd\/)/;
 
-/** `sh [options] -c STRING`, `sh FILE`, and a shell that reads its script from its input. */
+/** Reads `sh [options] -c STRING`, `sh FILE`, and a shell with its script on standard input. */
 export function unwrapShell(
   words: readonly CommandWord[],
   name: string,
@@ -35,17 +35,17 @@ interface ShellWords {
   readonly operand: number;
   readonly isString: boolean;
   readonly fromInput: boolean;
-  /** `--version`: nothing is run. */
+  /** `--version`: the shell runs no command. */
   readonly shows: boolean;
   /** The file of `--rcfile`. */
   readonly startFile: CommandWord | undefined;
-  /** `-i` or `-H`: lines of its input may name earlier ones by `!`. */
+  /** `-i` or `-H`: `!` in the input may recall earlier lines. */
   readonly history: boolean;
-  /** Every option was told apart from what follows (`--`). */
+  /** The options ended for certain (`--`). */
   readonly ended: boolean;
 }
 
-/** Null when an option is not known. */
+/** Returns null for an unknown option. */
 function readOptions(words: readonly CommandWord[]): ShellWords | null {
   let [isString, fromInput, shows, history, ended] = [false, false, false, false, false];
   let startFile: CommandWord | undefined;
@@ -70,7 +70,7 @@ function readOptions(words: readonly CommandWord[]): ShellWords | null {
       shows ||= /^--?(version|help)$/.test(word.text);
       continue;
     }
-    // dash takes `+c` as it does `-c`.
+    // dash treats `+c` like `-c`.
     if (/^\+.*[cs]/.test(word.text)) return null;
     isString ||= word.text.startsWith("-") && word.text.includes("c");
     fromInput ||= word.text.startsWith("-") && word.text.includes("s");
@@ -95,7 +95,7 @@ function scriptsOf(
   return isUnknownFile(operand) || isFed(operand, input) ? [LATE] : [];
 }
 
-/** `sh $x- <<< …`, `. /dev/std$x <<< …`: who hands a text to a shell may mean it to be read. */
+/** `sh $x- <<< …`, `. /dev/std$x <<< …`: text given to a shell may be meant as its script. */
 function isFed(file: CommandWord, input: Input): boolean {
   const isOpen = file.kind !== "literal" || /stdin|fd\//.test(file.text);
   return isOpen && input !== null && input !== "file";
@@ -105,19 +105,19 @@ function isHistory(word: CommandWord): boolean {
   return word.text.startsWith("hist") || word.kind !== "literal";
 }
 
-/** `sh "$x" STRING`: a file and its argument, or `-c` and a script; `--rcfile <(…)`. */
+/** Returns doubts about a word or start file: `sh "$x" STRING` is a file and its argument, or `-c` and a script; `--rcfile <(…)`. */
 function unsureOf(words: readonly CommandWord[], own: ShellWords): Inner[] {
   const operand = words[own.operand];
   const early = own.startFile !== undefined && isUnknownFile(own.startFile) ? [LATE] : [];
   const isLast = own.operand === words.length - 1;
   if (operand === undefined || own.isString || own.ended || isLast || !mayBeOption(operand)) return early;
   const { kind, reason, ...doubt } = unknownOption(operand, words[0]?.text ?? "");
-  // `sh $x -c …`: without the word there is a `-c` for sure.
+  // `sh $x -c …`: without the unknown word, `-c` is certainly an option.
   const string = words.slice(own.operand + 1).some((word) => /^-[a-zA-Z]*c/.test(word.text));
   return [...early, operand.vanishes === true && string ? { kind, reason } : { kind, reason, ...doubt }];
 }
 
-/** `bash -i <<< '…!!'`: an interactive shell puts earlier lines where its input names them. */
+/** `bash -i <<< '…!!'`: an interactive shell replaces history references in its input by earlier lines. */
 function interactive(own: ShellWords, input: Input): Inner[] {
   const named = input !== null && input !== "file" && input.text.includes("!");
   if (!own.history || own.isString || !named) return [];
@@ -132,7 +132,7 @@ export function unwrapSource(words: readonly CommandWord[], shell: ShellLanguage
   return isUnknownFile(file) || isFed(file, input) ? [LATE] : [];
 }
 
-/** A file that lies on the disk is as good as a program; what another command is just writing is not. */
+/** Whether the script comes from another command. A script file on disk counts as a program, and is not read. */
 function isUnknownFile(operand: CommandWord): boolean {
   return isSubstituted(operand) || operand.raw === "…" || OPEN_FILE.test(operand.text);
 }

@@ -7,7 +7,7 @@ import { CODE_VARIABLES, COMMAND_VARIABLES, OPTION_VARIABLES } from "./variable-
 const DECLARATIONS: ReadonlySet<string> = new Set(["export", "declare", "typeset", "readonly", "local"]);
 const ASSIGNMENT = /^([A-Za-z_][A-Za-z0-9_]*)=/;
 
-/** The variables that a command sets: before its program, or as words of `export` and its like. */
+/** Returns the variables set by a command: before its program, or as words of `export` and similar. */
 export function variablesOf(
   words: readonly CommandWord[],
   assignments: readonly CommandAssignment[],
@@ -21,7 +21,7 @@ export function variablesOf(
   return [...assignments, ...declared];
 }
 
-/** What these variables make programs run. */
+/** Returns the commands that programs run because of these variables. */
 export function unwrapVariables(assignments: readonly CommandAssignment[]): Inner[] {
   if (assignments.length === 0) return [];
   return [...assignments.flatMap(variableRuns), ...gitSettings(assignments)];
@@ -39,13 +39,13 @@ function variableRuns({ name, value }: CommandAssignment): Inner[] {
   return evaluatedValue(value);
 }
 
-/** `BASH_FUNC_ls%%=() { …; }`: each bash that starts with it has a function ls. */
+/** `BASH_FUNC_ls%%=() { …; }`: every bash started with the variable has a function ls. */
 function functionValue(name: string, value: CommandWord): Inner[] {
   const reason = `The variable ${name} gives a name of a command another meaning in every bash that is started`;
   return [...scriptOf([{ ...value, text: `f ${value.text}` }], "bash", "bash"), { kind: "opaque", reason }];
 }
 
-/** `LESSOPEN='|cmd %s'` has a bar of its own. What the program adds comes as further words. */
+/** Strips the leading bar of `LESSOPEN='|cmd %s'`. Words added by the program follow. */
 function commandValue(value: CommandWord): Inner[] {
   const text = value.text.replace(/^\|+-?/, "");
   return text.trim() === "" ? [] : scriptOf([{ ...value, text: `${text} "$@"` }], "sh", "the variable");

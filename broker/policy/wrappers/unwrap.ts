@@ -13,16 +13,16 @@ import { hasUnknownName, mayBeOption, unknownOption } from "../words/unknown-opt
 import { isAdded } from "./wrapper-options.ts";
 
 const PYTHON = /^(python|pypy)[0-9.]*$/;
-/** Beyond these an alias is only opaque. */
+/** Most aliases that are read; further aliases are only opaque. */
 const MAX_ALIASES = 32;
 const LOADER = /^(ld-(linux|musl)[^/]*|ld(64)?\.so(\.\d+)?)$/;
 const LOADER_OPTIONS = {
   longValues: ["library-path", "preload", "audit", "argv0", "inhibit-rpath", "glibc-hwcaps-prepend"],
 };
-/** Names of files that are open already, or of running programs: what they hold is not said by their names. */
+/** Names of open files or running programs: the content cannot be known from the name. */
 const OPEN_PROGRAM = /^\/(dev\/(stdin|fd\/)|proc\/[^/]+\/(task\/[^/]+\/)?(fd\/|exe$|map_files\/))/;
 
-/** One level: what this command runs in turn. Empty for a plain program. */
+/** Returns the commands that this command runs in turn, a single level. Empty for a plain program. */
 export function unwrap(words: readonly CommandWord[], input: Input, shell: ShellLanguage): Inner[] {
   const [program] = words;
   if (program === undefined || program.kind !== "literal") return [];
@@ -58,7 +58,7 @@ function unwrapByName(
   return LOADER.test(name) ? unwrapWrapper(words, LOADER_OPTIONS, shell) : unwrapRunner(name, words);
 }
 
-/** `-c`, `-C`, `--init-command=…`, `--execute …`, `-EncodedCommand …`: options whose value is run. */
+/** Options with a script as value: `-c`, `-C`, `--init-command=…`, `--execute …`, `-EncodedCommand …`. */
 const FOREIGN_SCRIPT = /^(-[a-z]*c|--(c|init|ex))/i;
 
 function unwrapForeign(words: readonly CommandWord[], name: string, input: Input): Inner[] {
@@ -106,7 +106,7 @@ function unwrapEvaluator(words: readonly CommandWord[], name: string, shell: She
   if (name === "trap") return trapScript(args, shell);
   const script =
     args.length === 0 ? [] : scriptOf(args, shell, name).filter((inner) => inner.kind === "script");
-  // Names of files that a glob finds are text that another command may have made, too.
+  // Another command may also have made the file names found by a glob.
   return args.every((word) => word.kind === "literal")
     ? script
     : [...script, { kind: "opaque", reason: "'eval' runs text that another command may have made" }];
@@ -118,7 +118,7 @@ function trapScript(args: readonly CommandWord[], shell: ShellLanguage): Inner[]
   return lists ? [] : scriptOf([action], shell, "trap");
 }
 
-/** dash expands aliases in scripts: a later word may mean something else than it says. */
+/** dash expands aliases in scripts: a later word may run another command. */
 function unwrapAlias(words: readonly CommandWord[], shell: ShellLanguage): Inner[] {
   const definitions = words.slice(1).filter((word) => word.kind !== "literal" || word.text.includes("="));
   if (definitions.length === 0) return [];
@@ -129,7 +129,7 @@ function unwrapAlias(words: readonly CommandWord[], shell: ShellLanguage): Inner
   return [...scripts, { kind: "opaque", reason: "An alias gives a later word another meaning" }];
 }
 
-/** Its replacement strings and input sources make every job a text that is not known. */
+/** Replacement strings and input sources make every job's text unknown. */
 function unwrapParallel(words: readonly CommandWord[]): Inner[] {
   const jobs = {
     shortValues: "jaNnLIPS",
@@ -157,12 +157,12 @@ function unwrapPython(words: readonly CommandWord[]): Inner[] {
 }
 
 const RUNS: ReadonlySet<string> = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
-/** Tests and actions with one value, which is no test itself, whatever it is. */
+/** Tests and actions with a value; the value itself is never read as a test. */
 const VALUED = new RegExp(
   `^-(D|amin|anewer|atime|cmin|cnewer|context|ctime|fls|fprint|fprint0|fstype|gid|group|i?lname|i?name|inum|i?path|i?regex|i?wholename|links|max-?depth|min-?depth|mmin|mtime|newer(..)?|perm|printf|regextype|samefile|size|type|uid|used|user|xtype|files0-from)$`,
 );
 
-/** Each `-exec … ;` of find. `{}` is a file that find will name. */
+/** Finds each `-exec … ;` of find. `{}` stands for a file named by find. */
 function unwrapFind(words: readonly CommandWord[]): Inner[] {
   const found: Inner[] = [];
   let unknown: CommandWord | undefined;
@@ -171,7 +171,7 @@ function unwrapFind(words: readonly CommandWord[]): Inner[] {
   for (let at = 1; at < words.length; at += 1) {
     const word = words[at];
     if (word === undefined) break;
-    // A `;` that ends nothing known: one of the words before it may have been an `-exec`.
+    // A stray `;`: an earlier unknown word may be the `-exec`.
     isLoose ||= endsExec(words, at);
     if (hasUnknownName(word)) return [...found, unknownOption(word, "find")];
     if (mayBeOption(word) && !RUNS.has(words[at - 1]?.text ?? "")) {
@@ -192,7 +192,7 @@ function unwrapFind(words: readonly CommandWord[]): Inner[] {
   return [...found, { kind, reason }];
 }
 
-/** `{}$x +` and `\;$x` end it where x is empty. */
+/** `{}$x +` and `\;$x` end an `-exec` if x is empty. */
 function endsExec(words: readonly CommandWord[], at: number): boolean {
   const text = words[at]?.text;
   const before = words[at - 1]?.text;

@@ -1,12 +1,12 @@
 /**
- * Variables that make programs run something. Data only; `unwrap-variables.ts` reads it.
+ * Variables that make programs run code. Data only, for `unwrap-variables.ts`.
  *
- * Left out on purpose, since each is daily work and names a folder rather than a command: PATH, PYTHONPATH,
- * LD_LIBRARY_PATH, NODE_PATH, ENV when it is a plain word (`ENV=test npm start`), GIT_DIR. A program found there is a program in
- * another place, as `./x` is.
+ * Left out on purpose, since each is daily work and names a folder rather than a command: PATH, PYTHONPATH, LD_LIBRARY_PATH,
+ * NODE_PATH, ENV as a plain word (`ENV=test npm start`), GIT_DIR. A program found through such a folder is a program in another
+ * place, like `./x`.
  */
 
-/** Their value is a command line, or a program's name. */
+/** The value is a command line, or a program's name. */
 export const COMMAND_VARIABLES: ReadonlySet<string> = new Set(
   `GIT_SSH_COMMAND GIT_SSH GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND GIT_ASKPASS
   SSH_ASKPASS SUDO_ASKPASS EDITOR VISUAL FCEDIT SUDO_EDITOR HGEDITOR SVN_EDITOR KUBE_EDITOR GH_EDITOR PAGER MANPAGER
@@ -16,13 +16,13 @@ export const COMMAND_VARIABLES: ReadonlySet<string> = new Set(
   ),
 );
 
-/** They lead to code that is not in the command; an empty value, or `/dev/null`, leads to none. */
+/** The value points to code outside the command; an empty value, or `/dev/null`, points to no code. */
 export const CODE_VARIABLES: ReadonlySet<string> = new Set(
   `LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES BASH_ENV PYTHONSTARTUP PERL5DB GIT_EXEC_PATH GIT_CONFIG_PARAMETERS
   GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_TEMPLATE_DIR BASH_ALIASES BASH_CMDS`.split(/\s+/),
 );
 
-/** Does a value of this variable ever run something? */
+/** Whether some value of this variable makes a program run code. */
 export function isCodeVariable(name: string): boolean {
   return (
     COMMAND_VARIABLES.has(name) ||
@@ -32,7 +32,7 @@ export function isCodeVariable(name: string): boolean {
   );
 }
 
-/** They lead to code only when they hold this. */
+/** The value points to code only if it matches. */
 export const OPTION_VARIABLES: ReadonlyMap<string, RegExp> = new Map([
   ["GIT_ALLOW_PROTOCOL", /(^|:)ext(:|$)/],
   ["NODE_OPTIONS", /(^|\s)(-r\b|--(require|import|loader|experimental-loader)\b)/],
@@ -49,7 +49,7 @@ export const OPTION_VARIABLES: ReadonlyMap<string, RegExp> = new Map([
   ["PS2", /\$\(|`/],
   ["PS3", /\$\(|`/],
   ["PS4", /\$\(|`/],
-  // Interactive shells expand what they hold.
+  // Interactive shells expand the values.
   ["ENV", /\$\(|`/],
   ["MAILPATH", /\$\(|`/],
 ]);

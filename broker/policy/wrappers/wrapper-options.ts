@@ -4,29 +4,29 @@ import { mayBeOption } from "../words/unknown-options.ts";
 import type { WrapperOptions } from "./wrapper-table.ts";
 
 const ASSIGNMENT = /^([A-Za-z_][A-Za-z0-9_]*)=/;
-/** Any name: env hands it on, and bash makes a function of `BASH_FUNC_x%%`. */
+/** Any name: env passes the variable on, and bash makes a function of `BASH_FUNC_x%%`. */
 const ANY_ASSIGNMENT = /^([^=\0]*)=/;
 const NUMBER = /^[+-]?\.?\d/;
 
-/** A wrapper's own words, read as it reads them. */
+/** A wrapper's own words, parsed as the wrapper does. */
 export interface WrapperWords {
-  /** Where the program stands; past the end when there is none. */
+  /** Index of the program; past the end if absent. */
   readonly program: number;
   /** The command strings of options such as `su -c`. */
   readonly scripts: readonly CommandWord[];
-  /** The string that `xargs -I` replaces. */
+  /** The replacement string of `xargs -I`. */
   readonly replace: string | null;
-  /** An option that only shows something: nothing is run. */
+  /** An option that only shows information: the wrapper runs no program. */
   readonly lookup: boolean;
-  /** An operand or a number that the wrapper refuses: nothing is run. */
+  /** The wrapper rejects an operand or a number, and runs no program. */
   readonly refused: boolean;
   readonly folder: CommandWord | undefined;
   readonly assignments: readonly CommandAssignment[];
-  /** The letters and long options that were given. */
+  /** The given letters and long options. */
   readonly given: ReadonlySet<string>;
-  /** The word that may be none, several or an option, so that the program may begin elsewhere. */
+  /** A word that may vanish, split, or become an option: the program may begin elsewhere. */
   readonly unsure: CommandWord | undefined;
-  /** `-n$x`: where x is empty the option's value is the next word. */
+  /** `-n$x`: if x is empty, the next word is the option's value. */
   readonly valueless: CommandWord | undefined;
 }
 
@@ -61,7 +61,7 @@ export function wrapperWords(words: readonly CommandWord[], options: WrapperOpti
     if (!ended && word.text === "--") ended = true;
     else if (!ended && isOption(word, operands.length > 0)) {
       at += readOption(word, words[at + 1], options, read);
-      // `env -S 'p a' -b`: its words take the option's place, and what follows belongs to p.
+      // `env -S 'p a' -b`: the words of the string replace the option, and later words belong to p.
       if (options.splits === true && read.scripts.length > 0) {
         at += 1;
         break;
@@ -76,7 +76,7 @@ export function wrapperWords(words: readonly CommandWord[], options: WrapperOpti
     }
   }
   read.program = at;
-  // `x='5 id'; timeout $x`: the program is among what a word of the wrapper's own becomes.
+  // `x='5 id'; timeout $x`: the program may come from an expansion among the wrapper's own words.
   if (at >= words.length) read.unsure ??= words.find((word, index) => index > 0 && word.vanishes === true);
   return read;
 }
@@ -90,7 +90,7 @@ function assigned(word: CommandWord, assignment: RegExp): CommandAssignment {
   return { name, value: { ...word, text: word.text.slice(name.length + 1) } };
 }
 
-/** Says how many words after the option belong to it. */
+/** Returns the number of following words that belong to the option. */
 function readOption(
   word: CommandWord,
   next: CommandWord | undefined,
@@ -112,12 +112,12 @@ function readLong(
   const name = word.text.slice(2, equals < 0 ? undefined : equals);
   if (name.includes(UNKNOWN_MARK)) read.unsure ??= word;
   const value = equals < 0 ? next : { ...word, text: word.text.slice(equals + 1) };
-  // getopt takes unambiguous beginnings of a long option.
+  // getopt accepts unambiguous beginnings of a long option.
   const begins = (full: string): boolean => full.startsWith(name);
   const isScript = (options.scriptLong ?? []).some(begins);
   read.given.add(name);
   if (isScript && value !== undefined) read.scripts.push(value);
-  // Its value is optional, so it is never the next word.
+  // The value is optional, so never the next word.
   if (options.appends === true && "replace".startsWith(name))
     takeReplace(equals < 0 ? undefined : value, read);
   if (options.folderLong?.startsWith(name) === true) read.folder = value;
@@ -154,7 +154,7 @@ function readShort(
   return 0;
 }
 
-/** A string that is not known may stand anywhere in the command that is to be run. */
+/** An unknown replacement string may occur anywhere in the command to run. */
 function takeReplace(value: CommandWord | undefined, read: Reading): void {
   read.replace = value?.text ?? "{}";
   if (read.replace.includes(UNKNOWN_MARK)) read.unsure ??= value;
@@ -175,12 +175,12 @@ function takeValue(
 
 const ADDED = "…";
 
-/** Stands for whatever a wrapper adds behind the words that it was given. */
+/** Stands for the words that a wrapper appends to its given words. */
 export function addedWords(): CommandWord {
   return { ...literalWord(ADDED), kind: "dynamic", text: "\0?", vanishes: true };
 }
 
-/** `xargs xargs x`: what the outer one adds is what the inner one adds to. */
+/** `xargs xargs x`: the outer and the inner xargs append words at the same place. */
 export function endsInAdded(words: readonly CommandWord[]): boolean {
   const last = words.at(-1);
   return last !== undefined && isAdded(last);

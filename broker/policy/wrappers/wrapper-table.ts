@@ -1,37 +1,37 @@
 /**
- * Programs that run the program given in their own arguments. Data only; `unwrap-programs.ts` reads it. A row was
- * compared with the program itself where it could be had (`test/corpus`), and with its manual elsewhere.
+ * Programs that run a program given in their own arguments. Data only, for `unwrap-programs.ts`. Each row was checked against the
+ * program itself where available (`test/corpus`), otherwise against its manual.
  */
 export interface WrapperOptions {
-  /** Short options that take a value, as one string of letters. */
+  /** Short options with a value, as a string of letters. */
   readonly shortValues?: string;
-  /** Long options that take a value in the next word when they have no `=`. Those with an optional one do not. */
+  /** Long options with a value in the next word if written without `=`. Options with an optional value are not listed. */
   readonly longValues?: readonly string[];
-  /** Options of the above whose value must be a number: with another one the wrapper refuses and runs nothing. */
+  /** Letters of `shortValues` with a numeric value: the wrapper rejects any other value and runs nothing. */
   readonly numbers?: string;
-  /** Operands of the wrapper itself before the program, and what they must look like for it to run anything. */
+  /** Operands of the wrapper itself before the program, with the pattern that each must match for the wrapper to run anything. */
   readonly operands?: readonly RegExp[];
-  /** `NAME=value` words may stand before the program; `any`: whatever the name is made of (`BASH_FUNC_x%%=…`). */
+  /** `NAME=value` words may stand before the program; `any`: the name may hold any characters (`BASH_FUNC_x%%=…`). */
   readonly assignments?: boolean | "any";
-  /** Options after which nothing is run (`command -v ls`). */
+  /** Lookup options: the wrapper runs no program (`command -v ls`). */
   readonly lookups?: string;
-  /** Options whose value is a command string (`su -c`). */
+  /** Options with a command string as value (`su -c`). */
   readonly scriptShort?: string;
   readonly scriptLong?: readonly string[];
-  /** That string is cut into words of this same program, by `env`'s own rules. */
+  /** The command string is split into words of the same program, by `env`'s own rules. */
   readonly splits?: boolean;
-  /** With this letter, or always (`""`), the words after the options are one command string (`watch`, `entr -s`). */
+  /** With this letter, or always (`""`), the words after the options are a single command string (`watch`, `entr -s`). */
   readonly joins?: string;
   /** The letters, or a long option, that undo `joins`. */
   readonly unjoins?: readonly string[];
-  /** Options whose value is the folder that the program runs in; they are among those with values too. */
+  /** Options with the program's working directory as value; listed among the options with values too. */
   readonly folderShort?: string;
   readonly folderLong?: string;
-  /** The words after the program come from elsewhere too (`xargs`): one unknown word is added. */
+  /** Further words of the program come from elsewhere (`xargs`): an unknown word is appended. */
   readonly appends?: boolean;
-  /** Without a program it starts a shell, which reads its input. */
+  /** Without a program the wrapper starts a shell on its input. */
   readonly shell?: boolean;
-  /** Without a program it starts this one, with words from elsewhere. */
+  /** The program started by default, with words from elsewhere. */
   readonly alone?: string;
 }
 
@@ -40,7 +40,7 @@ const DURATION = /^[+]?(\d|\.\d|inf)/i;
 const NUMBER = /^[+-]?\d/;
 const MASK = /^[0-9a-f,:x-]+$/i;
 
-/** What `sudo` and those that look like it have in common. */
+/** Options shared by `sudo` and similar programs. */
 const SUDO: WrapperOptions = {
   shortValues: "ugpCTDRhrtUac",
   longValues: [
@@ -70,7 +70,7 @@ const SYSTEMD_RUN_LONGS =
   "host machine unit property description slice service-type uid gid nice working-directory setenv on-active on-boot on-startup on-unit-active on-unit-inactive on-calendar timer-property path-property socket-property job-mode background expand-environment";
 
 export const WRAPPERS: ReadonlyMap<string, WrapperOptions> = new Map<string, WrapperOptions>([
-  // `-S` has a grammar of its own: env-string.ts.
+  // `-S` has a grammar of its own: `splitEnvString` in unwrap-programs.ts.
   [
     "env",
     {
@@ -151,7 +151,7 @@ export const WRAPPERS: ReadonlyMap<string, WrapperOptions> = new Map<string, Wra
       longValues: ["log-in", "log-out", "log-io", "log-timing", "logging-format", "output-limit", "echo"],
       scriptShort: "c",
       scriptLong: ["command"],
-      // Its one operand is the file it writes.
+      // The operand is the output file.
       operands: [ANY],
       shell: true,
     },
