@@ -3,7 +3,7 @@ import type { ConfigDocument } from "../../schemas/generated/types.ts";
 import { isWithin } from "../model/folders.ts";
 import type { Listed } from "./listed.ts";
 
-/** The name of the policy that the operator gives: by the nearest project folder, else by agent, else `default`. */
+/** Returns the name of the operator's assigned policy: by the nearest project folder, else by agent, else `default`. */
 export function assignedPolicy(
   config: ConfigDocument,
   { policies }: Pick<Listed, "policies">,
@@ -17,9 +17,9 @@ export function assignedPolicy(
 }
 
 /**
- * The policies of the other folders that commands of a project may write to, by the policy that holds for it: a folder below
- * the project, or below, around or at another place of its `fs.write`. Each of them narrows. A folder around the project does
- * not: the nearest one gave the policy already.
+ * Returns the policies of other folders that a project's commands may write to, by the project's own policy: a folder below the
+ * project, or below, around or at another place of its `fs.write`. Each policy narrows the project's. A folder around the project
+ * does not count: the nearest such folder already gave the policy.
  */
 export function touchedPolicies(
   { policies }: Pick<Listed, "policies">,
@@ -34,18 +34,18 @@ export function touchedPolicies(
   return [...new Set(touched.map(([, policy]) => policy))];
 }
 
-/** Every policy that the operator gives to somebody. */
+/** Returns every policy that the operator assigns. */
 export function assignedPolicies({ policies, agents = {} }: ConfigDocument): readonly string[] {
   const toAgents = Object.values(agents).flatMap((agent) => agent?.policy ?? []);
   return [...new Set(["default", ...Object.values(policies?.projects ?? {}), ...toAgents])];
 }
 
-/** Whether an agent's name is one that its caller chose: whoever has a socket of its own cannot choose. */
+/** Whether the caller chose the agent's name as a label; the agent of an own socket has a fixed name. */
 export function isLabel({ agents = {} }: ConfigDocument, agent: string): boolean {
   return !Object.hasOwn(agents, agent);
 }
 
-/** A configured path with `~` and `$HOME` at its start replaced. */
+/** Expands `~` and `$HOME` at the start of a configured path. */
 export function inHome(path: string, home: string): string {
   const variable = /^(~|\$HOME)(?=\/|$)/.exec(path)?.[0];
   const full = variable === undefined ? path : join(home, path.slice(variable.length));

@@ -2,13 +2,13 @@ import { BoundedMap } from "../model/bounded-map.ts";
 import type { Decision, Program } from "../policy/index.ts";
 import { BELIEVED_MS } from "../policy/program-paths.ts";
 
-/** How many decisions are kept, and how long a command may be to be kept, in characters. */
+/** Most decisions in the cache, and the longest command to cache, in characters. */
 const MAX_KEPT = 2000;
 const MAX_COMMAND = 4096;
 
-/** All that a decision depends on but for files: it is a pure function of these and of what programs stand for. */
+/** All inputs of a decision except files: decisions are a pure function of the question and of the resolved programs. */
 export type Question = {
-  /** Hash of everything that holds: an edited policy has another. */
+  /** Hash of all policies in force: changes with each edit of a policy. */
   readonly policy: string;
   readonly shell: string;
   readonly command: string;
@@ -18,26 +18,26 @@ export type Question = {
   readonly project: string;
 };
 
-/** What a command's programs stand for, by how they are written. */
+/** Resolved programs of a command, by their spelling. */
 export type Programs = ReadonlyMap<string, Program | null>;
 
 export type Judged = {
   readonly decision: Decision;
   readonly programs: Programs;
-  /** Whose repository a folder belongs to was asked: another command may change that at any moment. */
+  /** Git ownership of folders was checked: another command may change the owner at any moment. */
   readonly restsOnFolders: boolean;
 };
 
 type Kept = Judged & { readonly at: number };
 
 /**
- * Decisions that were made before. Agents repeat themselves, and reading and deciding a command costs more than
- * anything else that happens on its path in this process. The longest unused goes first.
+ * A cache of decisions. Agents repeat commands, and reading and deciding a command costs more than any other step of the command
+ * in this process. Evicts the least recently used entry.
  */
 export class Decisions {
   readonly #kept = new BoundedMap<string, Kept>(MAX_KEPT);
 
-  /** `find` says what a program stands for now: a decision holds as long as its programs are the same ones. */
+  /** Returns a cached decision while `find` resolves its programs to the same files, or decides anew. */
   of(question: Question, decide: () => Judged, find: (program: string) => Program | null): Decision {
     if (question.command.length + question.env.length > MAX_COMMAND) return decide().decision;
     const { policy, shell, project, cwd, command, env } = question;
@@ -52,13 +52,13 @@ export class Decisions {
     return kept.decision;
   }
 
-  /** After a policy was read: its rules may stand on other lines now, which its hash does not show. */
+  /** Called after a policy was read: rules may be on other lines, which the policy's hash does not include. */
   clear(): void {
     this.#kept.clear();
   }
 }
 
-/** Its programs are looked up again from time to time: each look costs, and commands come by the thousand. */
+/** Programs are resolved again only after {@link BELIEVED_MS}: lookups cost time, and commands come by the thousand. */
 function stillTrue(kept: Kept, find: (program: string) => Program | null): Kept | undefined {
   const now = performance.now();
   if (now - kept.at < BELIEVED_MS) return kept;
@@ -70,7 +70,7 @@ function isSame(one: Program | null, other: Program | null): boolean {
   return one?.path === other?.path && one?.real === other?.real;
 }
 
-/** Folders and links decide what may be written: such an answer is found anew each time. */
+/** Decisions about writes depend on folders and links, so are not cached. */
 function restsOnFiles({ rule }: Decision): boolean {
   return rule?.list === "fs.write" || rule?.list === "fs.deny_write";
 }

@@ -1,4 +1,4 @@
-/** Reads the command and decides, with every policy that holds. Nothing is run, charged or recorded here. */
+/** Reads and judges commands by every policy in force. Nothing is run, charged or recorded here. */
 import { isRefusal, type Refusal } from "../model/refusal.ts";
 import { join } from "node:path";
 import type { ConfigDocument, ExecuteRequest } from "../../schemas/generated/types.ts";
@@ -32,7 +32,7 @@ import { folderOf, isWithin, NO_PROJECT, type ProjectRules } from "../project/pr
 import { leadsElsewhere } from "../project/stray-paths.ts";
 import type { Site } from "../model/site.ts";
 
-/** What finding the policies in force needs of the broker. */
+/** The broker's parts needed to find the policies in force. */
 export type GroundNeeds = {
   readonly config: () => ConfigDocument;
   readonly listed: ListedFolders;
@@ -45,16 +45,16 @@ export type GroundNeeds = {
   readonly around: { readonly home: string };
 };
 
-/** What judging the programs of a command needs of the broker. */
+/** The broker's parts needed to judge the programs of a command. */
 export type StartNeeds = Pick<GroundNeeds, "gitFolders" | "projectRules" | "around"> & {
   readonly environments: Pick<BaseEnvironments, "path">;
   readonly programs: Pick<ProgramPaths, "find">;
 };
 
-/** What judging a command needs of the broker. */
+/** The broker's parts needed to judge a command. */
 export type JudgeNeeds = StartNeeds & { readonly decisions: Decisions };
 
-/** What holds for a call, and where its world is for. */
+/** Policies in force for a request, and the site of its world. */
 export type Ground = { readonly effective: Effective; readonly site: Site };
 
 export function groundOf(
@@ -78,13 +78,16 @@ export function groundOf(
   const { uid } = broker.projectRules();
   const gitInside = gitFolderInside(project, uid);
   const gitFolder = git?.folder?.path ?? gitInside ?? join(project, ".git");
-  // Without repositories that commands made: git-brought.ts judges those.
+  // Without repositories made by commands: git/brought.ts judges these.
   const nested = broker.marks.below(project, identity)?.marked ?? [];
   const gitNamed = broker.gitNamed.of({ project, folder: gitFolder, nested, home, uid });
   return { effective, site: { project, identity, profiles: folder.files, git, gitInside, gitNamed } };
 }
 
-/** What a program writes that starts on the host no policy bounds: only the place where it stands has one. */
+/**
+ * Narrows by the policies of other writable folders. A place without a project (a program on the host) is not narrowed: no policy
+ * bounds the program's writes, and only its working directory assigns a policy.
+ */
 function narrowedByFolders(
   { policies, around }: GroundNeeds,
   listed: Listed,
@@ -97,9 +100,9 @@ function narrowedByFolders(
 }
 
 /**
- * What holds for what runs already, whenever it is asked; undefined while nothing loads. When a profile cannot be told any more,
- * the one that narrowed goes on narrowing: whoever works in the project can write a `.substrate-profile` that is none, and must
- * not keep by it what an edited policy takes away.
+ * Returns a function that finds the policies in force for a running command at each call; undefined while no policy loads. When
+ * the profile is unreadable, the last narrowing profiles stay: an agent in the project can write an invalid `.substrate-profile`,
+ * and must not keep access that an edited policy takes away.
  */
 export function followPolicies(
   broker: GroundNeeds,
@@ -129,8 +132,8 @@ function narrowedAsBefore(
 }
 
 /**
- * The variables of a request, and those that the caller's shell brings, count: they can load code into whatever runs, and move
- * the home folder.
+ * Judges a command. Variables of the request and of the caller's shell count: either can load code into any program, and move the
+ * home folder.
  */
 export function judge(
   broker: JudgeNeeds,
@@ -143,7 +146,7 @@ export function judge(
   const env = { ...environment.brought, ...request.env };
   const question = {
     policy: effective.hash,
-    // Words of an argv cannot be taken for the text of a command that spells the same JSON.
+    // Keeps an argv apart from a command text with the same JSON.
     shell: argv === undefined ? (request.shell ?? "sh") : "none",
     command: argv === undefined ? cmd : JSON.stringify(argv),
     env: JSON.stringify(
@@ -182,14 +185,14 @@ export function judge(
   return broker.decisions.of(question, decide, find);
 }
 
-/** A request's command, as a shell or none reads it. */
+/** Reads a request's command, with or without a shell. */
 export function readCommand({ argv, cmd = "", shell = "sh" }: ExecuteRequest): ReadCommand {
   return argv === undefined ? readShell(cmd, shell) : readArgv(argv);
 }
 
 /**
- * The git folder of a worktree is opened beside the policy, and where links lead only the world can say. Outside of the project a world
- * refuses to make a folder and says which entry of the policy would let it.
+ * Whether only the world can judge a write: below a worktree's git folder, which is writable beside the policy, or through links,
+ * which only the world resolves. Outside the project, a world refuses to make a folder and names the policy entry to add.
  */
 function isForTheWorld(
   broker: Pick<GroundNeeds, "gitFolders" | "projectRules">,
@@ -200,7 +203,7 @@ function isForTheWorld(
   return (git !== undefined && isWithin(path, git.path)) || leadsElsewhere(path, isWithin(path, project));
 }
 
-/** Where a running command's programs are started: as its own words were judged, with the PATH that it began with. */
+/** Returns the places in which a running command's programs are judged: as for the command's own words, with the PATH of its start. */
 export function startPlaces(broker: StartNeeds, job: Job): readonly [Where, ...Where[]] {
   const { place, request, environment } = job;
   const { env = {} } = request;
@@ -212,7 +215,7 @@ export function startPlaces(broker: StartNeeds, job: Job): readonly [Where, ...W
   return wheresOf(place, broker.around.home, env, files);
 }
 
-/** In the other home a policy's `$HOME` is another folder than the world's: that reading says nothing about files. */
+/** With another HOME, a policy's `$HOME` is not the world's home: the second reading says nothing about files. */
 function wheresOf(
   { project, cwd }: Place,
   home: string,

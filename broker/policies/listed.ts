@@ -1,18 +1,18 @@
-/** The folders that config.yaml names, by real path: a home behind a link, or a link as a root, is the same folder. */
+/** The folders named in config.yaml, by real path: a home behind a link, or a link as a root, is the same folder. */
 import type { ConfigDocument } from "../../schemas/generated/types.ts";
 import { inHome } from "./assignment.ts";
 import { realPlace } from "../model/real-place.ts";
 
 export type Listed = {
-  /** `projects`: the roots under which projects may lie. */
+  /** `projects`: the root folders of projects. */
   readonly roots: readonly string[];
   /** `policies.projects`. */
   readonly policies: readonly (readonly [folder: string, policy: string])[];
-  /** All of these folders. */
+  /** All root folders and policy folders. */
   readonly folders: readonly string[];
 };
 
-/** Links are followed again after this time: a person may point one elsewhere. */
+/** Lifetime of resolved links in milliseconds: a person may redirect a link. */
 const BELIEVED_MS = 500;
 
 export class ListedFolders {
@@ -25,7 +25,7 @@ export class ListedFolders {
     this.#home = home;
   }
 
-  /** `config` is the settings as they are now: the same object while they have not been read again. */
+  /** @param config current settings: the same object until the file is read again. */
   of(config: ConfigDocument): Listed {
     const now = performance.now();
     if (config === this.#of && now < this.#until) return this.#listed;

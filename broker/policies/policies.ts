@@ -1,4 +1,4 @@
-/** Which policy holds, and that it is the one on the disk now. */
+/** Loads policies, and keeps each up to date with its file. */
 import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { Effective } from "../model/effective.ts";
 import { existsSync, readdirSync } from "node:fs";
@@ -20,15 +20,15 @@ type Loaded = {
   readonly identity: string;
   readonly policy: CompiledPolicy | undefined;
   readonly problems: readonly PolicyProblem[];
-  /** Files that the last reading looked for beside this one. */
+  /** Base files that the last reading looked for besides the policy's own. */
   readonly bases: readonly BaseFile[];
-  /** What `policy` was made from: of the last reading that succeeded. */
+  /** Sources of `policy`, from the last successful reading. */
   readonly from: { readonly text: string; readonly bases: readonly BaseFile[] };
 };
 
 /**
- * Told each time a file was read: the policy when it loads, what is wrong when not. `news`: it says something else than
- * the reading before.
+ * Called after each reading of a file: with the policy, or the problems if loading failed. `news`: the result differs from the
+ * last reading's.
  */
 export type OnReload = (
   name: string,
@@ -37,15 +37,15 @@ export type OnReload = (
   news: boolean,
 ) => void;
 
-/** A policy after its file was read again. */
+/** A policy after a reload of its file. */
 export type Reread = {
   readonly name: string;
-  /** What holds now: the last good one when the file does not load. */
+  /** The policy in force: the last good policy while the file does not load. */
   readonly policy: CompiledPolicy | undefined;
   readonly problems: readonly PolicyProblem[];
 };
 
-/** No file has this identity. */
+/** Equals no file's identity. */
 const NEVER_READ = "";
 
 const NAME = /^[a-z0-9-]+$/;
@@ -58,7 +58,7 @@ export class Policies {
   readonly #onReload: OnReload;
   readonly #commits: Pick<PolicyCommits, "of" | "forget">;
 
-  /** The operator's folder is looked into first, then the shipped one. */
+  /** Looks into the operator's folder first, then into the shipped. */
   constructor(
     folder: string,
     shipped: string,
@@ -72,8 +72,8 @@ export class Policies {
   }
 
   /**
-   * The assigned policy, narrowed by the named profiles if there are any. Every file is compared with its loaded form
-   * first, so an edit holds for this command already; one that does not load changes nothing.
+   * Returns the assigned policy, narrowed by the named profiles. Compares every file with its loaded form first, so that an edit
+   * is in force at once; a file that fails to load changes nothing.
    */
   effective(name: string, profiles: readonly string[]): Effective | Refusal {
     const current = this.#current(name);
@@ -90,7 +90,7 @@ export class Policies {
     return effectiveOf(policy, narrowing, this.#commitOf(current), stale);
   }
 
-  /** What holds, narrowed by further policies too, whether a request could name them or not. */
+  /** Narrows policies in force by further policies, selectable or not. */
   narrowedBy(holds: Effective, names: readonly string[]): Effective | Refusal {
     let narrowed = holds;
     for (const name of names) {
@@ -105,8 +105,8 @@ export class Policies {
   }
 
   /**
-   * The assigned policy as it is now, narrowed by what narrowed it before: for what runs already, when it cannot be told any more
-   * by which profile. Undefined when the assigned one has never loaded.
+   * Returns the current form of the assigned policy, narrowed by the earlier profiles: for running commands after the profile
+   * became unreadable. Undefined if the assigned policy never loaded.
    */
   narrowedAsBefore(name: string, { policies: [, ...before] }: Effective): Effective | undefined {
     const current = this.#current(name);
@@ -119,7 +119,7 @@ export class Policies {
     return effectiveOf(policy, now, this.#commitOf(current));
   }
 
-  /** Any policy by name, alone: for the operator, who asks what would hold. */
+  /** Returns any policy by name, alone, for the operator's questions. */
   named(name: string): Effective | Refusal {
     if (!this.#exists(name)) return this.#unknown(name);
     const current = this.#current(name);
@@ -139,20 +139,20 @@ export class Policies {
     );
   }
 
-  /** A policy by name as it is now, with what is wrong with its file. */
+  /** Returns a policy in its current form, with the problems of its file. */
   show(name: string): Pick<Loaded, "policy" | "problems"> {
     return this.#current(name);
   }
 
-  /** The same for the operator, who may ask for one that there is not; with the commit of what holds. */
+  /** Returns a policy for the operator, with the commit of the content in force; refuses an unknown name. */
   inForce(name: string): (Pick<Loaded, "policy" | "problems"> & Pick<Effective, "commit">) | Refusal {
-    // One that was in use is held to although its file is gone.
+    // A policy in use stays in force after its file is removed.
     if (!this.#loaded.has(name) && !this.#exists(name)) return this.#unknown(name);
     const current = this.#current(name);
     return { ...current, commit: this.#commitOf(current) };
   }
 
-  /** Null too where a policy that it starts from, in the same folder, is not in that commit as it holds. */
+  /** Also null if the commit lacks a base policy of the same folder in the form in force. */
   #commitOf({ file, policy, from }: Loaded): string | null {
     if (policy === undefined) return null;
     const commit = this.#commits.of(file, from.text);
@@ -163,12 +163,12 @@ export class Policies {
     return isWhole ? commit : null;
   }
 
-  /** Of every policy that was asked for so far, as it holds now. */
+  /** Returns the current documents of all policies used so far. */
   documents(): readonly PolicyDocument[] {
     return [...this.#loaded.values()].flatMap(({ policy }) => policy?.document ?? []);
   }
 
-  /** Reads the operator's policies, and every other one in use, whatever the times of their files say. */
+  /** Reloads the operator's policies and every policy in use, whatever the files' times. */
   reload(): readonly Reread[] {
     const own = readdirSync(this.#folder)
       .filter((file) => file.endsWith(".yaml"))
@@ -218,8 +218,8 @@ export class Policies {
   }
 
   /**
-   * The operator's file before the shipped one. Once it was the operator's, it stays that one even when it is gone: the
-   * shipped policy of the same name may say less. The default is always the operator's.
+   * Prefers the operator's file to the shipped. A policy once loaded from the operator's file stays there even if the file is
+   * removed: the shipped policy of the same name may be weaker. The default is always the operator's.
    */
   #file(name: string, loadedFrom?: string): string {
     const own = join(this.#folder, `${name}.yaml`);
@@ -265,7 +265,7 @@ function effectiveOf(
   return { policies: [base, ...narrowing], id: base.id, hash, commit, ...stale };
 }
 
-/** The first problem of a file is enough: 'substrate policy validate' lists all of them. */
+/** Keeps the first problem of each file: 'substrate policy validate' lists all problems. */
 function staleFiles(problems: readonly string[]): Pick<Effective, "stale"> {
   if (problems.length === 0) return {};
   const files = new Map(problems.toReversed().map((text) => [text.split(":", 1)[0], text]));

@@ -1,14 +1,14 @@
-/** The commit of the content that is in force (the spans' `policy_commit`), and not only the one that its folder is at. */
+/** Finds the commit of the policy content in force (the spans' `policy_commit`), which may differ from the folder's current commit. */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { realpathSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { type GitHeads, repositoryAround } from "../git/head.ts";
 
-/** Where a file lies is looked up again after this time: a person may make its folder a repository. */
+/** Lifetime of a file's repository in the cache, in milliseconds: a person may turn the folder into a repository. */
 const BELIEVED_MS = 500;
 
-/** Git answers in some 3 ms, and is asked once for each content and commit. */
+/** Git answers in about 3 ms, and is asked once for each content and commit. */
 const PATIENCE_MS = 2000;
 
 type Place = { readonly real: string; readonly repository: string | null; readonly until: number };
@@ -21,15 +21,15 @@ export class PolicyCommits {
   readonly #places = new Map<string, Place>();
   readonly #known = new Map<string, Known>();
 
-  /** `path`: where git is looked for. */
+  /** @param path PATH on which git is found. */
   constructor(heads: Pick<GitHeads, "of">, path: string) {
     this.#heads = heads;
     this.#path = path;
   }
 
   /**
-   * The commit that has `text`, byte for byte, in the place of `file`: the one that its repository is at now, or, when that says
-   * something else, the last one that was seen to. Null outside a repository, and for what nobody has committed.
+   * Returns the commit with `text`, byte for byte, as content of `file`: the repository's current commit, or, if its content
+   * differs, the last commit seen with the text. Null outside a repository, and for uncommitted content.
    */
   of(file: string, text: string): string | null {
     const { real, repository } = this.#placeOf(file);
@@ -43,7 +43,7 @@ export class PolicyCommits {
     return commit;
   }
 
-  /** The file was read anew, so it is looked up anew. */
+  /** Forgets the repository of a file read again. */
   forget(file: string): void {
     this.#places.delete(file);
   }
@@ -63,8 +63,8 @@ export class PolicyCommits {
   }
 
   /**
-   * Asks git, which alone reads packed objects. `rev-parse` of a commit's path runs nothing that a repository's settings could
-   * name: no hook, filter, pager or monitor; what is missing is not fetched.
+   * Asks git, since only git reads packed objects. `rev-parse` of a commit's path runs no program from a repository's settings:
+   * no hook, filter, pager or monitor. Missing objects are not fetched.
    */
   #blobAt(real: string, head: string): string | null {
     const name = `${head}:./${basename(real)}`;
@@ -86,13 +86,13 @@ export class PolicyCommits {
       });
       return blob.trim();
     } catch {
-      // Not in that commit, or git is missing, too slow or of another opinion about whose folder it is: no commit is known.
+      // Not in the commit, or git is missing, too slow or rejects the folder's owner, ignoring: no commit is known.
       return null;
     }
   }
 }
 
-/** Of git's own objects (gitformat-loose(5)). */
+/** Hashes like git's own objects (gitformat-loose(5)). */
 function blobId(text: string, algorithm: "sha1" | "sha256"): string {
   const bytes = Buffer.from(text, "utf8");
   return createHash(algorithm).update(`blob ${bytes.length}\0`).update(bytes).digest("hex");
@@ -102,7 +102,7 @@ function realOf(file: string): string {
   try {
     return realpathSync.native(file);
   } catch {
-    // Gone: what holds was read from there, and nothing more is known.
+    // The file is gone, ignoring: the policy in force was read from the unresolved path.
     return file;
   }
 }

@@ -57,7 +57,7 @@ function programAt(path: string): Program | null {
     if (stat === undefined || !stat.isFile() || (stat.mode & EXECUTABLE) === 0) return null;
     return { path, real: realpathSync.native(path) };
   } catch {
-    // No permission, a loop of links, or removed meanwhile: no program, whatever the cause.
+    // No permission, a loop of links, or removed meanwhile, ignoring: no program.
     return null;
   }
 }

@@ -1,13 +1,13 @@
 /**
- * Secrets in the words of single programs, which no name before them tells: `vault login V`, `zip -P V`, `tool <<< V`. Data:
- * the programs, and what stands before the secret. Manuals are the source.
+ * Secrets in the words of single programs, without a telling name before: `vault login V`, `zip -P V`, `tool <<< V`. Data: the
+ * programs, and the words before the secret. Source: manuals.
  */
 import { isReference, standsForAnother, VALUE } from "./values.ts";
 
-/** The first group of a pattern is what stays before the secret. */
+/** The first group of a pattern is the kept text before the secret. */
 export type CommandRule = {
   readonly kind: string;
-  /** Words of which a text holds one where the pattern can match. */
+  /** A text without any of these words cannot match. */
   readonly words: readonly string[];
   readonly pattern: RegExp;
   readonly isInnocent: (value: string, kept: string) => boolean;
@@ -18,15 +18,15 @@ const GAP = "(?:[^\\n|;&]{0,256}?\\s)?";
 /** Before a subcommand: global options and their values. */
 const SHORT_GAP = "(?:[^\\n|;&]{0,64}?\\s)?";
 const S = "\\s{1,8}";
-/** No option, no redirect. */
+/** A word other than an option or a redirect. */
 const OWN_WORD = `(?![-<>|&])${VALUE}`;
-/** And no `name=value`. */
+/** Nor `name=value`. */
 const OPERAND = `(?!['"]?[A-Za-z_]{1,32}=)${OWN_WORD}`;
-/** What the name of a setting that holds a secret ends with. */
+/** Endings of secret settings' names. */
 const SETTING =
   "(?:password|passwd|passphrase|secret|token|credentials?|auth|requirepass|masterauth|(?:api|access|secret|private|account|license)[_-]?key)";
 
-/** Programs; further words of theirs; the option whose value is the secret. */
+/** Programs; further words; the option with the secret as value. */
 const OPTIONS: readonly (readonly [programs: string, words: string, option: string])[] = [
   ["az oc cf crane", "login", "-p"],
   ["twine poetry vsce ovsx", "(?:upload|publish)", "-p"],
@@ -55,7 +55,7 @@ const OPTIONS: readonly (readonly [programs: string, words: string, option: stri
   ["curl", "", "--oauth2-bearer"],
 ];
 
-/** A program, and what stands between it and a secret that is an operand. */
+/** A program, and the text before a secret operand. */
 const OPERANDS: readonly (readonly [program: string, before: string])[] = [
   ["vault", `login${S}(?:-(?!method)[a-z-]{1,32}${S}){0,4}`],
   ["vault", `operator${S}(?:unseal|rekey|generate-root)${S}`],
@@ -94,13 +94,13 @@ const OPERANDS: readonly (readonly [program: string, before: string])[] = [
   ["doppler", `secrets${S}set${S}[A-Z][A-Z0-9_]{0,63}${S}`],
 ];
 
-/** Options and words by which a program takes a secret from its input. */
+/** Options and words with which a program reads a secret from standard input. */
 const INPUT_OPTIONS = "--(?:password-stdin|with-token|passphrase-fd|passwd-on-stdin|stdin|data-file=-)";
 const TAKES_INPUT =
   `\\s${INPUT_OPTIONS}|\\bsudo\\s[^\\n|;&]{0,64}?-S\\b|\\b(?:chpasswd|cryptsetup)\\b|` +
   "\\bsecrets?\\s(?:create|set|put|add|versions\\sadd)\\b";
 const WRITES = "(?:-[neE]{1,3}\\s{1,8}|['\"]?%s(?:\\\\n)?['\"]?\\s{1,8}){0,2}";
-/** Names of what is told openly in commands that store secrets. */
+/** Names of public values in commands that store secrets. */
 const OPEN = "(?!(?:user|username|level|host|port|url|region|mode|debug|name|env|mount|cas)=)";
 
 function rule(words: string, source: string, kind = "program-password", flags = "g"): CommandRule {
@@ -121,7 +121,7 @@ export const COMMAND_RULES: readonly CommandRule[] = [
     "program-password",
     "gi",
   ),
-  // keytool and jarsigner take several.
+  // keytool and jarsigner accept several.
   rule("keytool jarsigner", `(\\s-(?:src|dest|new)?(?:store|key)pass${S})${OWN_WORD}`),
   rule(
     "htpasswd",
@@ -129,7 +129,7 @@ export const COMMAND_RULES: readonly CommandRule[] = [
   ),
   rule("7z 7za 7zr 7zz rar unrar", `(\\b(?:7z[arz]?|rar|unrar)\\s${GAP}-h?p)(?=\\S)${VALUE}`),
   rule("xfreerdp freerdp wfreerdp", `(freerdp\\s${GAP}/p:)${VALUE}`),
-  // A user, what separates it, and the password.
+  // A user, a separator, and the password.
   rule(
     "smbclient rpcclient rpc",
     `(\\b(?:smbclient|rpcclient|net\\srpc)\\s${GAP}-U${S}['"]?[^\\s%'"]{1,128}%)[^\\s'"]{1,512}`,
@@ -146,7 +146,7 @@ export const COMMAND_RULES: readonly CommandRule[] = [
   rule("etcdctl", `(\\betcdctl\\s${GAP}--user[\\s=]{1,4}['"]?[^\\s:'"$]{1,128}:)[^\\s'"]{1,512}`),
   rule("skopeo buildah podman", `(--(?:src-|dest-)?creds[\\s=]{1,4}['"]?[^\\s:'"$]{1,128}:)[^\\s'"]{1,512}`),
   rule("sonar-scanner mvn gradle", `(-Dsonar\\.login=)${VALUE}`),
-  // Commands that store secrets under names that say nothing.
+  // Commands that store secrets under arbitrary names.
   rule(
     "kubectl oc",
     `(--from-literal[\\s=]{1,4}['"]?${OPEN}[A-Za-z0-9_.-]{1,128}=)(?<=\\bsecret\\s[^\\n|;&]{0,512})${VALUE}`,
@@ -163,13 +163,13 @@ export const COMMAND_RULES: readonly CommandRule[] = [
     ),
     isInnocent: isReference,
   },
-  // What echo and printf pipe.
+  // Text piped by echo and printf.
   rule(
     "echo printf",
     `((?:^|[\\s;&|(])(?:echo|printf)\\s{1,8}${WRITES})${VALUE}(?=\\s{0,8}\\|[^\\n|;&]{0,200}?(?:${TAKES_INPUT}))`,
     "input",
   ),
-  // SQL, whose words a shell has in quotes.
+  // SQL in a shell's quotes.
   rule(
     "identified IDENTIFIED password PASSWORD",
     "(\\b(?:identified\\s{1,8}(?:with\\s{1,8}\\S{1,64}\\s{1,8})?by|password)\\s{1,8})(?:\\\\?'[^']{1,512}'|\\\\?\"[^\"]{1,512}\")",
@@ -178,7 +178,7 @@ export const COMMAND_RULES: readonly CommandRule[] = [
   ),
 ];
 
-/** A here-string: no word tells of it, and few commands have one. */
+/** Here-strings are rare, and no word of the command indexes the rule. */
 export const HERE_STRING_RULE: CommandRule = rule(
   "",
   `(<<<\\s{0,4})(?<=(?:${TAKES_INPUT})[^\\n|;&]{0,200})${VALUE}`,
@@ -196,7 +196,7 @@ function byWord(): ReadonlyMap<string, readonly CommandRule[]> {
 
 const WORDS = /[A-Za-z7][\w-]+/g;
 
-/** The rules about programs that a text names: looking words up costs less than one pattern of all the programs. */
+/** Returns the rules for programs named in a text: word lookups cost less than a pattern of all programs. */
 export function commandRulesFor(text: string): Iterable<CommandRule> {
   const rules = new Set<CommandRule>();
   for (const word of text.match(WORDS) ?? []) for (const one of BY_WORD.get(word) ?? []) rules.add(one);

@@ -1,10 +1,9 @@
 /**
- * What credentials look like that say themselves what they are, by the beginnings that their issuers gave them. Left out
- * on purpose: what is only long and random (a commit, a checksum and an image's digest are that too), and identifiers
- * that are no secret (AWS account numbers, Twilio's AC…, public keys pk_…).
+ * Shapes of credentials with an issuer's prefix. Left out on purpose: merely long and random text (also the shape of commits,
+ * checksums and image digests), and public identifiers (AWS account numbers, Twilio's AC…, public keys pk_…).
  */
 
-/** A kind, and what its tokens look like; `\b` before it is meant. Every repetition has a bound, or cannot be entered twice. */
+/** A kind and the pattern of its tokens, after an implied `\b`. Every repetition is bounded, or cannot be entered twice. */
 export type TokenKind = { readonly kind: string; readonly shape: string };
 
 const W = "[A-Za-z0-9_-]";
@@ -21,7 +20,7 @@ export const TOKEN_KINDS: readonly TokenKind[] = [
   { kind: "docker-token", shape: `dckr_(?:pat|oat)_${W}{20,64}` },
   { kind: "slack-token", shape: "xox[abeoprs]-[A-Za-z0-9-]{10,255}|xapp-\\d-[A-Za-z0-9-]{10,255}" },
   { kind: "stripe-key", shape: `(?:sk|rk)_(?:live|test)_${A}{16,255}|whsec_[A-Za-z0-9+/=]{24,128}` },
-  // OpenAI, Anthropic, OpenRouter and those who call theirs alike.
+  // OpenAI, Anthropic, OpenRouter and others with the same prefix.
   { kind: "api-key", shape: `sk-${W}{20,255}` },
   { kind: "google-key", shape: `AIza${W}{35}|GOCSPX-${W}{28}|ya29\\.${W}{20,1024}` },
   { kind: "sendgrid-key", shape: `SG\\.${W}{16,32}\\.${W}{30,64}` },
@@ -64,29 +63,29 @@ export const TOKEN_KINDS: readonly TokenKind[] = [
   { kind: "jwt", shape: `eyJ${W}{8,1024}\\.eyJ${W}{8,4096}\\.${W}{8,1024}` },
 ];
 
-/** Words that say it wherever a name ends with them: `authToken`, `DB_PASSWORD`. */
+/** Words that mark a name as secret at the end of any name: `authToken`, `DB_PASSWORD`. */
 const LONG_WORDS =
   "passwords?|passwd|passphrase|passcode|secrets?|tokens?|credentials?|" +
   "sshpass|rediscli_auth|bw_session|(?:gh|github|gitlab|ado|azure_devops_ext|bitbucket|npm)_pat|" +
   "(?:api|access|secret|private|signing|encryption|master|account|auth|license|deploy|service|client|storage|shared)[_-]?keys?";
 
-/** Words that say it only behind a mark: `DB_PASS`, and not `bypass`. */
+/** Words that mark a name as secret only behind a separator: `DB_PASS`, and not `bypass`. */
 const SHORT_WORDS = "pass|pwd|pw";
 
 /**
- * A name that holds a secret, by its last word: `DB_PASSWORD`, `github.token`, `x-api-key`, `TOKEN_2`. Not `token_file`,
- * `password-stdin` or `tokenizer`.
+ * Secret names, by the last word: `DB_PASSWORD`, `github.token`, `x-api-key`, `TOKEN_2`. Not `token_file`, `password-stdin` or
+ * `tokenizer`.
  */
 export const SECRET_NAME =
   `(?:[A-Za-z0-9_.-]{0,64}(?:${LONG_WORDS})|(?:[A-Za-z0-9_.-]{0,64}[_.-])?(?:${SHORT_WORDS}))` +
   "(?:[_-]?\\d{1,3}|[_-](?:value|string|b64|base64))?";
 
-/** Alone they are folders, results and lists of names. */
+/** Alone, these names hold folders, results and lists of names. */
 const INNOCENT_NAMES: ReadonlySet<string> = new Set(["pwd", "oldpwd", "pw", "pass"]);
 
 const WHOLE_NAME = new RegExp(`^${SECRET_NAME}$`, "i");
 
-/** Whether what a variable of this name holds is a secret. */
+/** Whether a variable with this name holds a secret. */
 export function isSecretName(name: string): boolean {
   return !INNOCENT_NAMES.has(name.toLowerCase()) && WHOLE_NAME.test(name);
 }

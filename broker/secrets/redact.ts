@@ -1,7 +1,7 @@
 /**
- * Takes what looks like a credential out of a command before it is recorded. On the path of a command, so it looks
- * at the first 64 KiB only, and every repetition has a bound: an attempt at each character then costs the same however
- * long the text is. What lies beyond is cut off, never kept unread.
+ * Redacts text that looks like a credential before a command is recorded. Runs while the command waits, so reads only the first
+ * 64 KiB, and every repetition has a bound: an attempt at each character then costs the same for any length of text. Text beyond
+ * the limit is cut off, never recorded unread.
  */
 import { createHash } from "node:crypto";
 import type { DecisionRule } from "../../schemas/generated/types.ts";
@@ -14,23 +14,23 @@ const MAX_TEXT = 64 * 1024;
 export type Redaction = { readonly kind: string; readonly place: string };
 export type Redacted = { readonly text: string; readonly redacted: readonly Redaction[] };
 
-/** What is taken out wherever it stands, by the name that says it is secret. */
+/** Secret values by the name of their variable; redacted anywhere in a text. */
 export type KnownSecrets = ReadonlyMap<string, string>;
 
 const NO_SECRETS: KnownSecrets = new Map();
 
-/** Shorter values are words that stand in commands for other reasons. */
+/** Shorter values occur in commands as ordinary words. */
 const SHORTEST_VALUE = 6;
 
-/** All of them in one pass: an attempt at each character for each kind would cost forty times as much. */
+/** All kinds in a single pass: a separate attempt per kind at each character would cost forty times as much. */
 const TOKENS = new RegExp(`\\b(?:${TOKEN_KINDS.map(({ shape }) => shape).join("|")})`, "g");
 
-/** No token is without one, and few commands are with one. */
+/** Every token has such a run, and few commands do. */
 const LONG_RUN = /[A-Za-z0-9_-]{11}/;
 
 const KINDS = TOKEN_KINDS.map(({ kind, shape }) => ({ kind, pattern: new RegExp(`^(?:${shape})$`) }));
 
-/** The text with each secret replaced by `[redacted:kind]`, and what was replaced. */
+/** Returns the text with each secret replaced by `[redacted:kind]`, and a list of the replacements. */
 export function redact(text: string, place: string, known: KnownSecrets = NO_SECRETS): Redacted {
   const redacted: Redaction[] = [];
   let rest = text;
@@ -38,7 +38,7 @@ export function redact(text: string, place: string, known: KnownSecrets = NO_SEC
     redacted.push({ kind, place });
     return `[redacted:${kind}]`;
   };
-  // Before the cut: the end of what is kept may be the beginning of one.
+  // Before the cut, which could split a secret.
   for (const [name, value] of longestFirst(known)) {
     if (rest.includes(value)) rest = rest.replaceAll(value, () => replaced(`env.${name}`));
   }
@@ -55,21 +55,21 @@ export function redact(text: string, place: string, known: KnownSecrets = NO_SEC
       return `${kept}${quoteOf(value)}${replaced(kind)}${endQuoteOf(value)}`;
     });
   };
-  // Before the names: `--secret dbPassword V` is the secret of a program that is known.
+  // Before the names: in `--secret dbPassword V`, a rule for the program finds the secret V.
   for (const rule of commandRulesFor(rest)) apply(rule);
   for (const rule of RULES) if (rule.hint.test(rest)) apply(rule);
   return { text: rest, redacted };
 }
 
-/** Stands between the words while they are looked at: white space to every pattern, and in no word of a program. */
+/** Joins the words for matching: white space to every pattern, and absent from the words of programs. */
 const BETWEEN = "\u2028";
 
-/** Whether a word of an argv stands in its span as it was given, where it is no secret. */
+/** Whether a span records a non-secret word of an argv unchanged. */
 export function isUnchangedBySpan(word: string): boolean {
   return !word.includes(BETWEEN);
 }
 
-/** The same for the words of an argv, written as JSON. A secret behind its option (`--password`, `x`) is found too. */
+/** Redacts the words of an argv; returns JSON. Also finds a secret behind its option (`--password`, `x`). */
 export function redactWords(
   words: readonly string[],
   place: string,
@@ -80,14 +80,14 @@ export function redactWords(
   return { text: JSON.stringify(text.split(BETWEEN)), redacted };
 }
 
-/** A rule as a line has it: the fragment that it met is a part of the command. */
+/** Redacts a rule for a span's line: the matched fragment is part of the command. */
 export function redactRule(rule: DecisionRule | null, known: KnownSecrets = NO_SECRETS): DecisionRule | null {
   return rule === null ? null : { ...rule, fragment: redact(rule.fragment, "rule", known).text };
 }
 
 /**
- * A text of any length, off the path of a command: a sample of an output. It is looked at in pieces that end where a line
- * does, and never within the lines of a private key. A line of more than 64 KiB is cut where it has a blank, if it has one.
+ * Redacts a text of any length, such as a sample of output, while no command waits. Pieces end at line ends, never within a
+ * private key. A line of more than 64 KiB is cut at a blank, if any.
  */
 export function redactSample(text: string, place: string, known: KnownSecrets = NO_SECRETS): Redacted {
   const pieces: string[] = [];
@@ -102,7 +102,7 @@ export function redactSample(text: string, place: string, known: KnownSecrets = 
   return { text: pieces.join(""), redacted };
 }
 
-/** The values of variables whose names say that they are secret. */
+/** Selects the values of variables with secret names. */
 export function secretsIn(variables: Readonly<Record<string, string>>): KnownSecrets {
   let found: Map<string, string> | undefined;
   for (const [name, value] of Object.entries(variables)) {
@@ -113,12 +113,12 @@ export function secretsIn(variables: Readonly<Record<string, string>>): KnownSec
   return found ?? NO_SECRETS;
 }
 
-/** One value may be part of another: the shorter one first would leave the rest of the longer. */
+/** Sorts by length: replacing a shorter value first could leave the rest of a longer value. */
 function longestFirst(known: KnownSecrets): Iterable<readonly [name: string, value: string]> {
   return known.size < 2 ? known : [...known].sort(([, one], [, other]) => other.length - one.length);
 }
 
-/** What `redact` looks at whole. */
+/** Returns the end of the next piece, at most `MAX_TEXT` long. */
 function pieceEnd(text: string, from: number): number {
   const most = from + MAX_TEXT;
   if (text.length <= most) return text.length;

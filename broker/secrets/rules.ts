@@ -1,30 +1,30 @@
-/** Credentials that only their surroundings tell: a name, a header, the option of a program. */
+/** Credentials recognised only by their context: a name, a header, a program's option. */
 import { SECRET_NAME } from "./kinds.ts";
 import { isReference, looksMadeUp, standsForAnother, VALUE } from "./values.ts";
 
-/** The first group of a pattern is what stays before the secret. */
+/** The first group of a pattern is the kept text before the secret. */
 export type SecretRule = {
   readonly kind: string;
-  /** What a text holds in which the pattern can match: found in a tenth of the time, and most commands hold none. */
+  /** A necessary condition for a match: tested in a tenth of the time, and false for most commands. */
   readonly hint: RegExp;
   readonly pattern: RegExp;
-  /** Whether a value is none: a variable's name, a number, a word of a syntax. */
+  /** Whether a value is no secret: a variable's name, a number, a keyword of a syntax. */
   readonly isInnocent?: (value: string, kept: string) => boolean;
 };
 
 const BEFORE_NAME = "(?:^|[\\s'\";&|(?{,=:\\[])";
 
-/** In JSON that stands in a quoted word. */
+/** For JSON inside a quoted word. */
 const SLASHES = "\\\\{0,2}";
 
-/** Options that take no value: the word behind them is another one. */
+/** Options without a value: the next word is another option or operand. */
 const NO_VALUE =
   /--?(?:with|ask|no|prompt|show|use|force|reset|change|generate|save|remember|skip)-[a-z-]{1,40}\s+$/i;
 
-/** Names of what lies elsewhere. */
+/** Names of references to secrets stored elsewhere. */
 const ELSEWHERE = /existing[_-]?secret\W*$/i;
 
-/** Names that hold a folder or a result when they stand alone, and before `=` or as an option a password. */
+/** Names of a folder or a result when alone; before `=`, or as an option, names of a password. */
 const MAYBE_INNOCENT = /(?:^|[^A-Za-z0-9_.-])(?:pwd|oldpwd|pw)\W*$|(?:^|[^A-Za-z0-9_.-])pass['"]?\s*:\s*$/i;
 
 function isNoSecret(value: string, kept: string): boolean {
@@ -57,7 +57,7 @@ export const RULES: readonly SecretRule[] = [
   {
     kind: "authorization",
     hint: /authorization/i,
-    // Without a scheme the whole value is it.
+    // Without a scheme, the whole value is secret.
     pattern:
       /(\b(?:proxy-)?authorization\s{0,8}:\s{0,8})(?!['"\s]|(?:bearer|basic|token|bot|apikey|digest|negotiate|aws4-hmac-sha256)\s)[^\s'"]{6,8192}/gi,
     isInnocent: isReference,
@@ -77,7 +77,7 @@ export const RULES: readonly SecretRule[] = [
   {
     kind: "url-password",
     hint: /https?:\/\//i,
-    // `https://TOKEN@host`, `https://TOKEN:x-oauth-basic@host`: no user is called so.
+    // `https://TOKEN@host`, `https://TOKEN:x-oauth-basic@host`: no user has such a name.
     pattern:
       /(\bhttps?:\/\/)[A-Za-z0-9_.~%+-]{12,255}(?=(?::(?:x-oauth-basic|\[redacted:url-password\])?)?@)/gi,
     isInnocent: (value) => !looksMadeUp(value),
@@ -103,7 +103,7 @@ export const RULES: readonly SecretRule[] = [
     pattern: /(\bx-[a-z-]{0,40}(?:token|key|secret|password|auth)\s{0,8}:\s{0,8})[^\s'"]{1,4096}/gi,
     isInnocent: isReference,
   },
-  // Programs whose options do not say what they hold.
+  // Programs with secret values behind unspecific options.
   {
     kind: "program-password",
     hint: /\bcurl\s/,

@@ -1,10 +1,10 @@
-/** The calls that are under way: nobody may take the broker down under them, and none begins while it goes down. */
+/** Counts running calls: shutdown waits for running calls, and no call begins during shutdown. */
 export class Activity {
   #running = 0;
   #closing = false;
   #idle: (() => void) | undefined;
 
-  /** Runs a call and counts it; undefined when the broker is going down. */
+  /** Runs a call and counts the call while running; undefined during shutdown. */
   during<T>(call: () => Promise<T>): Promise<T> | undefined {
     if (this.#closing) return undefined;
     this.#running += 1;
@@ -14,7 +14,7 @@ export class Activity {
     });
   }
 
-  /** From now on nothing begins. Settles when nothing runs any more. */
+  /** Refuses new calls. Settles when all running calls have ended. */
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#running === 0) return;

@@ -1,4 +1,4 @@
-/** The operator's settings: every one optional, read again when the file changes, the last good ones kept. */
+/** The operator's settings: all optional, reloaded when the file changes. If a reload fails, the last good settings stay in force. */
 import { readFileSync, statSync } from "node:fs";
 import { type Document, isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
 import type { ConfigDocument } from "../../schemas/generated/types.ts";
@@ -9,27 +9,27 @@ export type ConfigProblem = { readonly text: string };
 
 const MISSING = "missing";
 
-/** What a file says that holds nothing but blanks and comments. */
+/** The value of a file with only blanks and comments; compared by identity. */
 const NOTHING: ConfigDocument = {};
 
-/** The settings do not load when the broker starts: there are no last good ones that could stay. */
+/** The settings do not load at the broker's start: no last good settings can stay in force. */
 export class ConfigRefused extends Error {
   override readonly name = "ConfigRefused";
 }
 
-/** The settings in a file; no file, no settings. */
+/** The settings in a file; a missing file means no settings. */
 export class Config {
   readonly #path: string;
   readonly #onChange: (problems: readonly ConfigProblem[]) => void;
   #identity = "";
   #current: ConfigDocument = {};
   #problems: readonly ConfigProblem[] = [];
-  /** In the same turn of the event loop: a call asks for its settings more than once, and has one answer to all. */
+  /** The file was checked in this turn of the event loop: a call asks for settings several times, and must see a single version. */
   #justLooked = false;
 
   /**
-   * Reads the file for the first time. Throws {@link ConfigRefused} when it does not load: to go on with defaults would
-   * lift every limit that the operator wrote. `onChange` is told of each later reading.
+   * Reads the file for the first time. Throws {@link ConfigRefused} if the file does not load: defaults would lift every limit
+   * set by the operator. `onChange` is called after each later reading.
    */
   constructor(path: string, onChange: (problems: readonly ConfigProblem[]) => void) {
     this.#path = path;
@@ -43,7 +43,7 @@ export class Config {
     this.#onChange = onChange;
   }
 
-  /** The settings as they are now; the last good ones while the file does not load. */
+  /** Returns the current settings; the last good settings while the file does not load. */
   current(): ConfigDocument {
     if (this.#justLooked) return this.#current;
     this.#justLooked = true;
@@ -55,12 +55,12 @@ export class Config {
     return this.#current;
   }
 
-  /** What was wrong with the file at its last reading, while the last good settings hold. */
+  /** Returns the problems of the file's last reading; the last good settings stay in force. */
   problems(): readonly ConfigProblem[] {
     return this.#problems;
   }
 
-  /** Reads the file again, whatever its times say: what is wrong with it, if anything is. */
+  /** Reads the file again, whatever its times; returns the problems. */
   reload(): readonly ConfigProblem[] {
     const identity = this.#look();
     if (identity === MISSING && this.#identity === MISSING) return [];
@@ -89,7 +89,7 @@ export class Config {
     }
     const result = identity === MISSING ? { ok: {} } : readConfig(this.#path);
     if ("problems" in result) return result.problems;
-    // Whoever writes a file in place empties it first: for that moment every limit in it would be lifted.
+    // An editor that writes in place empties the file first: reading the empty file would lift every limit for a moment.
     if (result.ok === NOTHING && known !== "" && known !== MISSING) {
       return [{ text: `${this.#path}: it is empty; what it said holds. Write {} to set nothing` }];
     }
@@ -106,7 +106,7 @@ function readConfig(path: string): ReturnType<typeof parseConfig> {
   }
 }
 
-/** Reads settings from text. `file` is for the problems only. */
+/** Parses settings. `file` only appears in problems. */
 export function parseConfig(
   text: string,
   file: string,
@@ -133,7 +133,7 @@ export function parseConfig(
   return { problems };
 }
 
-/** Of the key, where there is one: a value may begin lines below it. */
+/** Returns the key's offset, if any: the value may begin lines below. */
 function offsetOf(document: Document.Parsed, pointer: readonly (string | number)[]): number {
   const parent: unknown = document.getIn(pointer.slice(0, -1), true);
   const pair = isMap(parent)

@@ -11,31 +11,31 @@ const ALWAYS = ["HOME", "USER", "LOGNAME", "SHELL"];
 
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** What of the host's environment may become a command's: read once, at start, by the entry point. */
+/** The host's environment as the source of commands' variables: read once, at start, by the entry point. */
 export type HostEnvironment = Readonly<Record<string, string | undefined>>;
 
-/** What a policy's commands get beyond PATH and the user's own variables. */
+/** Variables of a policy's commands beyond PATH and the user's own. */
 export type Passing = {
   /** Whether a variable of a shell is passed. */
   readonly passes: (name: string) => boolean;
-  /** What the policy's worlds add. */
+  /** Returns the variables added by the policy's worlds. */
   readonly added: () => Variables;
 };
 
-/** The shell that a call comes from. */
+/** The shell of the caller. */
 export type CallerShell = {
   readonly variables: Variables;
   /** Differs where {@link trusts} may. */
   readonly key: string;
   readonly isPersons: boolean;
-  /** Whether a variable that the broker's own shell has not, or not so, may stand before programs that a rule allows. */
+  /** Whether an allowing rule accepts a variable that is absent from the broker's own shell, or different there. */
   readonly trusts: (name: string, value: string) => boolean;
 };
 
-/** Environments that are kept, of policies and of shells; edits and other shells make new ones. */
+/** Most cached environments of policies and shells; edits and other shells make new environments. */
 const MAX_MADE = 64;
 
-/** The host's variables with the user's own filled in. Asks the user database: once, at start. */
+/** Fills in the user's own variables. Asks the user database: once, at start. */
 export function hostEnvironment(variables: HostEnvironment): HostEnvironment {
   const user = userInfo();
   return {
@@ -47,22 +47,22 @@ export function hostEnvironment(variables: HostEnvironment): HostEnvironment {
   };
 }
 
-/** What every command of a policy gets, made once per policy: it is on the path of each. */
+/** Builds and caches the environment of each policy's commands: every command needs the environment. */
 export class BaseEnvironments {
   readonly #host: HostEnvironment;
   readonly #hidden: string;
   readonly #made = new BoundedMap<string, BaseEnvironment>(MAX_MADE);
-  /** PATH of every command whose request has none of its own. */
+  /** PATH of every command whose request sets no PATH. */
   readonly path: string;
 
-  /** @param hidden SUBSTRATE_HOME: no world has what lies there, so a PATH that leads there (to the shims) leads nowhere. */
+  /** @param hidden SUBSTRATE_HOME: hidden in every world, so PATH entries below (the shims) are dropped. */
   constructor(host: HostEnvironment, hidden: string) {
     this.#host = host;
     this.#hidden = hidden;
     this.path = ownPath(host["PATH"] ?? "", hidden) || DEFAULT_PATH;
   }
 
-  /** `policy` is the hash of what holds. */
+  /** @param policy hash of the policies in force. */
   of(policy: string, passing: Passing): BaseEnvironment {
     return this.#kept(policy, () => {
       const variables = { ...this.#base(passing.passes), ...passing.added() };
@@ -70,7 +70,7 @@ export class BaseEnvironments {
     });
   }
 
-  /** The same with the variables of the caller's shell in place of the broker's. */
+  /** Like {@link of}, with the variables of the caller's shell in place of the broker's. */
   ofShell(policy: string, passing: Passing, shell: CallerShell): BaseEnvironment {
     const callers = passedBy(withoutPreload(shell.variables), passing.passes);
     const path = ownPath(shell.variables["PATH"] ?? "", this.#hidden) || this.path;
@@ -94,7 +94,7 @@ export class BaseEnvironments {
     return environment;
   }
 
-  /** PATH, HOME, USER, LOGNAME, SHELL, and the variables that pass. Nothing else of the broker's. */
+  /** PATH, HOME, USER, LOGNAME, SHELL, and the passed variables. No other variable of the broker. */
   #base(passes: Passing["passes"]): Variables {
     const base: Record<string, string> = { PATH: this.path };
     for (const name of ALWAYS) base[name] = this.#host[name] ?? "";
@@ -138,7 +138,7 @@ export function environmentHash(variables: Variables): string {
   return `sha256:${hash.digest("hex")}`;
 }
 
-/** A request as it is without what a world adds to the variables of its commands: whoever asks from there may send them along. */
+/** Removes the variables that a world adds to its commands: a caller inside a world may send these along. */
 export function withoutWorldVariables<Request extends { readonly env?: Variables }>(
   request: Request,
 ): Request {
@@ -147,7 +147,7 @@ export function withoutWorldVariables<Request extends { readonly env?: Variables
   return own === env ? request : { ...request, env: own };
 }
 
-/** A command's environment: the base, what the request adds, and last who and what it is, which nobody overrides. */
+/** Builds a command's environment: the base, the request's variables, and last the agent and span ids, which no request overrides. */
 export function commandEnvironment(
   base: Variables,
   added: Readonly<Record<string, string>> | undefined,
@@ -157,15 +157,13 @@ export function commandEnvironment(
   return { ...base, ...added, SUBSTRATE_AGENT_ID: agent, SUBSTRATE_SPAN_ID: span };
 }
 
-/** PATH of a shell on the host, as it can be used in a world. */
-
-/** Of these every world has its own (CONTRACT §7): what the host has there no command sees. */
+/** Folders that every world has of its own (CONTRACT §7): commands never see the host's content there. */
 const WORLDS_OWN = ["/tmp", "/var/tmp", "/run", "/dev/shm"];
 
 /**
- * Without the folders that no world shows (SUBSTRATE_HOME, where the shims lie), and with the real path of a folder that is named by
- * a link in `/run` or `/tmp`, as version managers do for each shell (fnm). Everything else stays as it is, in its order: folders
- * that do not exist, relative ones, and a project's own.
+ * Adapts the PATH of a shell on the host to a world: drops folders hidden in worlds (SUBSTRATE_HOME with the shims), and resolves
+ * folders named by a link in `/run` or `/tmp`, which version managers make for each shell (fnm). All other entries keep their
+ * text and order: missing folders, relative folders, and a project's own.
  */
 export function ownPath(path: string, hidden: string): string {
   return path
@@ -175,7 +173,7 @@ export function ownPath(path: string, hidden: string): string {
     .join(":");
 }
 
-/** Whoever reaches the home by a link writes the shims' folder so, too. */
+/** A home reached by a link may appear so in the shims' entry. */
 function leadsTo(hidden: string, folder: string): boolean {
   return isWithin(folder.endsWith("/shims") ? realOr(folder) : folder, hidden);
 }
@@ -189,7 +187,7 @@ function realOr(folder: string): string {
   try {
     return realpathSync.native(folder);
   } catch {
-    // Not there, or not ours to look into, ignoring: it is what is written.
+    // Missing or not readable, ignoring: the path stays as written.
     return folder;
   }
 }

@@ -3,37 +3,37 @@ import { chmodSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { realPlace } from "../model/real-place.ts";
 
-/** `sun_path` is 108 bytes with its NUL (unix(7)); Node cuts longer ones without a word. */
+/** `sun_path` is 108 bytes with its NUL (unix(7)); Node truncates longer paths silently. */
 const MAX_SOCKET_PATH = 107;
 
-/** The longest of the sockets that every home has; a named agent's is checked when it is opened. */
+/** The longest socket path present in every home; a named agent's path is checked when opened. */
 const LONGEST_SOCKET = "sock/control.sock";
 
-/** SUBSTRATE_HOME cannot be used as it is. */
+/** SUBSTRATE_HOME cannot be used. */
 export class HomeRefused extends Error {
   override readonly name = "HomeRefused";
 }
 
-/** Where everything lies below SUBSTRATE_HOME (CONTRACT §2). All absolute. */
+/** The layout below SUBSTRATE_HOME (CONTRACT §2). All paths are absolute. */
 export type Home = {
   readonly root: string;
   readonly agentSocket: string;
   readonly controlSocket: string;
   readonly agentSockets: string;
   readonly config: string;
-  /** What a person approved for always. */
+  /** Approvals given for always. */
   readonly approvals: string;
   readonly policies: string;
   readonly trace: string;
   readonly database: string;
   readonly overlay: string;
-  /** Denied names that commands made, taken out of projects. */
+  /** Denied names made by commands, moved out of projects. */
   readonly quarantine: string;
   /** The folder to put first on PATH. */
   readonly shims: string;
-  /** What no world may see: this home, and the held changes of every home. */
+  /** Hidden in every world: this home, and the held changes of every home. */
   readonly hidden: readonly string[];
-  /** Where the container backends keep their sockets. */
+  /** Sockets of the container backends. */
   readonly containers: string;
   readonly brokerFile: string;
   readonly startLock: string;
@@ -41,9 +41,9 @@ export type Home = {
 };
 
 /**
- * The layout below `asked`. `askedOverlay` is where upper and work folders go when it is not below that (a privileged broker
- * keeps them in `/var/lib`). Both are followed to where they lead: worlds mount what lies there, and follow no link. Throws
- * {@link HomeRefused} when a socket path would be too long.
+ * Returns the layout below `asked`. `askedOverlay` is the folder of upper and work folders, if outside `asked` (a privileged
+ * broker uses `/var/lib`). Links in both paths are resolved: worlds mount from there, and follow no link. Throws
+ * {@link HomeRefused} if a socket path would be too long.
  */
 export function homeLayout(asked: string, askedOverlay: string | undefined): Home {
   const root = realPlace(asked);
@@ -64,7 +64,7 @@ export function homeLayout(asked: string, askedOverlay: string | undefined): Hom
     policies: join(root, "policies"),
     trace: join(root, "trace/trace.jsonl"),
     database: join(root, "db"),
-    // Brokers with other homes have a folder of their own there: none sweeps what another one holds.
+    // Each home has its own folder in a shared overlay: no broker sweeps the held changes of another.
     overlay:
       overlay === undefined
         ? join(root, "overlay")
@@ -79,7 +79,7 @@ export function homeLayout(asked: string, askedOverlay: string | undefined): Hom
   };
 }
 
-/** The path of a named agent's own socket. Throws {@link HomeRefused} when it is too long for the kernel. */
+/** Returns the path of a named agent's own socket. Throws {@link HomeRefused} for a path longer than the kernel accepts. */
 export function agentSocketPath(home: Home, agent: string): string {
   const path = join(home.agentSockets, `${agent}.sock`);
   if (Buffer.byteLength(path) <= MAX_SOCKET_PATH) return path;
@@ -89,8 +89,8 @@ export function agentSocketPath(home: Home, agent: string): string {
 }
 
 /**
- * Makes the folders, for the owner's eyes only. Safe to repeat. Throws {@link HomeRefused} for a folder that is
- * somebody else's or has another use: closing it to everybody else would break that.
+ * Makes the folders, accessible only to the owner. Idempotent. Throws {@link HomeRefused} for a folder of another user or with
+ * another use: closing such a folder to everybody else would break the other use.
  */
 export function prepareHome(home: Home, uid: number): void {
   try {
