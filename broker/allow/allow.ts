@@ -1,4 +1,4 @@
-/** The spine: from what a person wants allowed to the policy's file with it, tried. Pure; files are the caller's. */
+/** Entry point: from a person's wish to the edited and tested policy file. Pure; the caller reads and writes files. */
 import { isDeepStrictEqual } from "node:util";
 import { withAdditions } from "../learn/additions.ts";
 import { listsWhenAbsent, placeAdditions, withInsertions } from "../learn/place-additions.ts";
@@ -8,7 +8,7 @@ import type { Wish } from "./wish.ts";
 
 /** The edit that grants a wish. */
 export type Edit = {
-  /** The whole file with it. */
+  /** The whole file after the edit. */
   readonly text: string;
   /** As a unified diff. */
   readonly patch: string;
@@ -16,17 +16,17 @@ export type Edit = {
 
 export type EditOf = {
   readonly policy: CompiledPolicy;
-  /** The policy's file as it is now. */
+  /** The current text of the policy's file. */
   readonly text: string;
   readonly wish: Wish;
-  /** The file that is read, and the one that is to be written: of a shipped policy, the operator's copy. */
+  /** Paths of the file read and the file to write: for a shipped policy, the operator's copy is written. */
   readonly from: string;
   readonly to: string;
 };
 
 /**
- * The edit, or why there is none: the file with it must load, and say nothing else that is new. Comments and layout stay. A
- * layout that is not understood is left alone.
+ * Returns the edit, or why no edit is possible: the edited file must load, and differ in the wish alone. Comments and layout
+ * stay. A file with an unknown layout is left alone.
  */
 export function editFor({ policy, text, wish, from, to }: EditOf): Edit | { readonly wrong: string } {
   const items = wish.additions.map((addition) => ({ ...addition, note: "" }));

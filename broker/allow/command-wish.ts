@@ -17,8 +17,8 @@ import type { Sources } from "./policy-file.ts";
 import type { Never, Standing, Wish } from "./wish.ts";
 
 /**
- * What a policy says about the commands that a pattern means, and what it lacks. A pattern means many commands: it is tried by
- * some of them, and by the commands that each refusing rule names. Pure.
+ * Judges a wish to allow a command pattern: the policy's present answer, and the missing items. A pattern covers many commands,
+ * so samples are tried, and the commands named by each refusing rule. Pure.
  */
 export function commandWish(
   pattern: string,
@@ -61,7 +61,7 @@ function isolatedNote({ list, pattern, source }: Standing): string {
   return `It runs isolated, and what it changes is held until somebody applies it: '${pattern}' in ${list}, ${source}`;
 }
 
-/** A policy with nothing but this pattern, as a rule that allows; or why it is no pattern. */
+/** Returns a policy with the pattern as its only allowing rule, or why the pattern is invalid. */
 function onlyAllowing(pattern: string): { readonly policy: CompiledPolicy } | Never {
   const loaded = parsePolicy(onlyIn("allowed", pattern), "one");
   if ("ok" in loaded) return { policy: loaded.ok };
@@ -77,13 +77,13 @@ function onlyIn(list: "allowed" | "denied", pattern: string): string {
   });
 }
 
-/** What the policy refuses, whatever its lists of what is allowed say. */
+/** Returns the policy without its allowing lists, to find refusals. */
 function withoutAllowing(document: PolicyDocument): PolicyDocument {
   const { commands, approval } = document;
   const { allowed = [], ...others } = commands ?? {};
   return {
     ...document,
-    // As an absent key means it beside a list of all that may run.
+    // Removing the list must not change the default of an absent `opaque`.
     commands: {
       ...others,
       opaque: others.opaque ?? (allowed.length > 0 ? "deny" : "isolate"),
@@ -97,7 +97,7 @@ function withoutAllowing(document: PolicyDocument): PolicyDocument {
   };
 }
 
-/** Commands that the pattern means: its words alone, and with more words and options where it takes any. */
+/** Returns sample commands for a pattern: its words alone, and, with a last `*`, further words and options. */
 function samplesOf(pattern: string, where: Where): readonly ReadCommand[] {
   const words = patternWords(pattern).map((word) => withFolders(word, where));
   const rest = words.at(-1) === "*";
@@ -113,7 +113,7 @@ function withFolders(word: string, { home, project }: Where): string {
     .replace(/^(\$PROJECT|\$\{PROJECT\})(?=\/|$)/, () => project);
 }
 
-/** The line of `commands.allowed` that lets all samples run; the list itself where it is empty. */
+/** Returns the line of `commands.allowed` that covers all samples; for an empty list, the list itself. */
 function allowedBy(
   pattern: string,
   policy: CompiledPolicy,
@@ -134,7 +134,7 @@ function allowedBy(
   }));
 }
 
-/** The same of `approval.auto_approve`, where everything else asks. */
+/** Returns the line of `approval.auto_approve` that covers all samples, if other commands ask. */
 function approvedBy(
   pattern: string,
   { document }: CompiledPolicy,
@@ -175,7 +175,7 @@ function patternOf(rule: string | { readonly pattern: string }): string {
   return typeof rule === "string" ? rule : rule.pattern;
 }
 
-/** Rules that refuse a part of what the pattern means: read as widely as a rule that refuses, it meets the commands that they name. */
+/** Finds rules that refuse part of the pattern: read as a refusing rule, the pattern matches commands named by these rules. */
 function overlapping(
   pattern: string,
   { commands = {} }: PolicyDocument,
@@ -194,7 +194,7 @@ function overlapping(
   );
 }
 
-/** The rules that decided, with the lines that they have in the file. */
+/** Returns the deciding rules, with their lines in the file. */
 function standingsOf(
   decisions: readonly Decision[],
   { document }: CompiledPolicy,

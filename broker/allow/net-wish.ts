@@ -6,7 +6,10 @@ import type { CompiledPolicy } from "../policy/index.ts";
 import { quoted } from "../model/refusal.ts";
 import type { Never, Wish } from "./wish.ts";
 
-/** What a policy says about a name, an address or a preset, and what it lacks. Pure: its presets come expanded. */
+/**
+ * Judges a wish to allow a name, an address or a preset: the policy's present answer, and the missing entry. Pure: presets come
+ * expanded.
+ */
 export function netWish(written: string, policy: CompiledPolicy, presets: ExpandedPresets): Wish | Never {
   const allows = readEntry(written);
   if (typeof allows === "string") return { never: `Cannot allow ${quoted(written)}: ${allows}` };
@@ -37,7 +40,7 @@ export function netWish(written: string, policy: CompiledPolicy, presets: Expand
 const OBSERVES =
   "This policy observes: names that it does not allow are reached too. The entry counts once it enforces";
 
-/** Ports of a name that are open already. */
+/** Returns notes about ports of a name that are open already. */
 function partNotes(allows: Allowed, { net }: CompiledPolicy, presets: ExpandedPresets): readonly string[] {
   if (allows.kind !== "name") return [];
   const rules = netRules([{ net, presets }]);
@@ -48,7 +51,7 @@ function partNotes(allows: Allowed, { net }: CompiledPolicy, presets: ExpandedPr
   });
 }
 
-/** Stands for any name below another: no entry by name means it. */
+/** Stands for any subdomain: no entry names the label. */
 const SOME_LABEL = "any-name-below";
 
 function standing(
@@ -66,7 +69,7 @@ function standing(
       (entry) =>
         entry.allows.kind === "range" &&
         isWithin(allows.range, entry.allows.range) &&
-        // Without ports an entry also lifts the refusal of internal addresses on every port.
+        // An entry without ports also lifts the refusal of internal addresses on every port.
         (entry.allows.ports.length === 0 ||
           (allows.ports.length > 0 && allows.ports.every((port) => hasPort(entry, port)))),
     );

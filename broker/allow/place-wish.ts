@@ -10,7 +10,7 @@ import type { AllowedPlace, Spot } from "./place.ts";
 import type { Sources } from "./policy-file.ts";
 import type { Standing, Wish } from "./wish.ts";
 
-/** What a policy says about a place, and what it lacks. Looks at the host for where the names of deny lists lead. */
+/** Judges a wish to allow a path: the policy's present answer, and the missing entries. Resolves denied names on the host. */
 export function placeWish(
   kind: "read" | "write",
   place: AllowedPlace,
@@ -45,18 +45,18 @@ export function placeWish(
   };
 }
 
-/** A link that no list shows is shown as the link that it is, for commands that go by it. */
+/** Adds the link itself to `fs.read`, for commands that use the link, unless a list already shows the link. */
 function linkTo({ asked, link }: AllowedPlace, read: readonly string[]): Wish["additions"] {
   return link === undefined || covers(read, asked) ? [] : [{ list: "fs.read", value: link }];
 }
 
-/** `led`: where a name leads that is a link. */
+/** `led`: targets of denied names that are links. */
 type Denial = Standing & {
   readonly cover: Cover;
   readonly led: readonly string[];
 };
 
-/** `[…]` is decided where a world is made: in doubt it is denied. */
+/** A world decides about `[…]` when made: in doubt the name counts as denied. */
 function denialsOf(
   list: "deny_read" | "deny_write" | "sealed",
   written: readonly string[],
@@ -76,7 +76,7 @@ function shown({ list, pattern, source }: Denial): Standing {
   return { list, pattern, source };
 }
 
-/** The line that gives it: what may be written can be read as well. */
+/** Returns the line that grants the path: writable paths are readable as well. */
 function standing(
   kind: "read" | "write",
   wanted: string,

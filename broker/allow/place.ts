@@ -1,4 +1,4 @@
-/** From a path as a person writes it to the entry of `fs.read` or `fs.write` that means it. Looks at the host. */
+/** Turns a path written by a person into an entry of `fs.read` or `fs.write`. Looks at the host. */
 import { accessSync, constants, lstatSync, type Stats } from "node:fs";
 import { basename, dirname, isAbsolute, normalize, resolve } from "node:path";
 import { isPrivate } from "../../world/backend.ts";
@@ -8,31 +8,31 @@ import { realPlace } from "../model/real-place.ts";
 import { quoted } from "../model/refusal.ts";
 import type { Never } from "./wish.ts";
 
-/** Where a wish is made. */
+/** Where the person makes the wish. */
 export type Spot = {
   readonly cwd: string;
-  /** The project that `cwd` lies in; undefined where it can be none. */
+  /** The project around `cwd`; undefined where no project is possible. */
   readonly project: string | undefined;
   readonly rules: ProjectRules;
 };
 
-/** A place on the host that commands are to read or write. */
+/** A place on the host that commands should read or write. */
 export type AllowedPlace = {
-  /** Absolute, as it was asked for, and where its links lead. */
+  /** Absolute, as asked for, and with links resolved. */
   readonly asked: string;
   readonly real: string;
-  /** A folder with all below it; else one file. */
+  /** A folder with everything below; otherwise a single file. */
   readonly below: boolean;
   /** The entry of the list. */
   readonly entry: string;
-  /** The entry that shows the link by which it was asked for; absent: there is none. */
+  /** The entry that shows the link in the path; absent without a link. */
   readonly link?: string;
   readonly notes: readonly string[];
 };
 
 const KERNEL = ["/proc", "/sys", "/dev"] as const;
 
-/** The place that `written` means, or why no policy could give it. */
+/** Returns the place meant by `written`, or why no policy can grant access. */
 export function placeOf(kind: "read" | "write", written: string, spot: Spot): AllowedPlace | Never {
   const asked = absolute(written, spot);
   if (typeof asked === "object") return asked;
@@ -59,7 +59,7 @@ export function placeOf(kind: "read" | "write", written: string, spot: Spot): Al
   };
 }
 
-/** Whether a path names its place by itself, wherever it is written. */
+/** Whether a path means the same place in any working directory. */
 function isPlain(written: string): boolean {
   return isAbsolute(written) || /^(~|\$HOME|\$\{HOME\})(\/|$)/.test(written);
 }
@@ -100,7 +100,7 @@ function unfitBecause(
   return wantsBelow ? `Cannot allow ${quoted(written)}: it is a file, and has nothing below it` : undefined;
 }
 
-/** What no line of a policy changes. */
+/** Returns the reason for a refusal that no line of a policy can lift. */
 function neverBecause(kind: "read" | "write", real: string, { project, rules }: Spot): string | undefined {
   const inProject = project !== undefined && isWithin(real, project);
   const hidden = rules.hidden.find((folder) => isWithin(real, folder));
@@ -117,12 +117,12 @@ function neverBecause(kind: "read" | "write", real: string, { project, rules }: 
     : protectedBecause(real, rules);
 }
 
-/** No project, but a folder that a person may open: `~/.cache`, `~/.gradle`. */
+/** A settings folder that a person may open, though no project: `~/.cache`, `~/.gradle`. */
 function isSettings(real: string, home: string): boolean {
   return dirname(real) === home && basename(real).startsWith(".");
 }
 
-/** `$PROJECT/…` only for what was named from within the project: the entry then means that place in every project. */
+/** Returns `$PROJECT/…` only for a path named relative to the project: the entry then means the same place in every project. */
 function entryOf(
   real: string,
   below: boolean,
@@ -174,7 +174,7 @@ function mayWrite(path: string): boolean {
     accessSync(path, constants.W_OK);
     return true;
   } catch {
-    // Not ours to write, or on a read-only file system, ignoring which.
+    // Owned by another user, or on a read-only file system, ignoring which.
     return false;
   }
 }

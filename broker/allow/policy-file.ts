@@ -1,4 +1,4 @@
-/** A policy's file, replaced whole: no reader meets half of it, and no crash leaves half of it. */
+/** Replaces a policy's file atomically: neither a reader nor a crash sees half a file. */
 import { randomBytes } from "node:crypto";
 import {
   closeSync,
@@ -19,17 +19,17 @@ import {
 import { dirname } from "node:path";
 import type { CompiledPolicy } from "../policy/index.ts";
 
-/** Why nothing was written. */
+/** Why the file was not written. */
 export class NotWritten extends Error {
   override readonly name = "NotWritten";
 }
 
-/** Who may read a policy of the operator's that was not there: as the copy that the broker makes. */
+/** Mode of a new operator's policy: the same as for the broker's copies. */
 const NEW_MODE = 0o644;
 
 /**
- * Writes `text` in the place of `before`, with the mode and the owner that the file has; a link stays one. With `before` null there
- * is no file yet, and one is made. Throws {@link NotWritten} when the file says something else by now.
+ * Replaces the content `before` by `text`; keeps the file's mode, owner and links. `before` null means a missing file, to be
+ * made. Throws {@link NotWritten} if the file has changed meanwhile.
  */
 export function replaceFile(path: string, before: string | null, text: string): void {
   const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined;
@@ -40,7 +40,7 @@ export function replaceFile(path: string, before: string | null, text: string): 
   try {
     writeWhole(beside, text, stat);
     if (before === null) {
-      // Fails where another one has made the file meanwhile, which a rename would not.
+      // Fails if another process made the file meanwhile; a rename would not.
       linkSync(beside, target);
       rmSync(beside);
     } else {
@@ -82,7 +82,7 @@ function writeWhole(
   }
 }
 
-/** So that the new name survives a power cut too. */
+/** Syncs the folder, so that the new name survives a power cut too. */
 function syncFolder(path: string): void {
   const folder = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
@@ -92,7 +92,7 @@ function syncFolder(path: string): void {
   }
 }
 
-/** Where a path of a policy's document stands: `default.yaml:31`; of a list that no file has, the policy's file alone. */
+/** Returns the position of a document's path: `default.yaml:31`; for a list missing in every file, only the policy's file. */
 export type Sources = (path: readonly (string | number)[]) => string;
 
 export function sourcesOf({ source, document, at }: CompiledPolicy): Sources {

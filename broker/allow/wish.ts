@@ -1,31 +1,31 @@
 import type { OpenedList } from "../learn/additions.ts";
 
-/** What a person wants a policy to allow. */
+/** A kind of access that a person wants allowed. */
 export type AllowKind = "write" | "read" | "net" | "command";
 
-/** A line of the policy that says something about what is wanted. `source`: `default.yaml:31`. */
+/** A line of the policy about the wanted access. `source`: `default.yaml:31`. */
 export type Standing = {
   readonly list: string;
   readonly pattern: string;
   readonly source: string;
 };
 
-/** A wish as a policy answers it. */
+/** A policy's answer to a wish. */
 export type Wish = {
-  /** Items that give it; none where a line gives it already, or nothing can. */
+  /** Items that grant the access; empty if a line already does, or if no item can. */
   readonly additions: readonly {
     readonly list: OpenedList;
     readonly value: string;
   }[];
-  /** The line that gives all of it already, and a sentence that says how. */
+  /** The line that already grants all of the access, and a sentence how. */
   readonly already?: { readonly source: string; readonly how: string };
-  /** Lines that refuse all of it, whatever is added. */
+  /** Lines that refuse all of the access, whatever is added. */
   readonly refusals: readonly Standing[];
-  /** Lines that go on refusing a part of it. */
+  /** Lines that still refuse part of the access. */
   readonly partly: readonly Standing[];
-  /** Sentences that a person reads before they say yes. */
+  /** Sentences for a person to read before agreeing. */
   readonly notes: readonly string[];
 };
 
-/** What can never be given, by whatever line. The sentence stands alone. */
+/** Access that no line of a policy can grant. The sentence stands alone. */
 export type Never = { readonly never: string };

@@ -3,21 +3,19 @@ import { type CompiledPolicy, parsePolicy } from "../policy/index.ts";
 import { fileLists } from "../policy/files/file-lists.ts";
 import type { Seen } from "./observations.ts";
 
-/** The lists that an item can be added to so that more is allowed and nothing else changes. */
+/** Lists with items that only allow more. */
 export type LearnedList = "commands.allowed" | "approval.auto_approve" | "fs.write" | "net.allowed";
 
-/** And one that a person opens. */
+/** And a list that only a person opens. */
 export type OpenedList = LearnedList | "fs.read";
 
-/** One line of the proposal. */
+/** A line of the proposal. */
 export type Addition = { readonly list: LearnedList; readonly value: string; readonly seen: Seen };
 
 /** An item of a list. */
 export type Item = { readonly list: OpenedList; readonly value: string };
 
-/**
- * The document with these items at the ends of their lists. An absent list of `fs` keeps what its absence means. Pure.
- */
+/** Appends items to lists of a document. An absent list of `fs` first gets its default. Pure. */
 export function withAdditions(document: PolicyDocument, additions: readonly Item[]): PolicyDocument {
   const of = (list: OpenedList): string[] =>
     additions.filter((addition) => addition.list === list).map(({ value }) => value);
@@ -46,7 +44,7 @@ export function withAdditions(document: PolicyDocument, additions: readonly Item
   };
 }
 
-/** A document as a policy. Throws when it is none: what was added to a policy that loads is checked word by word before. */
+/** Compiles a document. Throws for an invalid policy: callers add only validated items to a policy that loads. */
 export function compiled(document: PolicyDocument, file: string): CompiledPolicy {
   const loaded = parsePolicy(JSON.stringify(document), file);
   if ("ok" in loaded) return loaded.ok;

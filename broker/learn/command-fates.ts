@@ -13,17 +13,17 @@ import type { ObservedCommand } from "./observations.ts";
 import { posix } from "node:path";
 import { type CommandWord, HOME_MARK, type SimpleCommand } from "../policy/words/command.ts";
 
-/** A pattern that one simple command of an observed one needs. */
+/** A pattern needed by a simple command of an observed command. */
 export type Need = ExactPattern & { readonly list: LearnedList; readonly where: Where };
 
-/** What can be done about an observed command. */
+/** The proposal's answer to an observed command. */
 export type Fate =
-  /** The policy as it is now stops it no longer, or it was another policy that did. */
+  /** The current policy allows the command, or another policy stopped the command. */
   | { readonly kind: "allowed" }
-  /** It runs; its changes are held. No rule can make an exception from `commands.isolated`. */
+  /** The command runs and its changes are held. No rule can make an exception from `commands.isolated`. */
   | { readonly kind: "isolated"; readonly rule: DecisionRule }
   | { readonly kind: "learned"; readonly needs: readonly Need[] }
-  /** Only by taking a denial back. */
+  /** Only removing a denial would help. */
   | { readonly kind: "denied"; readonly rule: DecisionRule }
   /** `commands.ask`: a person answers, and may answer for good. */
   | { readonly kind: "asked"; readonly rule: DecisionRule }
@@ -38,18 +38,18 @@ export type JudgedCommand = {
 
 type Open = Omit<JudgedCommand, "fate"> & { readonly needs: Need[]; fate: Fate | undefined };
 
-/** Each round finds one need of each command. */
+/** Each round finds at most a need per command. */
 const MAX_ROUNDS = 64;
 
-/** The key that decides, by how it can be answered. */
+/** The deciding key, and the list that can lift the decision. */
 const LEARNABLE: Readonly<Record<string, LearnedList>> = {
   "commands.allowed": "commands.allowed",
   "approval.require": "approval.auto_approve",
 };
 
 /**
- * What each observed command needs, so that the policy would allow it. `scopes` are writes that are proposed already.
- * A command is learned whole or not at all. Pure.
+ * Finds the patterns that each observed command needs to be allowed. `scopes` are already proposed writes. A command is learned
+ * whole or not at all. Pure.
  */
 export function judgeCommands(
   document: PolicyDocument,
@@ -90,7 +90,7 @@ function isAllowed(policy: CompiledPolicy, { read, where }: Open): boolean {
   return plainVerdict(decide(policy, read, where).verdict) === "allow";
 }
 
-/** Undefined while there is more to find: what was found is in `needs` then. */
+/** Returns undefined after adding a further need to `needs`. */
 function nextFate(policy: CompiledPolicy, one: Open): Fate | undefined {
   const { verdict, rule } = decide(policy, one.read, one.where);
   const plain = plainVerdict(verdict);
@@ -126,15 +126,15 @@ function unsayable(rule: DecisionRule | null, why: string): Fate {
   return { kind: "unsayable", rule, why };
 }
 
-/** A pattern that means one simple command and no other, and the command's words. */
+/** A pattern for exactly a single simple command, and the command's words. */
 type ExactPattern = { readonly pattern: string; readonly words: readonly string[] };
 
 /** As `command_pattern` in the schema. */
 const MAX_PATTERN = 4096;
 
 /**
- * The pattern of exactly this command, or why there is none: a pattern has no way to say a literal `*`, a quote, a lone
- * `|`, or a word that is known only when it runs. What a person could not read in a review is not proposed either. Pure.
+ * Returns the pattern of exactly this command, or why no pattern exists: patterns cannot express a literal `*`, a quote, a lone
+ * `|`, or a word unknown before the run. Characters that a reviewer could not read are not proposed either. Pure.
  */
 function exactPattern(command: SimpleCommand, where: Where): ExactPattern | { readonly why: string } {
   const words = command.words.map((word, index) => patternWord(word, index, command, where));
@@ -161,7 +161,7 @@ function patternWord(word: CommandWord, index: number, command: SimpleCommand, w
 }
 
 function unsayableIn(text: string, isHome: boolean): string | undefined {
-  // Line breaks, terminal escapes, and marks that show text in another order than it has.
+  // Line breaks, terminal escapes, and marks that reorder displayed text.
   if (/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text)) return "it holds characters that a review would not show";
   if (/["'*]/.test(text)) return "a pattern cannot say a quote or a literal '*'";
   if (text === "|") return "a pattern cannot say a literal '|'";
@@ -170,7 +170,7 @@ function unsayableIn(text: string, isHome: boolean): string | undefined {
   return undefined;
 }
 
-/** A program in a folder is named whole: the same relative path is another program in another project. */
+/** A program in a folder gets its full path: the same relative path is another program in another project. */
 function programPath(text: string, command: SimpleCommand, where: Where): PatternWord {
   if (text.startsWith("/") || text.startsWith("$HOME/")) return { pattern: quoted(text) };
   if (command.moves === null || command.moves.length > 0)

@@ -5,7 +5,7 @@ import type { Addition } from "./additions.ts";
 import type { ObservedConnection } from "./observations.ts";
 import { type Seen, seenAlso } from "./observations.ts";
 
-/** A connection that is not proposed, and why. */
+/** A connection left out of the proposal, and why. */
 export type StoppedConnection = {
   /** `host:port` */
   readonly to: string;
@@ -16,15 +16,15 @@ export type StoppedConnection = {
 export type JudgedConnections = {
   readonly additions: readonly Addition[];
   readonly stopped: readonly StoppedConnection[];
-  /** Those that the additions are for. */
+  /** Connections covered by the additions. */
   readonly learned: readonly ObservedConnection[];
-  /** How many the policy's own entries allow by now. */
+  /** Number of connections that the policy's own entries allow by now. */
   readonly allowed: number;
 };
 
 /**
- * What each connection that the policy would have refused needs: an entry with its name, and with its port unless an entry
- * without one has it. `rules`: the policy's as they are now, its presets standing for nothing. Pure.
+ * Finds the entries for connections that the policy would have refused: an entry with the name, and with the port unless an entry
+ * without a port covers the connection. `rules`: the policy's current rules, presets left empty. Pure.
  */
 export function judgeConnections(
   rules: NetRules,
@@ -45,7 +45,7 @@ export function judgeConnections(
   };
 }
 
-/** Whether rules allow it, by name or by address. */
+/** Whether rules allow a connection, by name or by address. */
 export function isAllowed(rules: NetRules, { host, port }: ObservedConnection): boolean {
   return hostName(host) === null ? rules.address(host, port).allowed : rules.connection(host, port).allowed;
 }

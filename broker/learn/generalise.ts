@@ -1,9 +1,9 @@
 import type { Need } from "./command-fates.ts";
 
-/** As many distinct values as make a `*` more than a guess. */
+/** Number of distinct values from which a `*` is more than a guess. */
 export const ENOUGH_VALUES = 4;
 
-/** Needs with one pattern; `free` is the word where a `*` stands. */
+/** Needs with the same pattern; `free` is the index of the `*` word. */
 export type Grouped = {
   readonly list: Need["list"];
   readonly pattern: string;
@@ -11,7 +11,7 @@ export type Grouped = {
   readonly free: number | undefined;
 };
 
-/** Each pattern by itself: exact words stay exact. */
+/** Groups equal patterns: exact words stay exact. */
 export function exactGroups(needs: readonly Need[]): readonly Grouped[] {
   const groups = new Map<string, Need[]>();
   for (const need of needs) {
@@ -22,9 +22,8 @@ export function exactGroups(needs: readonly Need[]): readonly Grouped[] {
 }
 
 /**
- * Where patterns differ in one word alone and at least {@link ENOUGH_VALUES} values were seen there, one pattern with a
- * `*` in that word. A last word that is `*` would stand for any number of words: there the values must have a beginning
- * or an end in common. Pure.
+ * Merges patterns that differ in a single word with at least {@link ENOUGH_VALUES} values into a pattern with a `*` for the word.
+ * A bare `*` as last word would stand for any number of words: there the values must share a beginning or an end. Pure.
  */
 export function starredGroups(needs: readonly Need[]): readonly Grouped[] {
   const exact = exactGroups(needs);
@@ -47,7 +46,7 @@ function asOne(needs: readonly Need[]): Grouped {
 
 type Place = { readonly place: number; readonly members: readonly Grouped[] };
 
-/** Patterns that are equal but for the word at one place; the largest groups first. */
+/** Groups patterns that differ only in the word at a position; largest groups first. */
 function groupsByPlace(patterns: readonly Grouped[]): readonly Place[] {
   const groups = new Map<string, { place: number; members: Grouped[] }>();
   for (const one of patterns) {
@@ -96,7 +95,7 @@ function reversed(text: string): string {
   return [...text].reverse().join("");
 }
 
-/** The words as they stand in the pattern: only blanks make quotes there. */
+/** Returns the words of a pattern without quotes; only words with blanks are quoted. */
 function wordsOf({ pattern }: Grouped): readonly string[] {
   return (pattern.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ""));
 }

@@ -1,6 +1,6 @@
 /**
- * Writes that are never proposed, although they were seen: they would let a command change what runs outside every
- * world. Whoever wants one of them writes it down by hand.
+ * Writes that are never proposed: each would let a command change programs that run outside every world. A person can add such a
+ * write by hand.
  */
 const ROWS: readonly { readonly path: RegExp; readonly reason: string }[] = [
   {
@@ -39,10 +39,10 @@ const ROWS: readonly { readonly path: RegExp; readonly reason: string }[] = [
   { path: /(^|\/)\.git\/(hooks|config|config\.worktree|commondir)(\/|$)/, reason: "git runs what it names" },
 ];
 
-/** Why a write is not proposed; undefined when it may be. `home` is shown as `~`. */
+/** Returns why a write is not proposed, or undefined. `home` is shown as `~`. */
 export function notProposedBecause(path: string, home: string): string | undefined {
   const shown = path === home || path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
-  // The home of root lies among the machine's folders, and is a home.
+  // Root's home is among the machine's folders, but counts as a home.
   const rows = shown.startsWith("~") ? ROWS.filter(({ path: row }) => !row.source.startsWith("^\\/")) : ROWS;
   return rows.find((row) => row.path.test(shown))?.reason;
 }

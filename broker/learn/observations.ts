@@ -1,8 +1,8 @@
 import type { Span, Verdict } from "../../schemas/generated/types.ts";
 
-/** A command that the policy stopped, or would have; the same one in the same folder is one. */
+/** A command that the policy stopped, or would have; merged by text and folder. */
 export type ObservedCommand = {
-  /** As it stands in the span. */
+  /** The span's text. */
   readonly text: string;
   /** The words of a call without a shell; undefined for a shell command. */
   readonly argv: readonly string[] | undefined;
@@ -10,34 +10,34 @@ export type ObservedCommand = {
   readonly seen: Seen;
 };
 
-/** A write outside `fs.write` that was refused, or stayed in the world, by a command that ran in `cwd`. */
+/** A write outside `fs.write`, refused or kept in the world, by a command started in `cwd`. */
 export type ObservedWrite = { readonly path: string; readonly cwd: string; readonly seen: Seen };
 
-/** A connection that was made, or tried, although the policy's lists do not allow it. */
+/** A connection made or tried although the policy's lists do not allow it. */
 export type ObservedConnection = {
-  /** A name, or the address where none was dialled. */
+  /** A name, or an address dialled directly. */
   readonly host: string;
   readonly port: number;
-  /** At least once a server took it. */
+  /** A server accepted the connection at least once. */
   readonly reached: boolean;
-  /** Why it ended, the last time it was seen; null when both sides were done. */
+  /** Why the last such connection ended; null after a regular end of both sides. */
   readonly reason: string | null;
   readonly seen: Seen;
 };
 
-/** What a running command did against the rules of its world. */
+/** A running command's violation of its world's rules. */
 export type ObservedViolation = { readonly kind: string; readonly subject: string; readonly seen: Seen };
 
-/** Spans that nothing can be learned from, counted. */
+/** Numbers of spans without use for learning. */
 export type Skipped = {
-  /** It was changed, or cut, before it was recorded, or its file is not known: what ran is not known. */
+  /** The recorded command was redacted or cut, or its file is unknown: the executed command is unknown. */
   readonly redacted: number;
-  /** More distinct commands or paths than are looked at. */
+  /** Distinct commands or paths beyond {@link MAX_DISTINCT}. */
   readonly beyond: number;
 };
 
 export type Observed = {
-  /** How many spans of the policy were looked at. */
+  /** Number of examined spans of the policy. */
   readonly spans: number;
   readonly commands: readonly ObservedCommand[];
   readonly writes: readonly ObservedWrite[];
@@ -46,7 +46,7 @@ export type Observed = {
   readonly skipped: Skipped;
 };
 
-/** Whose spans count. `since` is an ISO time. */
+/** Selects spans. `since` is an ISO time. */
 export type Wanted = {
   readonly policyId: string;
   readonly agent: string | undefined;
@@ -71,7 +71,7 @@ const COUNTED: ReadonlySet<Span["event_type"]> = new Set<Span["event_type"]>([
 /** More than a person reviews. */
 const MAX_DISTINCT = 2000;
 
-/** Gathers what spans say; memory grows with what is distinct in them, up to a bound. */
+/** Gathers observations from spans; memory grows with the number of distinct observations, up to a bound. */
 export class Observations {
   readonly #wanted: Wanted;
   readonly #commands = new Map<string, ObservedCommand>();
@@ -86,7 +86,7 @@ export class Observations {
     this.#wanted = wanted;
   }
 
-  /** Takes in a span's last line; those of other policies and agents, and first lines, are passed over. */
+  /** Adds a span's last line; ignores first lines, and spans of other policies and agents. */
   add(span: Span): void {
     if (!this.#counts(span)) return;
     this.#spans += 1;
@@ -130,12 +130,12 @@ export class Observations {
     this.#keep(this.#connections, key, { host, port, reached, reason, seen });
   }
 
-  /** What a rule stopped, or would have, when a running command started it. Its words say what ran only if all are known. */
+  /** Adds a program stopped at its start. The span's words identify the program only if complete. */
   #addProgram({ decision, program, cwd }: Span, text: string, seen: Seen): void {
     if (decision === null || !STOPPED.has(decision.verdict)) return;
     const argv = argvIn(text);
     const isKnown = program?.cut === false && cwd !== null && !text.includes("[redacted:");
-    // In which folder './x' was meant is not told.
+    // The span does not record the folder of './x'.
     if (argv?.[0]?.startsWith("/") !== true || !isKnown) this.#redacted += 1;
     else this.#keep(this.#commands, `${cwd}\0${text}`, { text, argv, cwd, seen });
   }
@@ -165,12 +165,12 @@ export class Observations {
   }
 }
 
-/** A violation that is no call's refusal: the world's own line says what it is about. */
+/** Whether a violation comes from a world rather than from a call's refusal: the world's own line names the subject. */
 function isOfWorld({ event_type: type, outcome, violation }: Span): boolean {
   return type === "violation" && (outcome !== "refused" || (violation !== undefined && violation !== null));
 }
 
-/** A span writes an argv as a JSON array. A shell command that spells one runs nothing else than its words say. */
+/** Parses an argv, which a span writes as a JSON array. A shell command spelled as such an array runs only its words. */
 function argvIn(cmd: string): readonly string[] | undefined {
   if (!cmd.startsWith('["')) return undefined;
   try {
@@ -182,7 +182,7 @@ function argvIn(cmd: string): readonly string[] | undefined {
   }
 }
 
-/** How often something was observed, when last, and in which spans: the newest few. */
+/** Count, last time and newest few spans of an observation. */
 export type Seen = { readonly count: number; readonly last: string; readonly spans: readonly string[] };
 
 /** As many spans as a person looks up. */

@@ -12,16 +12,16 @@ import { type CompiledPolicy, ONLY } from "../policy/index.ts";
 import { fileLists } from "../policy/files/file-lists.ts";
 import type { Item, OpenedList } from "./additions.ts";
 
-/** Text to be put into a file at an offset; nothing is taken out. */
+/** Text to insert into a file at an offset. */
 export type Insertion = { readonly at: number; readonly text: string };
 
-/** A new item of a list; `note` is the comment behind it, empty for none. */
+/** A new item of a list; `note` is the comment behind the item, empty for none. */
 export type NewItem = Item & { readonly note: string };
 
 /**
- * Where a policy's file gets its new lines, each with the comment that is its own. Everything that is there stays, comments
- * and layout too. A layout that is not understood gives insertions that do not make the wanted document: whoever calls
- * compares. `whole` is a list as it must be written when the file has none. Pure.
+ * Computes insertions for new items in a policy's file, each item with its comment. Existing text stays, comments and layout
+ * included. For an unknown layout the insertions yield another document: the caller must compare. `whole` is the full list to
+ * write where the file has no such list. Pure.
  */
 export function placeAdditions(
   text: string,
@@ -43,18 +43,18 @@ export function placeAdditions(
   });
 }
 
-/** What each list must be written with when the file has none: its absence means that already. */
+/** Returns each list's items for a file without the list: the default that the absent list stands for. */
 export function listsWhenAbsent({
   document,
   base,
 }: Pick<CompiledPolicy, "document" | "base">): Readonly<Record<OpenedList, readonly string[]>> {
-  // What is written is added to what the policy starts from.
+  // With a base policy, written items are appended to the base's lists.
   const { read, write } = base === null ? fileLists(document) : { read: [], write: [] };
   const nothing = { "commands.allowed": [], "approval.auto_approve": [], "net.allowed": [] };
   return { ...nothing, "fs.read": read, "fs.write": write };
 }
 
-/** The text with every insertion in its place. */
+/** Returns the text with all insertions. */
 export function withInsertions(text: string, insertions: readonly Insertion[]): string {
   const sorted = [...insertions].sort((one, other) => other.at - one.at);
   return sorted.reduce((done, { at, text: more }) => done.slice(0, at) + more + done.slice(at), text);
@@ -92,10 +92,10 @@ function afterItems(file: File, list: YAMLSeq, lines: readonly Line[]): Insertio
   return insertion(file, lineAfter(file, endOf(list.items.at(-1))), blockLines(file, indent, lines));
 }
 
-/** The longest line that grows instead of being broken. */
+/** Longest line to extend before breaking into several lines. */
 const WIDTH = 120;
 
-/** `[a, b]` gets items without comments in its line where they fit; else it becomes several lines, the old items where they are. */
+/** Extends `[a, b]` in its line if the items have no comments and fit; otherwise adds lines and leaves the old items in place. */
 function inFlow(file: File, list: YAMLSeq, lines: readonly Line[], deeper: boolean): Insertion {
   const { text, eol } = file;
   const bracket = (list.range?.[1] ?? 1) - 1;
@@ -109,7 +109,7 @@ function inFlow(file: File, list: YAMLSeq, lines: readonly Line[], deeper: boole
   const at = bracket - (/[ \t]*$/.exec(between)?.[0].length ?? 0);
   const isOwnLine = /\n[ \t]*$/.test(between);
   if (isOwnLine && comma === "") return { at, text: items };
-  // After a comment a comma would be part of it, so the comma goes on a line of its own.
+  // Inside a comment the comma would have no effect, so the comma goes on the next line.
   return { at, text: isOwnLine ? `${indent}  ${comma}${eol}${items}` : `${comma}${eol}${items}${indent}` };
 }
 
@@ -135,7 +135,7 @@ function lineEnd(text: string, offset: number): number {
   return end === -1 ? text.length : end;
 }
 
-/** `{ a: 1 }` gets the list as its last key, over several lines. */
+/** Adds the list to `{ a: 1 }` as the last key, over several lines. */
 function inFlowMap(file: File, map: YAMLMap, key: string, lines: readonly Line[]): Insertion {
   const { eol } = file;
   const start = map.range?.[0] ?? 0;
@@ -154,13 +154,13 @@ function atEnd(file: File, text: string): Insertion {
   return insertion(file, file.text.length, `${file.eol}${text}`);
 }
 
-/** At the start of a line; a last line without an end gets one. */
+/** Inserts at the start of a line; terminates an open last line first. */
 function insertion({ text, eol }: File, at: number, more: string): Insertion {
   const isLineStart = at === 0 || text[at - 1] === "\n";
   return { at, text: isLineStart ? more : `${eol}${more}` };
 }
 
-/** The start of the line after an offset; block scalars end behind their last line already. */
+/** Returns the start of the line after an offset; block scalars already end behind their last line. */
 function lineAfter({ text }: File, offset: number): number {
   if (offset > 0 && text[offset - 1] === "\n") return offset;
   const end = text.indexOf("\n", offset);
@@ -180,7 +180,7 @@ function startOf(node: unknown): number {
   return (node as Node | null | undefined)?.range?.[0] ?? 0;
 }
 
-/** Where the last scalar below a node ends: a collection's own end may lie behind comments that follow it. */
+/** Returns the end of the last scalar below a node: a collection's own end may include following comments. */
 function endOf(node: unknown): number {
   if (isSeq(node) && node.flow !== true) return endOf(node.items.at(-1));
   if (isMap(node) && node.flow !== true) return endOf(node.items.at(-1));

@@ -1,4 +1,4 @@
-/** The spine: from what was observed to a patch that was tried. Pure; files and clocks are the caller's. */
+/** Entry point: from observations to a tested patch. Pure; the caller handles files and clocks. */
 import type { DecisionRule, PolicyDocument } from "../../schemas/generated/types.ts";
 import type { PolicyCase } from "../policy-cases/parse-case.ts";
 import {
@@ -25,22 +25,22 @@ import { type NetRules, netRules } from "../network/rules.ts";
 
 export type LearnFrom = {
   readonly policy: CompiledPolicy;
-  /** The policy's file as it is now. */
+  /** The current text of the policy's file. */
   readonly text: string;
-  /** Its path, as the diff names it. */
+  /** The file's path, as shown in the diff. */
   readonly file: string;
   readonly observed: Observed;
-  /** Its own cases: none may get another verdict. */
+  /** The policy's own cases: every verdict must stay. */
   readonly cases: readonly PolicyCase[];
   readonly whereOf: (cwd: string) => Where;
   readonly kindOf: (path: string) => PathKind;
-  /** One `*` for several values that were seen in one place. */
+  /** A `*` may replace several values observed at the same position. */
   readonly generalise: boolean;
 };
 
 export type Proposal = {
   readonly additions: readonly Addition[];
-  /** Empty when there is nothing to propose. */
+  /** Empty without additions. */
   readonly patch: string;
   readonly text: string;
   readonly commands: readonly JudgedCommand[];
@@ -88,7 +88,10 @@ type Learned = {
   readonly neighbours: number;
 };
 
-/** What would let pass more than was seen is not proposed, nor any other part of a command that needs it. */
+/**
+ * Learns commands. A pattern that would allow more than the observed commands is not proposed, nor are other parts of a command
+ * that needs the pattern.
+ */
 function learnCommands({ policy, observed, whereOf, generalise }: LearnFrom, writes: JudgedWrites): Learned {
   const { document, source } = policy;
   const scopes = writes.additions.map(({ value }) => value);
@@ -103,7 +106,7 @@ function learnCommands({ policy, observed, whereOf, generalise }: LearnFrom, wri
   return tried(policy, writes, commands, groups);
 }
 
-/** A group that lets pass more than its one free word is taken apart again. */
+/** Splits a group again if its pattern allows more than its free word. */
 function tried(
   policy: CompiledPolicy,
   writes: JudgedWrites,
@@ -147,7 +150,7 @@ function asAdditions(groups: readonly Grouped[]): readonly { list: Need["list"];
   return groups.map(({ list, pattern }) => ({ list, value: pattern }));
 }
 
-/** What was seen of a pattern is what was seen of every command that needs it. */
+/** Sums the observations of every command that needs the pattern. */
 function additionOf({ list, pattern, needs }: Grouped, commands: readonly JudgedCommand[]): Addition {
   const keys = new Set(needs.map(keyOf));
   const seen = commands
@@ -162,7 +165,7 @@ function withNewItems(text: string, policy: CompiledPolicy, additions: readonly 
   return withInsertions(text, placeAdditions(text, items, listsWhenAbsent(policy)));
 }
 
-/** Rules were matched in a policy that was made for it: they get the lines that they have in the file. */
+/** Rewrites rules' sources to lines in the file: the commands were matched against a generated policy. */
 function withSources(
   commands: readonly JudgedCommand[],
   { document, at }: CompiledPolicy,
@@ -178,7 +181,7 @@ function withSources(
   );
 }
 
-/** Where a rule stands: an item of its list, or a key that decides without a pattern. */
+/** Returns the position of a rule: an item of its list, or a key that decides without a pattern. */
 function ruleInDocument(
   document: PolicyDocument,
   { list, pattern }: DecisionRule,
@@ -198,24 +201,24 @@ function ruleInDocument(
   return index === -1 ? path : [...path, index];
 }
 
-/** What was tried before the proposal is shown. */
+/** Results of the checks before a proposal is shown. */
 type Checked = {
-  /** Observed commands that it lets run, and others whose verdict it leaves. */
+  /** Numbers of observed commands that the proposal allows, and of commands with an unchanged verdict. */
   readonly learned: number;
   readonly unchanged: number;
-  /** Observed connections that it allows. */
+  /** Number of observed connections that the proposal allows. */
   readonly connections: number;
-  /** Cases of the policy whose verdict and rule it leaves. */
+  /** Number of the policy's cases with an unchanged verdict and rule. */
   readonly cases: number;
-  /** Commands one word away from an observed one, none of which is judged more gently. */
+  /** Number of tried commands that differ from an observed command in a word; the verdict of none is milder. */
   readonly neighbours: number;
 };
 
 type Checkable = {
   readonly before: CompiledPolicy;
-  /** The file with the proposal in it. */
+  /** The file after the proposal. */
   readonly text: string;
-  /** What it must say, and nothing else. */
+  /** The exact document that the file must contain. */
   readonly wanted: PolicyDocument;
   readonly commands: readonly JudgedCommand[];
   /** Each must be allowed. */
@@ -223,12 +226,12 @@ type Checkable = {
   readonly cases: readonly PolicyCase[];
 };
 
-/** What a policy allows of the network by its own words: what its presets stand for is the host's to say. */
+/** Returns the network rules of the policy's own entries; presets stay empty, because the host defines their meaning. */
 function rulesOf({ net }: CompiledPolicy): NetRules {
   return netRules([{ net, presets: new Map() }]);
 }
 
-/** Whether the proposal does what it says and nothing else; a sentence when not. Pure. */
+/** Tests that the proposal has exactly the wanted effects; returns a sentence if not. Pure. */
 function checkProposal({
   before,
   text,
@@ -264,10 +267,10 @@ function checkProposal({
   };
 }
 
-/** Lists that are told by their items when they decide as a whole: an addition changes the words, not the answer. */
+/** Lists named in replies by their items: an addition changes the words of a reply, not the verdict. */
 const TOLD_BY_ITEMS: ReadonlySet<string> = new Set(["commands.allowed", "fs.write"]);
 
-/** Lines of the file move, so the source of a rule may be another. */
+/** Sources are not compared: lines of the file move. */
 function sameAnswer(one: Decision, other: Decision): boolean {
   const list = one.rule?.list;
   return (
@@ -279,12 +282,12 @@ function sameAnswer(one: Decision, other: Decision): boolean {
 
 const STRICTNESS: Readonly<Record<PlainVerdict, number>> = { allow: 0, isolate: 1, ask: 2, deny: 3 };
 
-/** A command next to an observed one that nobody ran, and that the proposal would let pass. */
+/** A neighbour of an observed command that nobody ran, but the proposal would allow. */
 type Widening = { readonly need: Need; readonly words: readonly string[] };
 
 /**
- * Commands that differ from an observed one in one word, are not observed, and are judged more gently after than before.
- * `free` says which words of a need may be others (a `*` stands there). `tried` counts them all. Pure.
+ * Finds unobserved commands that differ from an observed command in a word and get a milder verdict after the proposal. `free` is
+ * the index of a need's `*` word, which may differ. `tried` counts all neighbours. Pure.
  */
 function widenings(
   before: CompiledPolicy,
@@ -308,7 +311,7 @@ function strictness(policy: CompiledPolicy, words: readonly string[], { where }:
   return STRICTNESS[plainVerdict(decide(policy, readArgv(words), where).verdict) as PlainVerdict];
 }
 
-/** One word more, less, or another; the same name in another folder. */
+/** Returns neighbours: a word more, less, or changed; the same name in another folder. */
 function neighboursOf(words: readonly string[], free: number | undefined): readonly (readonly string[])[] {
   const [program = "", ...rest] = words;
   const fixed = rest.map((_word, index) => index + 1).filter((index) => index !== free);
@@ -316,7 +319,7 @@ function neighboursOf(words: readonly string[], free: number | undefined): reado
     [...words, "unseen-word"],
     [...words, "--unseen-option"],
     [`${program}-unseen`, ...rest],
-    // A program that is named by its folder is the same one behind another './'.
+    // A program named by its folder stays the same behind another './'.
     ...(program.includes("/") ? [] : [[`./${program}`, ...rest]]),
     ...fixed.map((index) => words.with(index, `${words[index] ?? ""}-unseen`)),
     ...fixed.map((index) => words.toSpliced(index, 1)),

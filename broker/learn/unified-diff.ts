@@ -1,6 +1,6 @@
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from "diff";
 
-/** The unified diff of a file and its edited text, for `patch`; empty when they are the same. `to`: of a copy. Pure. */
+/** Returns the unified diff of a file and its edited text, for `patch`; empty for equal texts. `to`: label of a copy. Pure. */
 export function unifiedDiff(before: string, after: string, label: string, to = label): string {
   if (before === after) return "";
   return createTwoFilesPatch(label, to, before, after, undefined, undefined, {

@@ -7,10 +7,10 @@ import type { ObservedWrite } from "./observations.ts";
 import { deniedBy, type Folders, isCovered, isWithin } from "../policy/files/path-denials.ts";
 import { type Seen, seenAlso } from "./observations.ts";
 
-/** What a path is on the host now. */
+/** The kind of a path on the host now. */
 export type PathKind = "file" | "folder" | "other" | "missing";
 
-/** A write that is not proposed, and why. `list` and `pattern`: the denial that would have to go. */
+/** A write left out of the proposal, and why. */
 export type StoppedWrite = {
   readonly path: string;
   readonly seen: Seen;
@@ -21,14 +21,14 @@ export type StoppedWrite = {
 export type JudgedWrites = {
   readonly additions: readonly Addition[];
   readonly stopped: readonly StoppedWrite[];
-  /** Paths that the policy lets be written by now. */
+  /** Number of paths that the policy allows by now. */
   readonly allowed: number;
 };
 
-/** As many files directly in a folder as speak for the folder. */
+/** Number of files written directly in a folder from which the folder is proposed. */
 export const ENOUGH_FILES = 5;
 
-/** What each stray write needs; a folder stands for its files when enough of them were written, and never for its parent. Pure. */
+/** Finds the scope for each write outside the policy. A folder replaces its files after enough writes, but never its parent. Pure. */
 export function judgeWrites(
   document: PolicyDocument,
   writes: readonly ObservedWrite[],
@@ -36,7 +36,7 @@ export function judgeWrites(
   kindOf: (path: string) => PathKind,
 ): JudgedWrites {
   const { write, scratch } = fileLists(document);
-  // What a policy keeps in the world is where its person wants it.
+  // Writes to `scratch` stay in the world on purpose.
   const open = writes.filter(({ path, cwd }) => !isCovered(path, [...write, ...scratch], whereOf(cwd)));
   const judged = open.map((one) => ({ one, stop: stopOf(document, one, whereOf(one.cwd)) }));
   const learnable = judged.flatMap(({ one, stop }) => (stop === undefined ? [one] : []));
@@ -86,7 +86,7 @@ function scopesFor(
   return joined(parts);
 }
 
-/** A scope that is no folder's opens a file that is there: nothing is created on the host to make room for one. */
+/** A scope for a file opens only an existing file: no file is created on the host for a scope. */
 function scopeOfFile(
   { path, seen }: ObservedWrite,
   folders: Folders,
@@ -111,7 +111,7 @@ function byFolder(writes: readonly ObservedWrite[]): ReadonlyMap<string, readonl
   return groups;
 }
 
-/** No folder that holds a home, and none that lies directly in `/`. */
+/** Excludes folders around a home, and folders directly below `/`. */
 function mayStandForItsFiles(folder: string, { home }: Folders): boolean {
   return !isWithin(home, folder) && folder.split("/").length > 2;
 }

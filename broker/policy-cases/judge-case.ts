@@ -11,11 +11,11 @@ import {
 } from "../policy/index.ts";
 import type { PolicyCase } from "./parse-case.ts";
 
-/** Where every case's command stands, but for its folder. */
+/** Home and default folder of every case's command. */
 export const CASE_HOME = "/home/example";
 export const CASE_PROJECT = "/projects/example";
 
-/** What a case came to. `expected` and `received` are a line each, for a person. */
+/** The result of a case. `expected` and `received` are a line each, for people. */
 export type CaseResult = {
   readonly place: string;
   readonly command: string;
@@ -24,7 +24,7 @@ export type CaseResult = {
   readonly received: string;
 };
 
-/** What the policy says of a case's command. Pure. */
+/** Decides about a case's command by a policy. Pure. */
 export function decideCase(policy: CompiledPolicy, { document }: PolicyCase): Decision {
   const where: Where = {
     project: CASE_PROJECT,
@@ -35,7 +35,7 @@ export function decideCase(policy: CompiledPolicy, { document }: PolicyCase): De
   return decide(holds, withVariables(commandOf(document), document.env ?? {}), where);
 }
 
-/** The same policy, where everything asks but `approval.auto_approve`. */
+/** Returns the policy with `approval.require`: commands outside `approval.auto_approve` ask. */
 function requiring(policy: CompiledPolicy): CompiledPolicy {
   const { document } = policy;
   return { ...policy, document: { ...document, approval: { ...document.approval, require: true } } };
@@ -75,7 +75,7 @@ function isKept({ document }: PolicyCase, { verdict, rule, warnings }: Decision)
   );
 }
 
-/** What enforce mode would say. */
+/** Returns the verdict of enforce mode. */
 export function plainVerdict(verdict: Verdict): Verdict {
   switch (verdict) {
     case "would_deny":

@@ -3,23 +3,23 @@ import { validatePolicyCaseDocument } from "../../schemas/generated/validators.j
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import { readYaml, type YamlFile } from "../policy/load/yaml-file.ts";
 
-/** `ALLOW`: it runs, plainly or isolated. `DENY`: it does not, or would not in enforce mode. */
+/** `ALLOW`: the command runs, plainly or isolated. `DENY`: the command is refused, or would be in enforce mode. */
 export type CaseKind = "ALLOW" | "DENY";
 
-/** A command, and what a policy must say of it. */
+/** A command, and a policy's expected verdict. */
 export type PolicyCase = {
-  /** Path of its file. */
+  /** Path of the case's file. */
   readonly place: string;
   readonly kind: CaseKind;
   readonly document: PolicyCaseDocument;
 };
 
-/** Why a file is no case: a sentence that begins with the file, line and column. */
+/** Why a file is not a valid case: a sentence that begins with the file, line and column. */
 export type CaseProblem = { readonly place: string; readonly text: string };
 
 const RUNS: ReadonlySet<Verdict> = new Set<Verdict>(["allow", "isolate", "would_isolate"]);
 
-/** Reads one case. `place` is for what is said about it only. Pure. */
+/** Parses a case. `place` only appears in problems. Pure. */
 export function parseCase(
   text: string,
   place: string,

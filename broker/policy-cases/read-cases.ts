@@ -4,12 +4,12 @@ import { type CaseKind, type CaseProblem, parseCase, type PolicyCase } from "./p
 
 const KINDS: readonly CaseKind[] = ["ALLOW", "DENY"];
 
-/** A case is a few lines; more than that is something else. */
+/** A case has a few lines; a larger file is something else. */
 const MAX_CASE_BYTES = 1024 * 1024;
 
 export type FoundCases = { readonly cases: readonly PolicyCase[]; readonly problems: readonly CaseProblem[] };
 
-/** The cases in a folder, in the order of their paths. A folder that is not there has none. */
+/** Reads the cases in a folder, in path order. A missing folder has no cases. */
 export function readCases(folder: string): FoundCases {
   const found = entriesOf(folder).map((entry): FoundCases => {
     const place = join(folder, entry.name);
