@@ -25,7 +25,7 @@ const OTHERS = ["worktrees/*/", "modules/**/"] as const;
 const EACH_GIT_FOLDER = "$PROJECT/**/*.git";
 
 /**
- * Git's ways to run code; isolated commands may write the rows, and the changes are held (held-names.ts). Other files of a
+ * Git's ways to run code; isolated commands may write such names, and the changes are held (held-names.ts). Other files of a
  * project that tools run by themselves are listed as `autorun` when changed.
  */
 export const DENIED_WRITES: readonly Denial[] = gitRows("$PROJECT/.git", [""]);

@@ -4,10 +4,10 @@ import type { Denial } from "./default-denials.ts";
  * Personal data of applications in the home folder: sessions, messages, keys to money, and typed history. As with credentials, no
  * build, test or commit reads such a file.
  *
- * Left out on purpose: documents and downloads, in folders that differ and often given to agents on purpose.
+ * Left out on purpose: documents and downloads, because their folders differ and people do give such files to agents.
  */
 export const ACCOUNTS: readonly Denial[] = [
-  // Agents' own tokens and keys, unneeded by their commands.
+  // Agents' own tokens and keys: the commands of an agent need neither.
   { path: "$HOME/.claude/.credentials.json", reason: "an agent's own token: its commands do not need it" },
   { path: "$HOME/.codex/auth.json", reason: "an agent's own token: its commands do not need it" },
   { path: "$HOME/.gemini/oauth_creds.json", reason: "an agent's own token: its commands do not need it" },

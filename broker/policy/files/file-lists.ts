@@ -2,8 +2,8 @@ import type { PolicyDocument } from "../../../schemas/generated/types.ts";
 import { DENIED_READS, DENIED_WRITES, pathsOf, SEALED_WRITES } from "./default-denials.ts";
 
 /**
- * The lists of `fs` in force, each by its key in a policy, and `sealed`: existing names that no command may change, although any
- * command may make missing names.
+ * The lists of `fs` in force, each by its key in a policy, and `sealed`: existing names that no command may change; a missing
+ * name may be created by any command.
  */
 export type FileLists = Readonly<
   Record<"read" | "deny_read" | "write" | "deny_write" | "scratch" | "sealed", readonly string[]>

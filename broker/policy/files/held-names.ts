@@ -27,7 +27,7 @@ export function isHeldRow(pattern: string, project: string): boolean {
   );
 }
 
-/** Whether every row that denies the path is a held row, with at least a single such row. */
+/** Whether some row denies the path, and every such row is a held row. */
 export function isHeldName(path: string, denied: readonly string[], project: string): boolean {
   const covering = denied.filter((pattern) => coverOf(pattern).covers(path));
   return covering.length > 0 && covering.every((pattern) => isHeldRow(pattern, project));

@@ -18,7 +18,7 @@ export function extended(base: Written, own: OwnFile): Written {
   return { document, at: (path) => placeIn(path, from, own) };
 }
 
-/** Writes the defaults of absent base lists out, so that the own file's rows are appended to the defaults. */
+/** Fills absent lists of the base with their defaults, so that the own file's rows are appended to the defaults. */
 function withAbsentLists(base: PolicyDocument, own: PolicyDocument): PolicyDocument {
   const { sealed: _, ...lists } = fileLists(base);
   const fs = Object.fromEntries(

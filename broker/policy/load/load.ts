@@ -152,7 +152,7 @@ function problem({ file, line, column }: WrittenAt, path: DocumentPath, message:
 /** 256 KiB, far more than a policy that people can review. */
 export const MAX_POLICY_BYTES = 256 * 1024;
 
-/** Reads a policy file; returns a sentence why if that fails. */
+/** Returns the text of a policy file, or a sentence why reading failed. */
 function readText(path: string): { readonly ok: string } | { readonly why: string } {
   try {
     const bytes = readBounded(path);
@@ -166,14 +166,14 @@ function readText(path: string): { readonly ok: string } | { readonly why: strin
   }
 }
 
-/** Reads at most `MAX_POLICY_BYTES` and a byte. */
+/** Reads at most `MAX_POLICY_BYTES` plus 1 byte. */
 function readBounded(path: string): Buffer {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const stat = fstatSync(file);
     if (!stat.isFile())
       throw Object.assign(new Error("it is no plain file"), { code: "it is no plain file" });
-    // Sized by the file: garbage of an edit is collected during some request.
+    // Allocated by the file's size: the garbage of each reload is collected during some request.
     let buffer = Buffer.allocUnsafe(Math.min(stat.size, MAX_POLICY_BYTES) + 1);
     let length = 0;
     for (;;) {

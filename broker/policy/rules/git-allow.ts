@@ -8,7 +8,7 @@ import { GIT_VALUES } from "../wrappers/git-table.ts";
 import type { StagePattern } from "./pattern.ts";
 import type { PreparedCommand } from "./prepare.ts";
 
-/** Harmless global options; all others choose the settings to read or git's own programs. */
+/** Global options that change neither the settings that git reads nor its programs; every other option may. */
 const MANNERS: ReadonlySet<string> = new Set(
   `--no-pager -P --no-replace-objects --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs
   --icase-pathspecs --no-lazy-fetch --no-advice --version -v --help -h`.split(/\s+/),
@@ -31,11 +31,11 @@ const LOADING: ReadonlySet<string> = new Set(
 
 /** Forms of a {@link LOADING} subcommand that only read. */
 interface ReadingForms {
-  /** The first word besides options; null: no such word. */
+  /** Accepted first words, options skipped; null: options only. */
   readonly words: readonly (string | null)[];
   /** With such an option any words may follow. */
   readonly options?: RegExp;
-  /** A single word besides options, as `git config user.name`. */
+  /** Pattern for a lone word, options skipped, as `git config user.name`. */
   readonly one?: RegExp;
 }
 

@@ -33,7 +33,7 @@ export function stageMatches(stage: StagePattern, command: PreparedCommand, read
 
 /** Whether a pattern's program word matches this program, whatever the other words. */
 export function programMatches(stage: StagePattern, command: PreparedCommand, reading: Reading): boolean {
-  // `*` alone means every program: without a name in the pattern, no impostor can take the name.
+  // `*` alone means every program. An impostor is no concern: the pattern names no program.
   if (stage.program === "*" && (reading === "refusing" || isEveryProgram(stage))) return true;
   if (stage.bare && reading === "refusing")
     return stage.programName !== null && command.names.includes(stage.programName);
@@ -165,7 +165,7 @@ function sequenceMatches(
   });
 }
 
-/** `rm a b` is `rm a` and `rm b`, so a rule about a single operand is matched against each. */
+/** `rm a b` is `rm a` and `rm b`, so a rule about a single operand is matched against each operand. */
 function eachMatches(
   wanted: readonly Operand[],
   given: readonly Operand[],

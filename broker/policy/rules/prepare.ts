@@ -27,7 +27,7 @@ export interface PreparedCommand {
   readonly tampered: boolean;
   /** Cached spellings of each word. */
   readonly spellings: Map<CommandWord, Spellings>;
-  /** Cached positions by spelling, of words that may follow values of unknown options; filled on first use. */
+  /** Cached positions, by spelling, of words that may follow values of unknown options; filled on first use. */
   readonly places: Map<string, number[]>;
 }
 

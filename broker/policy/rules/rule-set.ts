@@ -24,7 +24,7 @@ export interface Rule {
 }
 
 export interface RuleSet {
-  /** In file order. */
+  /** Sorted by `order`. */
   readonly all: readonly Rule[];
   readonly byProgram: ReadonlyMap<string, readonly Rule[]>;
   /** Rules with a `*` in the program word. */
@@ -142,7 +142,7 @@ function matchStages(
   return wanted === rule.stages.length ? matched : null;
 }
 
-/** Indexes compiled rules by program, so that a command is matched only against rules for its program. */
+/** Indexes compiled rules by program, so that a command is matched only against rules that may concern its program. */
 
 export function indexRules(
   rules: readonly Rule[],

@@ -8,8 +8,8 @@ import { isSystemProgram } from "./match.ts";
 import { plainName } from "../programs/programs.ts";
 
 /**
- * Programs that by design run commands of the project or of their own arguments: allowing such a program allows its starts. Other
- * programs (git, ls, curl) are not listed for that reason.
+ * Programs that by design run commands of the project or of their own arguments: allowing such a program allows its starts. git,
+ * ls and curl do not, so are not listed.
  */
 export const RUNS_ANYTHING: ReadonlySet<string> = new Set(
   [

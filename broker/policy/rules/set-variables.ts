@@ -24,7 +24,7 @@ const ALWAYS_EXPORTED: ReadonlySet<string> = new Set(
   "PATH HOME USER LOGNAME SHELL PWD OLDPWD SUBSTRATE_AGENT_ID SUBSTRATE_SPAN_ID".split(" "),
 );
 const DECLARATIONS: ReadonlySet<string> = new Set(["declare", "typeset", "local", "readonly"]);
-/** Builtins with names of variables to set as words. */
+/** Builtins whose words name the variables to set. */
 const SETTERS: ReadonlySet<string> = new Set(["read", "printf", "getopts", "mapfile", "readarray", "let"]);
 const NAME = /^([A-Za-z_][A-Za-z0-9_]*)(\+?=|\[|$)/;
 

@@ -11,7 +11,7 @@ export interface ConcernedStarts {
   readonly all: boolean;
 }
 
-/** Programs installed with a version in the name; a program with a newer version's name is found as the same file. */
+/** Programs installed with a version in the name; a version missing here is recognised as the same file. */
 const VERSIONED = ["pip", "python", "pypy"] as const;
 const NEWEST_MINOR = 30;
 

@@ -11,7 +11,7 @@ export interface WrittenAt {
   readonly column: number;
 }
 
-/** A policy's text with its base's parts, and the file position of each part. */
+/** A policy's document, merged with its base, and the file position of each part. */
 export interface Written {
   readonly document: PolicyDocument;
   /** Position of a key or list item; an absent key has the position of the nearest key above. */

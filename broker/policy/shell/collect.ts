@@ -256,7 +256,7 @@ function clip(text: string): string {
   return shown.length <= MAX_FRAGMENT_LENGTH ? shown : `${shown.slice(0, MAX_FRAGMENT_LENGTH - 1)}…`;
 }
 
-/** Builtins with names of variables to set as words. */
+/** Builtins whose words name the variables to set. */
 const SETTERS: ReadonlySet<string> = new Set(
   "export declare typeset readonly local read unset printf getopts mapfile readarray let".split(" "),
 );

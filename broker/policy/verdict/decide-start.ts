@@ -311,7 +311,7 @@ function notApproved(
 const NOT_NAMED =
   "approval.require is true, and neither approval.auto_approve nor the command line that starts this program names it";
 
-/** Returns the matching rules in file order. */
+/** Returns the matching rules, sorted by `order`. */
 function rulesFor(policy: CompiledPolicy, command: SimpleCommand, where: Where): readonly Rule[] {
   const prepared = prepare(command, where);
   return prepared === null

@@ -80,7 +80,7 @@ function marked(at: number, char: string): Patch {
   return { at, text: markFor(char) };
 }
 
-/** Returns patches for nested braces as well, but for no braces of an expansion inside. */
+/** Returns patches for all braces, nested braces included, but not for those of an expansion inside. */
 function bracePatches(node: BraceExpansionPart): Patch[] {
   if (node.parts !== undefined) return [marked(node.pos, "{"), marked(node.end - 1, "}")];
   return [...node.text.matchAll(/[{}]/g)].map((match) => marked(node.pos + match.index, match[0]));

@@ -8,11 +8,11 @@ import {
   type SyntaxNode,
 } from "unbash";
 
-/** In bash, `r$\<newline>"m"` is rm, and `$\<newline>$'a'` the process number and a plain `a`. */
+/** In bash, `r$\<newline>"m"` is rm, and `$\<newline>$'a'` the process ID and a plain `a`. */
 const BROKEN_DOLLAR = /\$(?:\\\n)+/;
 /** `{f\<newline>d}< file`, `3\<newline>< file` */
 const BROKEN_DESCRIPTOR = /\{\w*(?:\\\n\w*)+\}[<>]|\d(?:\\\n)+[<>]/;
-/** `$$(x)`, `$${x}`: the shell's process number and plain text; the parser sees the beginning of an expansion. */
+/** `$$(x)`, `$${x}`: the shell's process ID and plain text; the parser sees the beginning of an expansion. */
 const NUMBER_THEN_BRACKET = /\$\$[({]/;
 /** `` `x \"a\"` `` */
 const ESCAPED_QUOTE_IN_BACKQUOTES = /`[^`]*\\"/;

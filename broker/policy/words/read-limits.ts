@@ -21,7 +21,7 @@ export const MAX_TEXT_IN_ALL = 2 * MAX_TEXT_LENGTH + 4096;
 export const MAX_WRAPPERS = 8;
 
 /**
- * Of a program and its arguments, without shell text to parse: the most that xargs puts on a line (POSIX 2024, `xargs -s`; GNU:
+ * For a program and its arguments, without shell text to parse: the most that xargs puts on a line (POSIX 2024, `xargs -s`; GNU:
  * 128 KiB). Deciding about so many words takes up to 100 ms; 2 MB took a second.
  */
 export const MAX_WORDS_LENGTH = 128 * 1024;
@@ -32,7 +32,7 @@ export function refuseToReadWords(text: string): string | null {
   return `A program and arguments of at most ${MAX_WORDS_LENGTH} characters can be read, these have ${text.length}`;
 }
 
-/** Returns a sentence why the text is not parsed, or null. Scans at most 64 KiB. */
+/** Returns the reason not to parse the text, as a sentence, or null. Scans at most 64 KiB. */
 export function refuseToRead(text: string): string | null {
   if (text.length > MAX_TEXT_LENGTH) {
     return `A command of at most ${MAX_TEXT_LENGTH} characters can be read, this one has ${text.length}`;

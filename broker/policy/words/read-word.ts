@@ -18,7 +18,7 @@ const LOOSE: Segment = { kind: "unknown", whole: false };
 const NOTHING: Segment = { kind: "nothing" };
 const SPLIT: Segment = { kind: "split" };
 const MAX_BRACE_WORDS = 256;
-/** Over all words from a written word: `{a,b}` repeated to 64 KiB would otherwise be copied 256 times. */
+/** Limit over all words expanded from a written word: `{a,b}` repeated to 64 KiB would otherwise be copied 256 times. */
 const MAX_BRACE_SEGMENTS = 16_384;
 /** Quotes around literal characters only. */
 const SIMPLE_QUOTES = /'([^']*)'|"([^"\\$`]*)"|\\([^\n])/g;
