@@ -134,7 +134,7 @@ function allowedBy(
   }));
 }
 
-/** Returns the line of `approval.auto_approve` that covers all samples, if other commands ask. */
+/** Returns the line of `approval.auto_approve` that covers all samples, for a policy in which every other command asks. */
 function approvedBy(
   pattern: string,
   { document }: CompiledPolicy,

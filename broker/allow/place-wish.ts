@@ -56,7 +56,7 @@ type Denial = Standing & {
   readonly led: readonly string[];
 };
 
-/** A world decides about `[…]` when made: in doubt the name counts as denied. */
+/** Only a new world decides about `[…]`: in doubt the name counts as denied. */
 function denialsOf(
   list: "deny_read" | "deny_write" | "sealed",
   written: readonly string[],

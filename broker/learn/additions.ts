@@ -3,10 +3,10 @@ import { type CompiledPolicy, parsePolicy } from "../policy/index.ts";
 import { fileLists } from "../policy/files/file-lists.ts";
 import type { Seen } from "./observations.ts";
 
-/** Lists with items that only allow more. */
+/** Lists in which an added item only allows more, without any other change. */
 export type LearnedList = "commands.allowed" | "approval.auto_approve" | "fs.write" | "net.allowed";
 
-/** And a list that only a person opens. */
+/** Lists with room for new items: the learned lists, and `fs.read`, which only a person opens. */
 export type OpenedList = LearnedList | "fs.read";
 
 /** A line of the proposal. */

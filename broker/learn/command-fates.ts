@@ -38,7 +38,7 @@ export type JudgedCommand = {
 
 type Open = Omit<JudgedCommand, "fate"> & { readonly needs: Need[]; fate: Fate | undefined };
 
-/** Each round finds at most a need per command. */
+/** Each round finds a single need of each command. */
 const MAX_ROUNDS = 64;
 
 /** The deciding key, and the list that can lift the decision. */

@@ -109,7 +109,7 @@ function inFlow(file: File, list: YAMLSeq, lines: readonly Line[], deeper: boole
   const at = bracket - (/[ \t]*$/.exec(between)?.[0].length ?? 0);
   const isOwnLine = /\n[ \t]*$/.test(between);
   if (isOwnLine && comma === "") return { at, text: items };
-  // Inside a comment the comma would have no effect, so the comma goes on the next line.
+  // Behind a comment, the comma would become part of the comment, so the comma goes on a line of its own.
   return { at, text: isOwnLine ? `${indent}  ${comma}${eol}${items}` : `${comma}${eol}${items}${indent}` };
 }
 

@@ -210,7 +210,7 @@ type Checked = {
   readonly connections: number;
   /** Number of the policy's cases with an unchanged verdict and rule. */
   readonly cases: number;
-  /** Number of tried commands that differ from an observed command in a word; the verdict of none is milder. */
+  /** Number of tried commands that differ from an observed command in a single word; the verdict of none is milder. */
   readonly neighbours: number;
 };
 
@@ -286,8 +286,8 @@ const STRICTNESS: Readonly<Record<PlainVerdict, number>> = { allow: 0, isolate: 
 type Widening = { readonly need: Need; readonly words: readonly string[] };
 
 /**
- * Finds unobserved commands that differ from an observed command in a word and get a milder verdict after the proposal. `free` is
- * the index of a need's `*` word, which may differ. `tried` counts all neighbours. Pure.
+ * Finds unobserved commands that differ from an observed command in a single word and get a milder verdict after the proposal.
+ * `free` is the index of a need's `*` word, which may differ. `tried` counts all neighbours. Pure.
  */
 function widenings(
   before: CompiledPolicy,
@@ -311,7 +311,7 @@ function strictness(policy: CompiledPolicy, words: readonly string[], { where }:
   return STRICTNESS[plainVerdict(decide(policy, readArgv(words), where).verdict) as PlainVerdict];
 }
 
-/** Returns neighbours: a word more, less, or changed; the same name in another folder. */
+/** Returns neighbours: a single word more, less, or changed; the same name in another folder. */
 function neighboursOf(words: readonly string[], free: number | undefined): readonly (readonly string[])[] {
   const [program = "", ...rest] = words;
   const fixed = rest.map((_word, index) => index + 1).filter((index) => index !== free);

@@ -40,7 +40,7 @@ export function assignedPolicies({ policies, agents = {} }: ConfigDocument): rea
   return [...new Set(["default", ...Object.values(policies?.projects ?? {}), ...toAgents])];
 }
 
-/** Whether the caller chose the agent's name as a label; the agent of an own socket has a fixed name. */
+/** Whether the caller chose the agent's name as a label; an agent with its own socket has a fixed name. */
 export function isLabel({ agents = {} }: ConfigDocument, agent: string): boolean {
   return !Object.hasOwn(agents, agent);
 }

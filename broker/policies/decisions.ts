@@ -24,7 +24,7 @@ export type Programs = ReadonlyMap<string, Program | null>;
 export type Judged = {
   readonly decision: Decision;
   readonly programs: Programs;
-  /** Git ownership of folders was checked: another command may change the owner at any moment. */
+  /** The decision depends on the repository of a folder: another command may change the repository at any moment. */
   readonly restsOnFolders: boolean;
 };
 

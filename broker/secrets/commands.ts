@@ -121,7 +121,7 @@ export const COMMAND_RULES: readonly CommandRule[] = [
     "program-password",
     "gi",
   ),
-  // keytool and jarsigner accept several.
+  // keytool and jarsigner accept several password options.
   rule("keytool jarsigner", `(\\s-(?:src|dest|new)?(?:store|key)pass${S})${OWN_WORD}`),
   rule(
     "htpasswd",

@@ -64,7 +64,7 @@ export function homeLayout(asked: string, askedOverlay: string | undefined): Hom
     policies: join(root, "policies"),
     trace: join(root, "trace/trace.jsonl"),
     database: join(root, "db"),
-    // Each home has its own folder in a shared overlay: no broker sweeps the held changes of another.
+    // Each home has its own folder below a shared overlay folder: no broker sweeps the held changes of another.
     overlay:
       overlay === undefined
         ? join(root, "overlay")

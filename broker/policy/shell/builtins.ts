@@ -23,7 +23,7 @@ const STATE_CHANGING: ReadonlySet<string> = new Set([
 /** Run a builtin by name in the same shell. */
 const PREFIXES: ReadonlySet<string> = new Set(["command", "builtin"]);
 
-/** Trace lines for builtins of a command: a script of 2,000 builtins must not become 2,000 lines. */
+/** Most trace lines for the builtins of a command: a script of 2,000 builtins must not become 2,000 lines. */
 const MAX_TOLD = 16;
 
 /**

@@ -73,7 +73,7 @@ export class CommandCollector {
     this.#readScript = readScript;
   }
 
-  /** Reading stops: the rest of the command is opaque. */
+  /** Whether the limit of commands is reached: reading stops, and the rest of the command is opaque. */
   get full(): boolean {
     return this.#fragments.length >= MAX_FRAGMENTS;
   }

@@ -51,8 +51,8 @@ export function readArgv(argv: readonly string[]): ReadCommand {
 }
 
 /**
- * Returns the reading of a command with variables given by the caller: each part starts with the variables, and programs run by
- * their values (`GIT_SSH_COMMAND`, `LD_PRELOAD`) are included.
+ * Returns the reading of a command with variables given by the caller: each part starts with the variables, and the commands in
+ * the variables' values (`GIT_SSH_COMMAND`, `LD_PRELOAD`) are included.
  */
 export function withVariables(read: ReadCommand, variables: Readonly<Record<string, string>>): ReadCommand {
   const given = Object.entries(variables).map(

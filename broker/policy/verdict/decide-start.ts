@@ -244,7 +244,7 @@ function denial(
 interface OwnSteps {
   /** The words behind the program's name and its harmless options. */
   readonly of: readonly string[];
-  /** Words of the started steps. */
+  /** Argument lists of the started steps. */
   readonly steps: readonly string[];
 }
 

@@ -75,9 +75,9 @@ interface Judgement {
 }
 
 /**
- * Decides by a policy alone. Only the policy's own rule isolates the command, not the rule of a narrowing policy: the caller
- * chooses the narrowing policy, so narrowing lifts nothing. In observe mode (`mode` of all policies together) every command runs
- * plainly.
+ * Decides by a policy alone. A finding lifted by isolation is dropped only if the policy's own rule isolates the command. A
+ * narrowing policy's rule does not count, because the caller chooses the narrowing policy. In observe mode (`mode` of all
+ * policies together) every command runs plainly.
  */
 function judge(policy: CompiledPolicy, read: ReadCommand, where: Where, mode: PolicyMode): Judgement {
   const { found: all, warnings, allowedBy } = findings(policy, read, where);

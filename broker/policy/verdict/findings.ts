@@ -118,7 +118,7 @@ function byPattern(matched: Matched): Finding[] {
   });
 }
 
-/** In the order of commands, then of rules; pipelines follow. */
+/** Returns every match, in the order of commands, then of rules; pipelines follow. */
 function everyMatch(matched: Matched): { rule: Rule; fragment: string }[] {
   const single = matched.rules.flatMap((rules, index) => {
     return [...rules]

@@ -36,7 +36,7 @@ export function readingsOf(file: ProgramFile, where: Where): readonly StartReadi
   const byName = namesOnly(where);
   return [
     ...paths.filter(fresh).map((word) => reader.read(word, standsFor(word, file, where), true)),
-    // A relative path, perhaps of another file.
+    // A path that possibly leads to another file.
     ...[uncertainPath(file, called)].filter(fresh).map((word) => reader.read(word, byName, false)),
     ...claims.filter(fresh).map((word) => reader.read(word, byName, false)),
     // `git-push x` is `git push x`.

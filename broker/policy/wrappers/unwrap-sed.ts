@@ -69,7 +69,7 @@ function wordsOfSed(words: readonly CommandWord[]): SedWords {
 }
 
 interface SedOption {
-  /** `e`, `f`, `sandbox`; empty for any other option of sed. */
+  /** `e`, `f`, `sandbox`; other values stand for options without a script. */
   readonly name: string;
   readonly value?: CommandWord | undefined;
   readonly takesNext: boolean;
