@@ -1,24 +1,24 @@
-/** What lets bytes out of a world: buckets that pace them, and budgets that end. */
+/** Limits on a world's egress: pacers (token buckets) and budgets. */
 
-/** Asked before each write to the outside. */
+/** Grants bytes before each write to the outside. */
 export interface Allowance {
   /**
-   * How many of `wanted` bytes (at least 1) may go out now: 1 to `wanted`, or 0 when the budget is used up or the pacer
-   * has stopped, and the stream is to be cut.
+   * Grants 1 to `wanted` bytes (`wanted` is at least 1). Returns 0 when a budget is used up or a pacer has stopped:
+   * then cut the stream.
    */
   take(wanted: number): number | Promise<number>;
-  /** Returns what was taken and not sent. */
+  /** Returns granted bytes that were not sent. */
   giveBack(bytes: number): void;
 }
 
-/** An amount of bytes that is reserved before they are sent, and settled by how many were. */
+/** A budget from which bytes are reserved before sending, and settled by the bytes sent. */
 export interface ByteBudget {
-  /** At most `bytes`; 0 when nothing is left. */
+  /** Reserves at most `bytes`; 0 when the budget is used up. */
   reserve(bytes: number): number;
   settle(reserved: number, used: number): void;
 }
 
-/** The allowance of one stream: what all its pacers and all its budgets let through. Without any it is all, at once. */
+/** Combines pacers and budgets into the allowance of a stream. Without any, everything passes at once. */
 export function allowanceOf(pacers: readonly Allowance[], budgets: readonly ByteBudget[]): Allowance {
   if (pacers.length === 0 && budgets.length === 0) return UNLIMITED;
   return {
@@ -30,14 +30,17 @@ export function allowanceOf(pacers: readonly Allowance[], budgets: readonly Byte
   };
 }
 
-/** What `current` says whenever it is asked: rates may change while a stream is open. */
+/** Delegates to `current()` at each call: rates may change while a stream is open. */
 export function followingAllowance(current: () => Allowance): Allowance {
   return { take: (wanted) => current().take(wanted), giveBack: (bytes) => current().giveBack(bytes) };
 }
 
 const UNLIMITED: Allowance = { take: (wanted) => wanted, giveBack: () => undefined };
 
-/** One bucket after the other, each for what the one before gave, so that what waits holds little of the others. */
+/**
+ * Takes from the pacers in sequence, each up to the previous grant, so a waiting stream holds few bytes of other
+ * pacers.
+ */
 async function takePaced(
   pacers: readonly Allowance[],
   budgets: readonly ByteBudget[],
@@ -55,7 +58,7 @@ async function takePaced(
   return granted;
 }
 
-/** Within one turn of the event loop, so that parallel streams never reserve the same bytes. */
+/** Reserves in a single turn of the event loop, so parallel streams never reserve the same bytes. */
 function reserve(budgets: readonly ByteBudget[], wanted: number): number {
   let granted = wanted;
   const reserved = budgets.map((budget) => {

@@ -1,23 +1,23 @@
-/** Where the addresses of a name come from on the host. */
+/** Asks the host's resolver, or given DNS servers, for the addresses of a name. */
 import { lookup, Resolver } from "node:dns/promises";
 import { addressBytes } from "./names/address-bytes.ts";
 
-/** Addresses, and how long they hold by what the zone says, in seconds; undefined when nobody said. */
+/** Addresses, and the zone's TTL in seconds; undefined when unknown. */
 export type Asked = { readonly addresses: readonly string[]; readonly ttl: number | undefined };
 
-/** Rejects with an error that has a `code` (`ENOTFOUND`, `ESERVFAIL`, …). */
+/** Asks for a name. Rejects with an error that has a `code` (`ENOTFOUND`, `ESERVFAIL`, …). */
 export type Ask = (name: string, signal: AbortSignal) => Promise<Asked>;
 
-/** RFC 8305 section 3, Resolution Delay: how long the other family may keep addresses that are known waiting. */
+/** RFC 8305 section 3, Resolution Delay: how long known addresses wait for the other family. */
 const OTHER_FAMILY_MS = 50;
 
-/** For each try of a server, in milliseconds; what all of it may take is limited by who asks. */
+/** Milliseconds per try of a server; the caller bounds the total time. */
 const TRY_MS = 1000;
 const TRIES = 3;
 
 /**
- * As every program of the host does: getaddrinfo, with its hosts file, nsswitch.conf and search domains. It cannot be
- * called back: an answer that comes after the signal is thrown away.
+ * Asks getaddrinfo like every program of the host: with hosts file, nsswitch.conf and search domains. getaddrinfo
+ * cannot be cancelled; the caller drops an answer after its signal.
  */
 export async function askHost(name: string): Promise<Asked> {
   const found = await lookup(name, { all: true, order: "verbatim" });
@@ -25,9 +25,9 @@ export async function askHost(name: string): Promise<Asked> {
 }
 
 /**
- * Asks these servers and nobody else.
+ * Returns a function that asks only these servers.
  *
- * @param servers as `isDnsServer` has them. Throws a TypeError at once for anything else.
+ * @param servers valid for `isDnsServer`. Throws a TypeError at once for any other text.
  */
 export function askServers(servers: readonly string[]): Ask {
   const stray = servers.find((server) => !isDnsServer(server));
@@ -42,8 +42,8 @@ type Record = { readonly address: string; readonly ttl: number };
 type Family = { readonly records: readonly Record[]; readonly error: unknown };
 
 /**
- * A resolver for each question: its questions can be cancelled without others', and c-ares keeps answers for an hour in
- * some versions of Node 20 (nodejs/node issue 57636), but not beyond a resolver.
+ * Makes a resolver per question, for two reasons: cancelling must not cancel other questions, and in some versions of
+ * Node 20 c-ares caches answers for an hour, per resolver (nodejs/node issue 57636).
  */
 async function askOnce(servers: readonly string[], name: string, signal: AbortSignal): Promise<Asked> {
   const resolver = new Resolver({ timeout: TRY_MS, tries: TRIES });
@@ -81,7 +81,7 @@ async function atMost(ms: number, family: Promise<Family>): Promise<Family> {
   }
 }
 
-/** ENODATA says that the name exists without such addresses: what went wrong with the other family says more. */
+/** ENODATA only says that the name has no addresses of this family, so the other family's error says more. */
 function together(fourth: Family, sixth: Family): Asked {
   const records = [...sixth.records, ...fourth.records];
   if (records.length === 0) throw codeOf(fourth.error) === "ENODATA" ? sixth.error : fourth.error;
@@ -91,7 +91,7 @@ function together(fourth: Family, sixth: Family): Asked {
   };
 }
 
-/** The name of what went wrong. */
+/** Returns an error's code; `EIO` without a code. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "EIO";
 }
@@ -100,10 +100,11 @@ const SERVER =
   /^(?:(?<v4>[\d.]+)(?::(?<port4>\d+))?|\[(?<bracketed>[^\]]*)\](?::(?<port6>\d+))?|(?<v6>[\da-fA-F:.]+))$/;
 
 /**
- * Is it a DNS server as Node takes them: `192.0.2.1`, `192.0.2.1:53`, `2001:db8::1`, `[2001:db8::1]:53`, no zone?
+ * Whether Node accepts the text as a DNS server: `192.0.2.1`, `192.0.2.1:53`, `2001:db8::1`, `[2001:db8::1]:53`, no
+ * zone.
  *
- * Asked before Node is: of a port of 0 its `setServers` ends the process by an assertion, of 99999 it makes 34463 (both seen
- * with Node 20.20).
+ * Checked before `setServers`, since Node 20.20 ends the process by an assertion for port 0 and turns port 99999 into
+ * 34463.
  */
 export function isDnsServer(text: string): boolean {
   const { v4, port4, bracketed, port6, v6 } = SERVER.exec(text)?.groups ?? {};

@@ -1,4 +1,4 @@
-/** Something of which there is only so much at once. */
+/** A counter with an upper bound. */
 export class Bound {
   readonly #most: number;
   #taken = 0;
@@ -7,7 +7,7 @@ export class Bound {
     this.#most = most;
   }
 
-  /** False, and nothing is taken, when it would be more than the most. */
+  /** Takes `count`, or nothing and returns false when the bound would be exceeded. */
   take(count: number): boolean {
     if (this.#taken + count > this.#most) return false;
     this.#taken += count;

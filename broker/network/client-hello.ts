@@ -1,9 +1,9 @@
-/** The ClientHellos that a TLS connection begins with, out of their records (RFC 8446 §4.1 and §5.1). */
+/** Reads the ClientHellos at the start of a TLS connection (RFC 8446 §4.1 and §5.1). */
 import type { ProtocolReader, Reading, ReadingEnd } from "./first-bytes.ts";
 import { Gathered } from "./gathered.ts";
 import { readHello } from "./hello-body.ts";
 
-/** How many bytes tell a hello of SSL 2 from something else. */
+/** Bytes needed to recognize an SSL 2 hello. */
 export const SSLV2_LOOK = 5;
 
 const RECORD_HEADER = 5;
@@ -12,33 +12,33 @@ const ALERT_RECORD = 21;
 const HANDSHAKE_RECORD = 22;
 const APPLICATION_DATA_RECORD = 23;
 const TLS_MAJOR = 3;
-/** RFC 8446 §5.1: a record holds at most 2^14 bytes, and one of a handshake at least one. */
+/** RFC 8446 §5.1: a record holds at most 2^14 bytes, and a handshake record at least one. */
 const MAX_FRAGMENT = 16_384;
 
 const HANDSHAKE_HEADER = 4;
 const CLIENT_HELLO = 1;
-/** Far above what servers take; a hello that says it is longer is cut at once and not when its bytes have come. */
+/** Far above the limit of servers. A longer ClientHello is refused by its length field, before its bytes have come. */
 const MAX_HELLO = 65_536;
 const EARLY_DATA_EXTENSION = 42;
 const SUPPORTED_VERSIONS_EXTENSION = 43;
 
 /**
- * Puts the records of a ClientHello together again and reads the names in it. A hello without one names nobody.
+ * Reassembles a ClientHello from its records and reports the names in it. A ClientHello may have no name.
  *
- * A server of TLS 1.3 may ask for a second hello (RFC 8446 §4.1.4), and some take the name from that one. So the
- * records behind a hello that offers 1.3 are looked at until one shows that the handshake goes on without. What a
- * server skips may stand between: change_cipher_spec (RFC 8446 §5), some alerts, early data when it was offered.
+ * A TLS 1.3 server may ask for a second ClientHello (RFC 8446 §4.1.4), and some servers take the name from the second.
+ * So after a ClientHello offering 1.3, records are read until the handshake visibly goes on without a second. Records
+ * skipped by servers may stand between: change_cipher_spec (RFC 8446 §5), some alerts, and early data if offered.
  */
 export class ClientHelloReader implements ProtocolReader {
   readonly protocol = "tls";
-  /** A record that has begun tells nothing yet, but nobody waits for an answer to one. */
+  /** A partial record shows no name yet, and no client waits for an answer to a partial record. */
   readonly isHarmless = false;
   #stage: "first" | "between" | "second" = "first";
   readonly #header = new Uint8Array(RECORD_HEADER);
   #headerFilled = 0;
   #leftInRecord = 0;
   #hasEarlyData = false;
-  /** The handshake message, out of the records. */
+  /** The handshake message, reassembled from the records. */
   readonly #message = new Gathered();
 
   push(bytes: Uint8Array, see: (name: string) => void): Reading {
@@ -74,7 +74,7 @@ export class ClientHelloReader implements ProtocolReader {
     return part.length;
   }
 
-  /** Undefined to read on. */
+  /** Checks a record header; undefined to read on. */
   #beginRecord(): ReadingEnd | undefined {
     const [type = 0, major, , high = 0, low = 0] = this.#header;
     const length = high * 256 + low;
@@ -97,7 +97,7 @@ export class ClientHelloReader implements ProtocolReader {
     return type === CHANGE_CIPHER_SPEC_RECORD || type === ALERT_RECORD || (isData && this.#hasEarlyData);
   }
 
-  /** Undefined to read on. */
+  /** Reads a complete handshake message; undefined to read on. */
   #readMessage(see: (name: string) => void): ReadingEnd | undefined {
     const [type, high = 0, middle = 0, low = 0] = this.#message.bytes;
     if (type !== CLIENT_HELLO && this.#stage === "second") return { kind: "end" };
@@ -107,7 +107,7 @@ export class ClientHelloReader implements ProtocolReader {
     const length = high * 65_536 + middle * 256 + low;
     if (length > MAX_HELLO) return broken(`its ClientHello has ${length} bytes`);
     if (filled < HANDSHAKE_HEADER + length) return undefined;
-    // RFC 8446 §5.1: it ends with its record. A length that is too short would hide its extensions.
+    // RFC 8446 §5.1: a ClientHello ends with its record. Too short a length would hide extensions.
     if (filled > HANDSHAKE_HEADER + length || this.#leftInRecord > 0)
       return broken("its record goes on behind its ClientHello");
     const hello = readHello(this.#message.bytes.subarray(HANDSHAKE_HEADER));
@@ -127,8 +127,8 @@ function broken(why: string): ReadingEnd {
 }
 
 /**
- * A hello of SSL 2 (RFC 6101 Appendix E): two bytes of length with the highest bit set, type 1, then a version.
- * Undefined as long as fewer than `SSLV2_LOOK` bytes do not tell.
+ * Recognizes an SSL 2 hello (RFC 6101 Appendix E): two length bytes with the highest bit set, type 1, then a version.
+ * Undefined while fewer than `SSLV2_LOOK` bytes leave both possible.
  */
 export function looksLikeSslv2([length, , type, major, minor]: Uint8Array): boolean | undefined {
   if (length === undefined) return undefined;

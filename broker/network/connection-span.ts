@@ -5,7 +5,7 @@ import type { SpanRecord } from "../spans/trace.ts";
 import type { Traffic } from "./command-network.ts";
 import type { Reach } from "./reach.ts";
 
-/** Whose world it is. */
+/** A world's owner and id. */
 export type Resident = { readonly agent: string; readonly session: string; readonly world: string };
 
 export type ConnectionFacts = {
@@ -15,20 +15,20 @@ export type ConnectionFacts = {
   readonly connection: SpanConnection;
   readonly traffic: Traffic;
   readonly durationMs: number;
-  /** No list of the policy allows it; it was made because the policy only observes. */
+  /** No list of the policy allows the connection; the policy only observes. */
   readonly wouldDeny: boolean;
-  /** The line of the command that made it; undefined: nobody knows any more. */
+  /** The `command_start` line of the connection's command; undefined when the command is unknown. */
   readonly started: SpanRecord | undefined;
 };
 
-/** In which windows its bytes count. */
+/** The budget windows that count the connection's bytes. */
 export type Counted = Pick<SpanRecord, "budget">;
 
 export function newConnectionId(): string {
   return newId("spn");
 }
 
-/** The one line of a connection, written when it has ended. */
+/** Makes a connection's single line, written at its end. */
 export function connectionSpan(facts: ConnectionFacts, counted: Counted): SpanRecord {
   const { id, resident, reach, connection, traffic, started } = facts;
   const { mode } = reach.effective.policies[0];

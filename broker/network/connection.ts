@@ -13,41 +13,41 @@ import type { ReadBuffers } from "./read-buffers.ts";
 import { judgeTarget, leadTarget, mayLeadTo, type Target } from "./target.ts";
 import { UpstreamSocket } from "./upstream-socket.ts";
 
-/** What all connections of a broker share. */
+/** State shared by all connections of a broker. */
 export type Outside = {
   readonly own: OwnAddresses;
   readonly buffers: ReadBuffers;
-  /** How many connections there may be. */
+  /** Bounds the number of connections. */
   readonly connections: Bound;
 };
 
-/** What all connections of one world may have at once. */
+/** Bounds for all connections of one world. */
 export type WorldShare = {
-  /** Of first bytes that are not judged yet. */
+  /** First bytes awaiting their verdict. */
   readonly heldBytes: Bound;
-  /** That are being resolved. */
+  /** Names being resolved. */
   readonly names: Bound;
 };
 
 export type ConnectionEnd = {
   readonly ended: PumpEnd["ended"] | "failed";
-  /** What it led to; null when nothing was reached. */
+  /** The dialled address; null when nothing was reached. */
   readonly address: string | null;
   readonly reason: string | null;
-  /** A sentence, when a rule of ours ended it and not one of its two sides. */
+  /** A sentence, when a rule ended the connection; null when either side did. */
   readonly refusal: string | null;
-  /** What it spoke, where nobody compared the hosts that it asked for with the name. */
+  /** A protocol whose host names were not compared with the dialled name. */
   readonly unread: "http2" | null;
 };
 
-/** One connection out of a world, from its capture to its end. It owns both sockets. */
+/** A connection out of a world, from capture to end. Owns both sockets. */
 export class Connection {
   readonly target: Target;
   readonly #world: Socket;
   readonly #outside: Outside;
   readonly #share: WorldShare;
   readonly #stop = new AbortController();
-  /** The newest that it was judged by. */
+  /** The reach of the last check. */
   #reach: Reach | undefined;
   #address: string | undefined;
   #pump: Pump | undefined;
@@ -57,7 +57,7 @@ export class Connection {
     this.#world = socket;
     this.#outside = outside;
     this.#share = share;
-    // Until the pump listens: a client that is gone while its name is resolved is no fault of ours, ignoring.
+    // Until the pump listens, ignoring: a client may leave while its name is being resolved.
     socket.on("error", () => {});
   }
 
@@ -97,13 +97,13 @@ export class Connection {
     }
   }
 
-  /** The policies have changed: what they allow no more is cut, and so is a name whose address they allow no more. */
+  /** Applies changed policies: cuts the connection when its target or resolved address is no longer allowed. */
   recheck(reach: Reach): void {
     this.#reach = reach;
     if (!this.#isAllowedBy(reach)) this.cut(NO_MORE);
   }
 
-  /** Resets both sides, whatever it is at. */
+  /** Resets both sides, in any state. */
   cut(reason: string): void {
     this.#stop.abort(new Error(reason));
     this.#pump?.cut(reason);
@@ -122,7 +122,9 @@ export class Connection {
 
 const NO_MORE = "the policy allows it no more";
 
-/** What is dialled by address has no name that a first byte could disagree with, and the host's own services any. */
+/**
+ * Makes the comparison of first bytes. A literal address has no name to compare, and `host.internal` serves any name.
+ */
 function firstBytesOf({ kind, host }: Target): FirstBytesReader | undefined {
   return kind === "address" || host === HOST_INTERNAL ? undefined : new FirstBytesReader(host, hostName);
 }

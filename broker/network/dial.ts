@@ -6,28 +6,28 @@ const NEXT_AFTER_MS = 250;
 
 const TOTAL_MS = 10_000;
 
-/** A name may have any number of addresses; with more, the last ones would not be reached within the time anyway. */
+/** A name may have any number of addresses; `TOTAL_MS` is too short for more. */
 const MOST_ADDRESSES = 20;
 
 export type DialOptions<Made extends Socket> = {
-  /** Ends all attempts; the promise rejects with its reason. */
+  /** Aborts all attempts; the promise then rejects with the signal's reason. */
   readonly signal: AbortSignal;
-  /** Makes the socket of each attempt. */
+  /** Makes a new socket for each attempt. */
   readonly make: () => Made;
 };
 
-/** A socket that is only to be dialled with. */
+/** Makes a socket for dialling only. */
 export function plainSocket(): Socket {
   return new Socket({ allowHalfOpen: true });
 }
 
-/** What became of one address: a name of an errno (`ECONNREFUSED`), `ETIMEDOUT` when our own time was over. */
+/** The outcome for an address: an errno name (`ECONNREFUSED`), or `ETIMEDOUT` after `TOTAL_MS`. */
 export type Attempt = { readonly address: string; readonly code: string };
 
-/** No address could be reached. */
+/** Thrown when no address could be reached. */
 export class DialError extends Error {
   override readonly name = "DialError";
-  /** In the order in which they ended. */
+  /** In the order of failure. */
   readonly attempts: readonly Attempt[];
 
   constructor(port: number, attempts: readonly Attempt[]) {
@@ -38,16 +38,16 @@ export class DialError extends Error {
 }
 
 /**
- * Connects to the first of some addresses that answers (RFC 8305 section 5: families take turns, the next is tried after
- * 250 ms or when one fails, those tried before go on). Within 10 s. The socket has `noDelay`, nothing was read from
- * it, and the losers are destroyed before the promise resolves. It has no listeners: the caller adds one for
- * `error` before it waits for anything.
+ * Connects to the first answering address, within 10 s. As in RFC 8305 section 5, families alternate, and the next
+ * attempt starts after 250 ms or at a failure, while earlier attempts go on. The losing sockets are destroyed before
+ * the promise resolves. The winner has `noDelay`, is unread and has no listeners: the caller must add an `error`
+ * listener before it awaits anything.
  *
- * `autoSelectFamily` of Node is not this: it gives each address but the last 250 ms and then drops it, so an address that
- * answers after 300 ms is never reached when another follows (nodejs/node issue 54359).
+ * Not Node's `autoSelectFamily`: Node drops each address but the last after 250 ms, so an address answering after 300
+ * ms is never reached when another follows (nodejs/node issue 54359).
  *
- * @param addresses checked ones, as text: nothing here resolves a name.
- * @throws DialError when none answers; TypeError for what is no address or no port.
+ * @param addresses literal and already checked; nothing is resolved here.
+ * @throws DialError when no address answers; TypeError for an invalid address or port.
  */
 export async function dial<Made extends Socket>(
   addresses: readonly string[],
@@ -63,7 +63,7 @@ export async function dial<Made extends Socket>(
     throw new TypeError(`Cannot dial port ${port}: it must be 1 to 65535`);
   const race = new Race(order, port, make);
   const stop = () => race.stop(signal.reason);
-  // Any number of connections may be dialled under one signal: Node warns of a leak from the eleventh.
+  // Any number of dials may wait on one signal; Node warns of a leak from the eleventh on.
   setMaxListeners(0, signal);
   signal.addEventListener("abort", stop, { once: true });
   try {
@@ -73,7 +73,7 @@ export async function dial<Made extends Socket>(
   }
 }
 
-/** Without repeats, the families in turns, beginning with the first one's (RFC 8305 section 4). */
+/** Removes duplicates and alternates the families, starting with the first address's family (RFC 8305 section 4). */
 export function dialOrder(addresses: readonly string[]): string[] {
   const all = [...new Set(addresses)];
   const family = isIP(all[0] ?? "");
@@ -86,7 +86,7 @@ export function dialOrder(addresses: readonly string[]): string[] {
 type Settle<Made> = { resolve(socket: Made): void; reject(error: unknown): void };
 
 class Race<Made extends Socket> {
-  /** Settles once: everything else is closed by then. */
+  /** Settles once; all other attempts are closed by then. */
   readonly winner: Promise<Made>;
   readonly #port: number;
   readonly #make: () => Made;
@@ -144,7 +144,7 @@ class Race<Made extends Socket> {
     this.#finish()?.reject(new DialError(this.#port, this.#failed));
   }
 
-  /** Ends the timers and all attempts that are left; undefined when that was done before. */
+  /** Clears the timers and destroys the remaining attempts; undefined on a second call. */
   #finish(): Settle<Made> | undefined {
     const settle = this.#settle;
     this.#settle = undefined;

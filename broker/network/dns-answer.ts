@@ -1,4 +1,4 @@
-/** What a world's DNS stub says to one message. Pure but for what it is handed. */
+/** Computes the reply of a world's DNS stub to one message. Pure, apart from the callbacks in `StubAnswers`. */
 import {
   CODE,
   type Code,
@@ -10,42 +10,42 @@ import {
 } from "./dns-message.ts";
 
 export type StubAnswers = {
-  /** The one spelling of a host name; null when the text is none. It gets letters, digits, `-`, `_` and dots. */
+  /** Normalizes a host name; null for an invalid name. `text` has only letters, digits, `-`, `_` and dots. */
   spell(text: string): string | null;
-  /** May this name, in its one spelling, be reached on any port? Asked for each question: rules change. */
+  /** Whether the normalized name is allowed on any port. Called for each question, because rules change. */
   decide(name: string): boolean;
-  /** The address that stands for an allowed name; null when there are none left. */
+  /** Returns the synthetic address of an allowed name; null when all are in use. */
   addressOf(name: string): string | null;
   /**
-   * A name was withheld. Each time: who records it must bound how much.
+   * Called for each withheld name. The callee must bound the records it makes.
    *
-   * @param name in its one spelling, or escaped as in master files when it is no host name.
+   * @param name normalized, or escaped as in master files when not a host name.
    * @param type in words: `A`, `AAAA`, `TYPE1234`.
    */
   onRefused(name: string, type: string): void;
-  /** An error of a socket, or one thrown above; the stub goes on. */
+  /** Reports a socket error or an error thrown by the other callbacks; the stub goes on. */
   onFault(error: unknown): void;
 };
 
 /**
- * In seconds. An address stands for its name as long as the world lives, so nothing goes stale; but a program that asks
- * again soon meets a changed policy as a clear answer instead of a connection that is cut. Zero would make each connection
- * of a program with a cache of its own ask twice.
+ * In seconds. A synthetic address is valid as long as the world, so no TTL makes it stale. With a short TTL, a program
+ * soon asks again and learns of a policy change from the DNS answer, before a connection is cut. Zero would make a
+ * program with its own cache ask twice per connection.
  */
 export const TTL_SECS = 5;
 
 const TYPE_A = 1;
 const CLASS_IN = 1;
 
-/** TKEY to MAILA: requests to a server, no records (RFC 6895 section 3.1). ANY, 255, is a question. */
+/** TKEY to MAILA are requests to a server, not records (RFC 6895 section 3.1). ANY (255) is a question. */
 const META_TYPES = { first: 249, last: 254 } as const;
 
-/** Names of our own addresses, asked for by ssh and others: nobody has them, and nothing is withheld. */
+/** Reverse names of synthetic and loopback addresses, asked for by ssh and others: missing, not withheld. */
 const OWN_REVERSE = /(?:^|\.)(?:(?:18|19)\.198|127)\.in-addr\.arpa$/;
 
 type Answer = { readonly code: Code; readonly address?: string };
 
-/** The reply to a message; undefined when none is due. Throws only what `answers` throws. */
+/** Computes the reply to a message; undefined when no reply is due. Throws only errors of `answers`. */
 export function replyTo(message: Buffer, answers: StubAnswers): Buffer | undefined {
   const query = readQuery(message);
   if (query === undefined) return undefined;
@@ -66,8 +66,8 @@ function answerTo(query: Query, answers: StubAnswers): Answer {
 }
 
 /**
- * Negative answers carry no SOA record, so that nobody keeps them (RFC 2308 section 5): what is refused now may be allowed
- * by the next command.
+ * Negative answers carry no SOA record, so clients do not cache them (RFC 2308 section 5): the next command may be
+ * allowed to reach a name refused now.
  */
 const EMPTY: Answer = { code: CODE.noError };
 const MISSING: Answer = { code: CODE.noSuchName };
@@ -85,19 +85,22 @@ function withheld(name: string, { type }: Query, answers: StubAnswers): Answer {
   return MISSING;
 }
 
-/** RFC 6761 section 6.3: always this machine, here the world itself. */
+/** RFC 6761 section 6.3: always the local machine, here the world. */
 function isLocalhost(name: string): boolean {
   return name === "localhost" || name.endsWith(".localhost");
 }
 
-/** `_http._tcp.` before an allowed name (RFC 8552) and reverses of our own addresses: missing, but not held back. */
+/**
+ * Whether a name is missing rather than withheld: `_http._tcp.` before an allowed name (RFC 8552), or a reverse name of
+ * `OWN_REVERSE`.
+ */
 function isNobodys(name: string, answers: StubAnswers): boolean {
   if (OWN_REVERSE.test(name)) return true;
   const host = name.replace(/^(?:_[^.]*\.)+/, "");
   return host !== name && answers.decide(host);
 }
 
-/** From the IANA registry of DNS resource record types: those that programs ask for. */
+/** The types that programs ask for, from the IANA registry of DNS resource record types. */
 const NAMES: Readonly<Record<number, string>> = {
   1: "A",
   2: "NS",
@@ -125,7 +128,7 @@ const NAMES: Readonly<Record<number, string>> = {
   257: "CAA",
 };
 
-/** A record type in words; one without a name here as RFC 3597 section 5 writes it. */
+/** Names a record type; an unlisted type as in RFC 3597 section 5. */
 function recordType(type: number): string {
   return NAMES[type] ?? `TYPE${type}`;
 }

@@ -1,8 +1,8 @@
 /**
- * One DNS query in, one reply out (RFC 1035 section 4), for a server that only ever says one address or none.
+ * One DNS query in, one reply out (RFC 1035 section 4), for a server that answers with at most one address.
  *
- * A message library joins the labels of a name with dots and reads them as UTF-8, so that the one label `a.example` and
- * two labels become one name; here a label is bytes, and the question is echoed as it came, whatever is in it.
+ * A DNS library joins labels with dots and decodes them as UTF-8, so the single label `a.example` and two labels become
+ * the same name. Here a label is bytes, and the reply echoes the question unchanged.
  */
 
 /** Response codes: RFC 1035 section 4.1.1; BADVERS: RFC 6891 section 9. */
@@ -20,40 +20,40 @@ export type Code = (typeof CODE)[keyof typeof CODE];
 
 type Head = { readonly id: number; readonly opcode: number; readonly recursionDesired: boolean };
 
-/** What RFC 6891 section 6.1 lets a requestor say of itself. */
+/** A requestor's EDNS parameters (RFC 6891 section 6.1). */
 export type Edns = { readonly version: number; readonly dnssec: boolean };
 
 export type Query = Head & {
   readonly kind: "query";
   /** The question section: name, type and class. */
   readonly question: Buffer;
-  /** The labels with dots between them; null when one holds a byte that host names do not have. */
+  /** The labels joined with dots; null when a label holds a byte outside the host name alphabet. */
   readonly name: string | null;
   readonly type: number;
   readonly class: number;
   readonly edns: Edns | undefined;
 };
 
-/** A message that cannot be understood, but whose header says whom to tell. */
+/** A malformed or unsupported message whose header is intact, so a reply can be addressed. */
 export type Unusable = Head & { readonly kind: "unusable"; readonly code: Code };
 
 const HEADER = 12;
-/** RFC 1035 section 3.1: labels with their lengths, the root's included. */
+/** RFC 1035 section 3.1: all labels with their length bytes, including the root label. */
 const MAX_NAME = 255;
 const MAX_LABEL = 63;
-/** OPT, and a signature: nothing else has a place after a question. */
+/** OPT and a signature; no other record belongs after a question. */
 const MAX_ADDITIONAL = 2;
 const TYPE_A = 1;
 const TYPE_OPT = 41;
 const CLASS_IN = 1;
 
 /**
- * Letters, digits, hyphen, and the underscore of service names. Names of other scripts come as `xn--` (RFC 5891 section
- * 4.4); any other byte could become part of another name where names are brought into one spelling.
+ * Letters, digits, hyphen, and the underscore of service names. IDNs arrive as `xn--` (RFC 5891 section 4.4). Any other
+ * byte could turn into part of another name when names are normalized.
  */
 const HOST_LABEL = /^[A-Za-z0-9_-]+$/;
 
-/** Undefined when there is nobody to answer: less than a header, or itself a reply. */
+/** Parses a query; undefined for a message without an answerable sender: shorter than a header, or itself a reply. */
 export function readQuery(message: Buffer): Query | Unusable | undefined {
   if (message.length < HEADER) return undefined;
   const flags = message.readUInt16BE(2);
@@ -72,7 +72,7 @@ export function readQuery(message: Buffer): Query | Unusable | undefined {
 
 function readBody(message: Buffer): Omit<Query, keyof Head | "kind"> | undefined {
   const [questions, answers, authorities, additional] = [4, 6, 8, 10].map((at) => message.readUInt16BE(at));
-  // RFC 9619: one question. With no other records, the work for a message is bounded by its name.
+  // RFC 9619: one question. Without other records, the work per message is bounded by the name's length.
   if (questions !== 1 || answers !== 0 || authorities !== 0) return undefined;
   if (additional === undefined || additional > MAX_ADDITIONAL) return undefined;
   const labels = readLabels(message, HEADER);
@@ -89,7 +89,7 @@ function readBody(message: Buffer): Omit<Query, keyof Head | "kind"> | undefined
   };
 }
 
-/** A name without compression: the first name of a message has nothing before it to point to. */
+/** Reads an uncompressed name: the first name of a message has nothing to point back to. */
 function readLabels(message: Buffer, start: number): { labels: Buffer[]; end: number } | undefined {
   const labels: Buffer[] = [];
   let at = start;
@@ -120,7 +120,7 @@ function readAdditional(
     if (owner === undefined || owner.end + 10 > message.length) return undefined;
     const fixed = message.subarray(owner.end, owner.end + 10);
     if (fixed.readUInt16BE(0) === TYPE_OPT) {
-      // RFC 6891 section 6.1.1: at most one, and its name is the root.
+      // RFC 6891 section 6.1.1: at most one OPT record, owned by the root name.
       if (edns !== undefined || owner.labels.length > 0) return undefined;
       edns = { version: fixed.readUInt8(5), dnssec: (fixed.readUInt16BE(6) & 0x8000) !== 0 };
     }
@@ -131,8 +131,8 @@ function readAdditional(
 }
 
 /**
- * A reply: with an address when there is one, else without records. At most 298 bytes (12 of header, 259 of question, 16
- * of answer, 11 of OPT), so it fits what RFC 1035 section 4.2.1 lets any client expect, and is never truncated.
+ * Writes a reply with one address or without records. At most 298 bytes (12 header, 259 question, 16 answer, 11 OPT):
+ * every client accepts this size (RFC 1035 section 4.2.1), so a reply is never truncated.
  *
  * @param ttl in seconds.
  */
@@ -147,7 +147,7 @@ export function writeReply(
   return Buffer.concat(parts);
 }
 
-/** What can be said to a message that was not understood: RFC 1035 section 4.1.1 asks for the header alone. */
+/** Writes the reply to a malformed or unsupported message: the header alone (RFC 1035 section 4.1.1). */
 export function writeUnusable({ code, ...head }: Unusable): Buffer {
   const bytes = header(head, code, 0, undefined);
   bytes.writeUInt16BE(0, 4);
@@ -162,7 +162,7 @@ function header(
 ): Buffer {
   const bytes = Buffer.alloc(HEADER);
   bytes.writeUInt16BE(id, 0);
-  // QR and RA: without RA and records, glibc and Go take a reply for a referral and ask elsewhere, or fail.
+  // QR and RA: glibc and Go take a reply without RA and records for a referral, then ask elsewhere or fail.
   bytes.writeUInt16BE(0x8000 | (opcode << 11) | (recursionDesired ? 0x0100 : 0) | 0x0080 | (code & 15), 2);
   bytes.writeUInt16BE(1, 4);
   bytes.writeUInt16BE(answers, 6);
@@ -170,7 +170,7 @@ function header(
   return bytes;
 }
 
-/** The owner is a pointer to the question (RFC 1035 section 4.1.4), and so has its case. */
+/** The owner is a pointer to the question (RFC 1035 section 4.1.4), so the case of the letters is kept. */
 function addressRecord(address: string, ttl: number): Buffer {
   const bytes = Buffer.alloc(16);
   bytes.writeUInt16BE(0xc000 | HEADER, 0);
@@ -182,10 +182,10 @@ function addressRecord(address: string, ttl: number): Buffer {
   return bytes;
 }
 
-/** What a client may send us over UDP: what fits one packet of IPv6 everywhere. */
+/** The largest UDP payload accepted from a client: fits an IPv6 packet on every link. */
 const PAYLOAD = 1232;
 
-/** RFC 6891 section 6.1.3: the upper bits of the code, version 0; RFC 3225 section 3: the DO bit as it came. */
+/** RFC 6891 section 6.1.3: upper bits of the code, version 0. RFC 3225 section 3: the DO bit is copied. */
 function optRecord(code: Code, { dnssec }: Edns): Buffer {
   const bytes = Buffer.alloc(11);
   bytes.writeUInt16BE(TYPE_OPT, 1);
@@ -195,7 +195,7 @@ function optRecord(code: Code, { dnssec }: Edns): Buffer {
   return bytes;
 }
 
-/** The name of a question as master files write it (RFC 1035 section 5.1): no byte reaches a terminal or a log as it is. */
+/** Prints the question's name in master file format (RFC 1035 section 5.1): terminals and logs get no raw bytes. */
 export function printableName({ question }: Query): string {
   const labels = readLabels(question, 0)?.labels ?? [];
   return labels.length === 0 ? "." : labels.map((label) => Array.from(label, printable).join("")).join(".");

@@ -1,11 +1,13 @@
-/** One direction of a connection: what the world sends, held until its first bytes are judged, then as fast as it may. */
+/**
+ * Sends a world's bytes to the outside: held until the first bytes are judged, then as fast as the allowance permits.
+ */
 import type { Socket } from "node:net";
 import type { Allowance } from "./allowance.ts";
 import type { FirstBytes, FirstBytesReader } from "./first-bytes.ts";
 import { Gathered } from "./gathered.ts";
 import type { Bound } from "./bound.ts";
 
-/** After a single word a client that speaks HTTP goes on at once; another waits for an answer to it. */
+/** After a single word an HTTP client goes on at once; another client waits for an answer. */
 const QUIET_MS = 300;
 
 const PASSES: FirstBytes = { kind: "agrees" };
@@ -23,22 +25,22 @@ export type EgressParts = {
   readonly world: Socket;
   readonly upstream: Socket;
   readonly allowance: Allowance;
-  /** Undefined where nothing is compared, as for an address that the policy names. */
+  /** Undefined where nothing is compared, as for a literal address allowed by the policy. */
   readonly firstBytes: FirstBytesReader | undefined;
-  /** What all connections of a world may hold together. */
+  /** Bounds the bytes held by all connections of the world. */
   readonly held: Bound | undefined;
   readonly onRefused: (refused: Refused) => void;
-  /** The allowance gives nothing any more. What it gave before is with the kernel. */
+  /** Called when the allowance is used up. The kernel already has all bytes granted before. */
   readonly onSpent: () => void;
-  /** The allowance threw; nothing may go out then. */
+  /** Called when the allowance threw; no more bytes may leave. */
   readonly onFailed: (error: Error) => void;
 };
 
 export class Egress {
   readonly #parts: EgressParts;
-  /** Not judged yet; no more than its reader reads. */
+  /** Bytes awaiting the verdict; bounded by the reader. */
   readonly #held = new Gathered();
-  /** May go; the world is read no further meanwhile. */
+  /** Released bytes; the world is paused meanwhile. */
   #queue: Uint8Array[] = [];
   #isJudged: boolean;
   #isSending = false;
@@ -53,7 +55,7 @@ export class Egress {
     this.#isJudged = parts.firstBytes === undefined;
   }
 
-  /** Bytes written to the outside; when it was reset some of them may not have arrived. */
+  /** Bytes written to the outside; after a reset, some may not have arrived. */
   get sent(): number {
     return this.#sent;
   }
@@ -65,7 +67,7 @@ export class Egress {
     world.resume();
   }
 
-  /** Sends nothing any more. */
+  /** Stops sending for good. */
   stop(): void {
     this.#isStopped = true;
     this.#release();
@@ -93,7 +95,7 @@ export class Egress {
     }
     if (this.#parts.held?.take(bytes.length) === false) return this.#parts.onRefused(TOO_MANY);
     this.#held.add(bytes);
-    // What follows it is still held and judged.
+    // Later bytes are still held and judged.
     if (this.#parts.firstBytes?.isHarmless === true)
       this.#quiet = setTimeout(() => this.#send(NOTHING), QUIET_MS);
   }
@@ -103,7 +105,10 @@ export class Egress {
     return this.#held.take();
   }
 
-  /** The world is paused only when something has to wait: usually all goes out within this call. */
+  /**
+   * Sends the held bytes and `bytes`. Pauses the world only when a write must wait: usually all bytes leave within this
+   * call.
+   */
   #send(bytes: Uint8Array): void {
     for (const part of [this.#release(), bytes]) if (part.length > 0) this.#queue.push(part);
     if (this.#isSending) return;
@@ -120,7 +125,7 @@ export class Egress {
     }
   }
 
-  /** Awaits only where the allowance or the kernel lets something wait. */
+  /** Awaits only when the allowance or the kernel makes a write wait. */
   async #sendQueue(): Promise<void> {
     const { allowance, onSpent, upstream, world } = this.#parts;
     for (let rest = this.#queue.shift(); rest !== undefined; rest = this.#queue.shift())
@@ -139,7 +144,9 @@ export class Egress {
     else if (world.isPaused()) world.resume();
   }
 
-  /** Settles when the kernel has the bytes, or the connection is gone; undefined when it took them at once. */
+  /**
+   * Settles when the kernel has the bytes or the connection is gone; undefined when the kernel took all bytes at once.
+   */
   #write(bytes: Uint8Array): Promise<void> | undefined {
     const { upstream } = this.#parts;
     this.#sent += bytes.length;

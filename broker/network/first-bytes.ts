@@ -1,22 +1,25 @@
-/** What a client says first, compared with the name that its connection was opened for. */
+/** Compares the host named in a client's first bytes (TLS SNI, HTTP Host) with the name dialled. */
 import { ClientHelloReader, looksLikeSslv2, SSLV2_LOOK } from "./client-hello.ts";
 import { HttpHostReader } from "./http-host.ts";
 
-/** What HTTP/2 without TLS begins with, byte for byte (RFC 9113 §3.4). */
+/** The preface of HTTP/2 with prior knowledge (RFC 9113 §3.4). */
 const HTTP2_PREFACE: Uint8Array = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 
-/** No client needs more to say whom it means: a usual ClientHello has 2 KiB, a large request header 16 KiB. */
+/** Enough to name a host: a usual ClientHello has 2 KiB, a large request header 16 KiB. */
 export const MAX_FIRST_BYTES = 64 * 1024;
 
 /**
- * - `undecided`: read on, and hold back what came.
- * - `agrees`: TLS or HTTP that names the right host, or none. What came may go; until the reader is settled, what follows
- *   is to be pushed too, and can still be `undecided` or worse.
- * - `unreadable`: neither TLS nor HTTP; it passes.
- * - `http2`: HTTP/2 without TLS, whose hosts are compressed. Nobody reads them, as nobody reads what TLS hides: it passes, and
- *   the line of the connection says so.
- * - `disagrees`: it names another host: `named` in visible ASCII, the rest as `?`, and cut where no host name is longer.
- * - `malformed`: it began as TLS or HTTP and cannot be read on, so a server might read something else in it.
+ * The verdict on the bytes so far.
+ *
+ * - `undecided`: hold the bytes back and read on.
+ * - `agrees`: TLS or HTTP naming the right host, or no host. Release the bytes; until the reader is settled, keep
+ *   pushing: later bytes can still make the verdict `undecided` or worse.
+ * - `unreadable`: neither TLS nor HTTP; the connection passes.
+ * - `http2`: HTTP/2 without TLS. Its compressed host names are not read, like the content of TLS: the connection
+ *   passes, and its line in the trace says so.
+ * - `disagrees`: the bytes name another host. `named`: non-ASCII and control characters as `?`, cut at the longest host
+ *   name.
+ * - `malformed`: the bytes begin as TLS or HTTP and then break the format, so a server might read another host.
  */
 export type FirstBytes =
   | { readonly kind: "undecided" }
@@ -26,12 +29,12 @@ export type FirstBytes =
   | { readonly kind: "disagrees"; readonly protocol: "tls" | "http"; readonly named: string }
   | { readonly kind: "malformed"; readonly protocol: "tls" | "http"; readonly why: string };
 
-/** One spelling for each host name (lower case, no trailing dot, IDN as ASCII), or null for what is none. */
+/** Normalizes a host name (lower case, no trailing dot, IDN as ASCII); null for text that is not a host name. */
 export type SpellHost = (text: string) => string | null;
 
 /**
- * What one protocol's reader says of the bytes so far: `more` holds them, `pass` lets them go and reads on; `opaque` is
- * something else than it seemed to be.
+ * A protocol reader's verdict on the bytes so far. `more`: hold them. `pass`: release them and read on. `opaque`: the
+ * protocol is another after all.
  */
 export type Reading = { readonly kind: "more" } | { readonly kind: "pass" } | ReadingEnd;
 export type ReadingEnd =
@@ -39,13 +42,13 @@ export type ReadingEnd =
   | { readonly kind: "opaque" }
   | { readonly kind: "broken"; readonly why: string };
 
-/** Reads one protocol's beginning, and gives each name that it shows to `see`, in order. */
+/** Reads the start of one protocol and reports each host name to `see`, in order. */
 export interface ProtocolReader {
   readonly protocol: "tls" | "http";
   push(bytes: Uint8Array, see: (name: string) => void): Reading;
-  /** The client has sent FIN: what can still be said of what came. */
+  /** Returns the final verdict once the client has sent FIN. */
   finish(see: (name: string) => void): ReadingEnd;
-  /** Nothing of a request has come yet, so what came may go on. */
+  /** Whether no part of a request has come yet; then the bytes may be released. */
   readonly isHarmless: boolean;
 }
 
@@ -54,42 +57,42 @@ const IN_ASCII = /^[\x21-\x7e]*$/;
 const UNDECIDED: FirstBytes = { kind: "undecided" };
 
 /**
- * Reads what a client sends first. It never throws, and takes time linear in the bytes. However the bytes are split,
- * the answer is the same; once settled it stays.
+ * Reads a client's first bytes. Never throws; takes time linear in the bytes. The verdict does not depend on how the
+ * bytes are split, and a settled verdict stays.
  *
- * What it does not see: what an encrypted ClientHello (ECH) means inside, TLS begun in mid-stream (STARTTLS), and every
- * request of a connection but the first of HTTP/1.1: a later one, and any of HTTP/2.
+ * Not seen: the inner name of an encrypted ClientHello (ECH), TLS begun in mid-stream (STARTTLS), later requests of an
+ * HTTP/1.1 connection, and all requests of HTTP/2.
  */
 export class FirstBytesReader {
   readonly #name: string;
   readonly #spell: SpellHost;
   #reader: ProtocolReader | undefined;
-  /** What came before it was clear which protocol it is; at most as long as `HTTP2_PREFACE`. */
+  /** Bytes before the protocol is known; at most as long as `HTTP2_PREFACE`. */
   #start: Uint8Array = new Uint8Array(0);
   #seen = 0;
   #other: string | undefined;
   #decided: FirstBytes = UNDECIDED;
   #isSettled = false;
 
-  /** `name` is the host that the connection was opened for. */
+  /** `name` is the dialled host. */
   constructor(name: string, spell: SpellHost) {
     this.#name = spell(name) ?? name;
     this.#spell = spell;
   }
 
-  /** The answer so far. */
+  /** The verdict so far. */
   get answer(): FirstBytes {
     return this.#decided;
   }
 
-  /** Whether nothing that follows changes the answer. */
+  /** Whether the verdict is final. */
   get isSettled(): boolean {
     return this.#isSettled;
   }
 
   /**
-   * Whether what came is too little to be a request, or the beginning of a ClientHello: a single word, say. A client
-   * that waits for an answer to it speaks something else, so it may pass, and the reading goes on after it.
+   * Whether the bytes are still too few for a request or a ClientHello, say a single word. A client waiting for an
+   * answer to so little speaks another protocol: the bytes may be released, and reading goes on.
    */
   get isHarmless(): boolean {
     return this.#decided.kind === "undecided" && (this.#reader?.isHarmless ?? true);
@@ -106,7 +109,7 @@ export class FirstBytesReader {
     return this.#decided;
   }
 
-  /** The client sends no more. Afterwards the answer is no longer `undecided`. */
+  /** Call when the client has sent FIN. Afterwards the verdict is no longer `undecided`. */
   end(): FirstBytes {
     if (this.#isSettled) return this.#decided;
     const reading = this.#reader?.finish(this.#see) ?? { kind: "opaque" };
@@ -115,7 +118,7 @@ export class FirstBytesReader {
   }
 
   readonly #see = (name: string): void => {
-    // Beyond ASCII a server may read other letters than we do.
+    // A server may decode non-ASCII bytes differently.
     const spelled = IN_ASCII.test(name) ? this.#spell(name) : null;
     if (spelled !== this.#name) this.#other ??= shown(name);
   };
@@ -139,7 +142,7 @@ export class FirstBytesReader {
     return this.#judge(this.#reader.push(start, this.#see));
   }
 
-  /** Servers skip no more early data than a quarter of this (BoringSSL and OpenSSL: 16 KiB). */
+  /** Stops after `MAX_FIRST_BYTES`: four times the early data that BoringSSL and OpenSSL skip (16 KiB). */
   #stopReading(): void {
     this.#isSettled = true;
     if (this.#decided.kind === "undecided")
@@ -168,10 +171,10 @@ export class FirstBytesReader {
   }
 }
 
-/** RFC 1035 §2.3.4: 253 letters; one more shows that it was cut. */
+/** RFC 1035 §2.3.4 allows 253 letters; the 254th shows the cut. */
 const MOST_SHOWN = 254;
 
-/** It stands in the trace and in a command's output, which a program may read line by line. */
+/** Escapes a name for the trace and the command's output: a program may read both line by line. */
 function shown(name: string): string {
   return name.slice(0, MOST_SHOWN).replaceAll(/[^\x20-\x7e]/g, "?");
 }
@@ -184,8 +187,8 @@ const LAST_RECORD_TYPE = 24;
 const TLS_MAJOR = 3;
 
 /**
- * By the first bytes. Each type of TLS record counts as TLS: servers skip some alerts before the hello, so a stranger's
- * hello could stand behind one. Undefined as long as it may be several.
+ * Guesses the protocol from the first bytes; undefined while several are possible. Every TLS record type counts as TLS:
+ * servers skip some alerts before the ClientHello, so a foreign ClientHello could stand behind an alert.
  */
 function protocolOf(start: Uint8Array): "tls" | "sslv2" | "http" | "http2" | "other" | undefined {
   const first = start[0];

@@ -1,4 +1,4 @@
-/** The networks of all worlds of a broker: which rules hold in each, what they may send, what is recorded of them. */
+/** The networks of all worlds of a broker: network rules in force, egress limits, trace lines. */
 import type { World, WorldViolation } from "../../world/backend.ts";
 import { type Budgets, termsOf } from "../budgets/budgets.ts";
 import type { Effective } from "../model/effective.ts";
@@ -22,16 +22,18 @@ export type GatewayOptions = {
   readonly onFault: (what: string, error: unknown) => void;
 };
 
-/** Whose world it is, and under which policies. */
+/** A world's owner and its policies. */
 export type Tenancy = {
   readonly agent: string;
   readonly session: string;
   readonly project: string;
-  /** The policies as they are now; undefined when none loads, and then what held last still does. */
+  /**
+   * The policies now in force; undefined when their files fail to load: the last loaded policies then stay in force.
+   */
   readonly effective: () => Effective | undefined;
 };
 
-/** Of one world: with a look at the policies' files, and as they were last seen. */
+/** The reach of one world. `now` rereads changed policy files first; `last` does not. */
 type Ruling = { readonly now: () => Reach; readonly last: () => Reach };
 
 type Served = { readonly gateway: WorldGateway; tenancy: Tenancy; reach: Reach };
@@ -45,7 +47,7 @@ export class Gateway {
   };
   readonly #lines: ConnectionLines;
   readonly #served = new Map<World, Served>();
-  /** One for each agent and rate: its worlds share it. */
+  /** By agent or world, and rate: all connections of an agent share a pacer. */
   readonly #pacers = new Map<string, Pacer>();
 
   constructor(options: GatewayOptions) {
@@ -54,14 +56,14 @@ export class Gateway {
     this.#lines = new ConnectionLines({ write, onFault: (error) => onFault("a connection's line", error) });
   }
 
-  /** What a command under these policies may reach; the first time for a preset its tool is asked. */
+  /** Resolves the reach of a command under these policies. A preset's first use asks the preset's tool. */
   reach(effective: Effective, project: string): Promise<Reach> {
     return this.#options.reaches.fresh(effective, project);
   }
 
   /**
-   * Serves a world, or lets it go on under the policies of its newest command. Settles when its rules are those.
-   * Throws `WorldUnavailable` when they cannot be made so; what held before still holds.
+   * Starts the network of a world, or puts a warm world under the policies of its newest command. Settles when the
+   * world has these rules. Throws `WorldUnavailable` when the world cannot take them; the old rules then stay in force.
    */
   async serve(world: World, tenancy: Tenancy, reach: Reach): Promise<void> {
     const known = this.#served.get(world);
@@ -83,12 +85,12 @@ export class Gateway {
     void world.ended.then(() => this.#forget(world));
   }
 
-  /** The network of a world; undefined when it has none. */
+  /** The network of a world; undefined for a world without network. */
   of(world: World): WorldGateway | undefined {
     return this.#served.get(world)?.gateway;
   }
 
-  /** A policy was read again: each world follows at once, and what it may no longer reach is cut. */
+  /** Applies reloaded policies to all worlds at once and cuts connections no longer allowed. */
   recheck(): void {
     for (const served of this.#served.values()) this.#now(served);
   }
@@ -99,14 +101,14 @@ export class Gateway {
     this.#pacers.clear();
   }
 
-  /** Compares the policies' files first, as a command's decision does. */
+  /** Rereads changed policy files first, like the decision on a command. */
   #now(served: Served | undefined): Reach | undefined {
     if (served === undefined) return undefined;
     const effective = served.tenancy.effective() ?? served.reach.effective;
     const { project } = served.tenancy;
     if (effective.hash !== served.reach.effective.hash) {
       this.#use(served, this.#options.reaches.now(effective, project));
-      // A preset that the policy has not had before stands for nothing until its tool was asked.
+      // A preset new to the policy allows nothing until its tool has answered.
       this.#options.reaches.fresh(effective, project).then(
         () => this.#now(served),
         (error: unknown) => this.#options.onFault("presets", error),
@@ -151,7 +153,7 @@ export class Gateway {
     }
   }
 
-  /** By the limits that hold when a byte is to be sent: a connection may last longer than the policy that it began under. */
+  /** Uses the limits in force when a byte is sent: a connection may outlive the policy at its start. */
   #allowance(
     id: string,
     { agent, world }: Resident,
@@ -214,10 +216,10 @@ function violationOf(
   });
 }
 
-/** How often what could not be written is tried again. */
+/** Retry interval for lines that could not be written. */
 const AGAIN_MS = 1000;
 
-/** Each is a kilobyte or two. Of one more, nothing is left but its bytes, which stay reserved. */
+/** A line takes one or two kilobytes. Any further line is lost; its bytes stay reserved. */
 const MAX_LATE = 10_000;
 
 type ConnectionLinesOptions = {
@@ -227,8 +229,8 @@ type ConnectionLinesOptions = {
 };
 
 /**
- * Lines of connections on their way into the trace. A command can fill the disk: what it sent then must not count as nothing.
- * Until a line is written, its bytes are reserved.
+ * Queue of connection lines for the trace. A command can fill the disk, and its egress must count even then: a line's
+ * bytes stay reserved until the line is written.
  */
 export class ConnectionLines {
   readonly #options: ConnectionLinesOptions;
@@ -239,7 +241,7 @@ export class ConnectionLines {
     this.#options = options;
   }
 
-  /** Writes a line, or keeps it until there is room. Never throws. */
+  /** Writes a line, or queues it until the disk has room. Never throws. */
   add(line: SpanRecord): void {
     if (this.#late.length >= MAX_LATE)
       return this.#options.onFault(
@@ -249,14 +251,14 @@ export class ConnectionLines {
     if (this.#timer === undefined) this.#write();
   }
 
-  /** Tries a last time. */
+  /** Tries once more to write all queued lines, then stops. */
   end(): void {
     clearTimeout(this.#timer);
     this.#write();
     clearTimeout(this.#timer);
   }
 
-  /** In their order: the first that is not taken keeps the others waiting. */
+  /** Writes in order: a failed line holds back its successors. */
   #write(): void {
     this.#timer = undefined;
     try {
@@ -272,20 +274,18 @@ export class ConnectionLines {
   }
 }
 
-/** How many connections the broker's descriptors are enough for. */
-
-/** A connection has one to the world and one to the outside. */
+/** Each connection takes two sockets. */
 const OF_CONNECTION = 2;
 
-/** Half of the descriptors are for all else: agents' requests, worlds, outputs, files. */
+/** Half of the descriptors stay free for agents' requests, worlds, outputs and files. */
 const SHARE = 0.5;
 
-/** Where no limit is told, or none is set. */
+/** Assumed when the limit is unreadable; also the upper bound. */
 const WITHOUT_LIMIT = 65_536;
 
 /**
- * Of all worlds together. Without a bound one command could open as many as the broker has descriptors for, and then
- * nobody is answered any more, the operator neither.
+ * Computes the most connections of all worlds together. Without a bound one command could take all of the broker's
+ * descriptors, and the broker could answer nobody, not even the operator.
  *
  * @param limits text as of /proc/self/limits (proc_pid_limits(5)); Node raises its soft limit to the hard one.
  */

@@ -1,6 +1,6 @@
 /**
- * Bytes that come in pieces, in one buffer that doubles when it is full. A client may send them one by one, and each in a
- * buffer or a string of its own takes two hundred times its size.
+ * Collects pieces in one buffer, doubled when full. A client may send single bytes, and a separate buffer or string per
+ * byte would take two hundred times the memory.
  */
 export class Gathered {
   #buffer = new Uint8Array(0);
@@ -10,7 +10,7 @@ export class Gathered {
     return this.#length;
   }
 
-  /** A view, until more is added. */
+  /** A view of the bytes, valid until the next `add`. */
   get bytes(): Uint8Array {
     return this.#buffer.subarray(0, this.#length);
   }
@@ -26,7 +26,7 @@ export class Gathered {
     this.#length = length;
   }
 
-  /** All of it; nothing is left. */
+  /** Returns all bytes and empties the buffer. */
   take(): Uint8Array {
     const bytes = this.bytes;
     this.#buffer = new Uint8Array(0);

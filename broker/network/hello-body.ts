@@ -1,4 +1,4 @@
-/** The fields of a ClientHello (RFC 8446 §4.1.2) and the host names in it (RFC 6066 §3). */
+/** Parses the fields of a ClientHello (RFC 8446 §4.1.2) and its host names (RFC 6066 §3). */
 
 /** legacy_version and random. */
 const FIXED_FIELDS = 34;
@@ -7,20 +7,20 @@ const HOST_NAME = 0;
 
 export type Hello = { readonly names: readonly string[]; readonly extensions: ReadonlySet<number> };
 
-/** Undefined when the body of a ClientHello is not what RFC 8446 §4.1.2 says. */
+/** Parses the body of a ClientHello; undefined when malformed (RFC 8446 §4.1.2). */
 export function readHello(body: Uint8Array): Hello | undefined {
   const hello = new Fields(body);
   hello.skip(FIXED_FIELDS);
   hello.vector(1);
   hello.vector(2);
   hello.vector(1);
-  // A hello of TLS 1.2 and before may have none at all (RFC 5246 §7.4.1.2).
+  // ClientHellos up to TLS 1.2 may lack extensions entirely (RFC 5246 §7.4.1.2).
   if (hello.isEmpty) return hello.isBroken ? undefined : { names: [], extensions: new Set() };
   const extensions = hello.vector(2);
   return hello.isBroken || !hello.isEmpty ? undefined : readExtensions(extensions);
 }
 
-/** More than one server_name is forbidden (RFC 8446 §4.2), and servers differ in which they believe. */
+/** Refuses a second server_name: RFC 8446 §4.2 forbids repeats, and servers differ in their choice. */
 function readExtensions(fields: Fields): Hello | undefined {
   const extensions = new Set<number>();
   let names: readonly string[] = [];
@@ -38,7 +38,7 @@ function readExtensions(fields: Fields): Hello | undefined {
   return { names, extensions };
 }
 
-/** RFC 6066 §3: a list that is not empty; only host names are defined, and what another type holds is unknown. */
+/** RFC 6066 §3: a non-empty list, where host_name is the only defined type; other types are malformed. */
 function namesOfList(data: Fields): readonly string[] | undefined {
   const list = data.vector(2);
   if (data.isBroken || !data.isEmpty || list.isEmpty) return undefined;
@@ -52,7 +52,7 @@ function namesOfList(data: Fields): readonly string[] | undefined {
   return names;
 }
 
-/** Fields one after the other. What does not reach makes it broken and empty; nothing throws. */
+/** Reads fields in sequence. Too few bytes make the object broken and empty; nothing throws. */
 class Fields {
   #rest: Uint8Array;
   #isBroken = false;
@@ -73,13 +73,13 @@ class Fields {
     this.#take(length);
   }
 
-  /** An unsigned number of `size` bytes, the highest first. */
+  /** Reads a big-endian unsigned number of `size` bytes. */
   number(size: 1 | 2): number {
     const [first = 0, second = 0] = this.#take(size);
     return size === 1 ? first : first * 256 + second;
   }
 
-  /** What stands behind a length of `size` bytes. */
+  /** Reads a vector with a length prefix of `size` bytes. */
   vector(size: 1 | 2): Fields {
     return new Fields(this.#take(this.number(size)));
   }

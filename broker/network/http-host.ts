@@ -1,4 +1,4 @@
-/** The hosts that the first HTTP/1 request of a connection names (RFC 9112 §2.2, §3.2 and §5, RFC 9110 §7.2). */
+/** Reads the hosts named by a connection's first HTTP/1 request (RFC 9112 §2.2, §3.2 and §5, RFC 9110 §7.2). */
 import { Gathered } from "./gathered.ts";
 import type { ProtocolReader, Reading, ReadingEnd } from "./first-bytes.ts";
 
@@ -10,33 +10,33 @@ const METHOD_BYTE = /[!#$%&'*+.^_`|~0-9A-Za-z-]/;
 const MAX_METHOD = 64;
 
 const VERSION = /^HTTP\/\d/i;
-/** HTTP/2 with prior knowledge begins so (RFC 9113 §3.4), and does not come here. */
+/** Method of the HTTP/2 preface (RFC 9113 §3.4). `FirstBytesReader` handles the exact preface itself. */
 const HTTP2_METHOD = "PRI";
 
 const MORE: Reading = { kind: "more" };
 
 /**
- * Reads a request line and its headers, and shows each host named in them: an absolute target, the target of CONNECT,
- * every `Host`. Servers differ in what they forgive, so whatever some server takes for a host counts as one: a folded
- * line, blanks around the name, a line that is no continuation to all. Line ends that only some servers take for one
- * are refused: a bare CR, and a bare LF after a line with CR LF.
+ * Reads a request line and its headers, and reports every host: an absolute target, the target of CONNECT, each `Host`.
+ * Servers differ in leniency, so a host counts if any server would accept it: folded lines, blanks around the name,
+ * lines that only some servers take for a continuation. Line ends that only some servers accept are refused: a bare CR,
+ * and a bare LF after a line with CR LF.
  */
 export class HttpHostReader implements ProtocolReader {
   readonly protocol = "http";
   #stage: "blank" | "method" | "target" | "headers" = "blank";
   #method = "";
-  /** The line that has begun, without its method. */
+  /** The current line, without the method. */
   readonly #line = new Gathered();
-  /** What the last `Host` line says, kept back because the next line may continue it. */
+  /** The value of the last `Host` line; the next line may continue it. */
   #host: string | undefined;
   #hasCrLf = false;
 
-  /** Of a method, or a blank or line end that servers skip before it. */
+  /** Whether a request may begin with `byte`: a method byte, or a blank or line end skipped by servers. */
   static mayBeginWith(byte: number): boolean {
     return isBlank(byte) || byte === LF || isMethodByte(byte);
   }
 
-  /** As long as it is one word at most, no host can have been meant. */
+  /** A single word cannot name a host yet. */
   get isHarmless(): boolean {
     return this.#stage === "blank" || this.#stage === "method";
   }
@@ -60,7 +60,7 @@ export class HttpHostReader implements ProtocolReader {
     return MORE;
   }
 
-  /** Some servers answer a request that was cut off, so what came of it counts. */
+  /** Reports a truncated request's hosts too: some servers answer truncated requests. */
   finish(see: (name: string) => void): ReadingEnd {
     if (this.isHarmless) return { kind: "opaque" };
     const reading = this.#readLine(see, true);
@@ -68,7 +68,7 @@ export class HttpHostReader implements ProtocolReader {
     return reading.kind === "more" || reading.kind === "pass" ? { kind: "end" } : reading;
   }
 
-  /** False when the first word is no method, or the only one of its line. */
+  /** Returns false when the first word is not a method, or stands alone on its line. */
   #readMethod(byte: number): boolean {
     if (this.#stage === "blank") {
       if (isBlank(byte) || byte === LF) return true;
@@ -76,7 +76,7 @@ export class HttpHostReader implements ProtocolReader {
     }
     if (isBlank(byte)) {
       this.#stage = "target";
-      // It may belong to the end of the line.
+      // The CR may belong to the line end.
       if (byte === CR) this.#line.add(Uint8Array.of(CR));
       return true;
     }
@@ -102,16 +102,19 @@ export class HttpHostReader implements ProtocolReader {
     return MORE;
   }
 
-  /** A word, a blank and text with a NUL is what git's own protocol begins with; HTTP servers refuse it. */
+  /**
+   * Handles a NUL in the request line. git's own protocol begins with a word, a blank and text with a NUL, and HTTP
+   * servers refuse a NUL.
+   */
   #readNul(): Reading {
     return /^[A-Za-z]+$/.test(this.#method) ? broken("a NUL stands in its request line") : { kind: "opaque" };
   }
 
-  /** Without a version it is not HTTP, or HTTP/0.9, which knows GET alone and can name a host in its target only. */
+  /** A request line without version is not HTTP, or HTTP/0.9: only GET, and a host can stand only in the target. */
   #readTarget(line: string, see: (name: string) => void): Reading {
     const words = line.split(/[ \t\v\f\r]+/);
     const isHttp = words.some((word) => VERSION.test(word));
-    // Not byte for byte what HTTP/2 begins with: some servers take it for that, and others for HTTP/1.
+    // Almost the HTTP/2 preface: some servers accept it as HTTP/2, others as HTTP/1.
     if (isHttp && this.#method.toUpperCase() === HTTP2_METHOD)
       return broken("it begins like HTTP/2, and is not");
     if (isHttp || this.#method === "GET")
@@ -144,7 +147,7 @@ export class HttpHostReader implements ProtocolReader {
   }
 }
 
-/** The value of a `Host` line; some servers overlook blanks and control characters around its name. */
+/** Returns the value of a `Host` line. Some servers ignore blanks and control characters around the header's name. */
 function hostValue(line: string): string | undefined {
   const colon = line.indexOf(":");
   if (colon === -1) return undefined;
@@ -164,19 +167,20 @@ function isMethodByte(byte: number): boolean {
   return METHOD_BYTE.test(String.fromCharCode(byte));
 }
 
-/** Which hosts a value of HTTP names: what all readers of HTTP compare with the name of a connection. */
-
 const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
 
 type See = (name: string) => void;
 
-/** An empty `Host` is what a client sends that has no name for the server (RFC 9110 §7.2). */
+/**
+ * Reports the host of an authority. Skips an empty value: clients without a server name send an empty `Host` (RFC 9110
+ * §7.2).
+ */
 function showAuthority(value: string, see: See): void {
   const trimmed = withoutBlanks(value);
   if (trimmed !== "") see(hostOf(trimmed));
 }
 
-/** The host of an absolute target (RFC 9112 §3.2.2); false for any other target. */
+/** Reports the host of an absolute target (RFC 9112 §3.2.2); false for any other target. */
 function showAbsolute(target: string, see: See): boolean {
   const scheme = SCHEME.exec(target)?.[0];
   if (scheme === undefined) return false;
@@ -184,7 +188,7 @@ function showAbsolute(target: string, see: See): boolean {
   return true;
 }
 
-/** Not `trim`: it takes what Unicode calls blank too, which no server does. */
+/** Trims HTTP blanks only. `trim` also removes Unicode blanks, and no server does so. */
 function withoutBlanks(text: string): string {
   let start = 0;
   let end = text.length;
@@ -193,12 +197,12 @@ function withoutBlanks(text: string): string {
   return text.slice(start, end);
 }
 
-/** What lenient servers separate words with: blank, tab, vertical tab, form feed, CR. */
+/** Whether lenient servers separate words at this byte: blank, tab, vertical tab, form feed, CR. */
 function isBlank(byte: number): boolean {
   return byte === 32 || byte === 9 || (byte >= 11 && byte <= 13);
 }
 
-/** Without its port. User names and brackets stay, so that it is no host name. */
+/** Drops the port. User names and brackets stay, so the result is then not a valid host name. */
 function hostOf(authority: string): string {
   return authority.replace(/:\d*$/, "");
 }

@@ -1,8 +1,8 @@
-/** Rules of several policies that must all allow: a profile narrows. Pure. */
+/** Combines the rules of several policies: all must allow, so a profile narrows. Pure. */
 import { type AddressRange, rangeText, readRange } from "./names/ranges.ts";
 import type { NetRange, NetRules, NetVerdict } from "./rules.ts";
 
-/** Refuses what any of them refuses, with the verdict of the first that does. Of none: nothing. */
+/** Combines rules: the first refusal counts. An empty list refuses everything. */
 export function allOf(rules: readonly NetRules[]): NetRules {
   const [first, ...rest] = rules;
   if (first === undefined) return NOTHING;
@@ -38,7 +38,7 @@ class BothRules implements NetRules {
     this.isEmpty = this.ports.length === 0 && this.ranges.length === 0;
   }
 
-  /** Allowed by both, and on a port that is the same: an answer for any other would lead nowhere. */
+  /** Both must allow the name on a common port: with different ports, no connection could follow the lookup. */
   name(name: string): NetVerdict {
     const verdict = strictest(this.#one.name(name), this.#other.name(name));
     if (!verdict.allowed || this.portsOf(name).length > 0) return verdict;
@@ -84,8 +84,8 @@ function parsed({ cidr, ports }: NetRange): ParsedRange {
 }
 
 /**
- * Of two ranges that overlap one lies in the other, so for each the wider ones are looked up that hold it: four thousand
- * in either list, compared one by one, would take half a minute.
+ * Intersects two lists of ranges. Two overlapping ranges are nested, so each range looks up its containing ranges in
+ * the other list: comparing two lists of four thousand pairwise would take half a minute.
  */
 function overlaps(some: readonly ParsedRange[], others: readonly ParsedRange[]): readonly NetRange[] {
   const [inOthers, inSome] = [holdersIn(others), holdersIn(some)];
@@ -95,7 +95,7 @@ function overlaps(some: readonly ParsedRange[], others: readonly ParsedRange[]):
   ];
 }
 
-/** What finds those that hold a range, and are wider by at least so many bits. */
+/** Returns a lookup for the ranges containing a given range and wider by at least `bits` bits. */
 function holdersIn(
   ranges: readonly ParsedRange[],
 ): (narrow: AddressRange, bits: number) => readonly ParsedRange[] {
@@ -111,7 +111,7 @@ function holdersIn(
       .flatMap((prefix) => byPlace.get(placeOf(narrow, prefix)) ?? []);
 }
 
-/** The range of that many fixed bits in which a range begins. These are IPv4's alone. */
+/** Names the range of `prefix` fixed bits around a range's first address. IPv4 only. */
 function placeOf({ first }: AddressRange, prefix: number): string {
   return `${first >> BigInt(32 - prefix)}/${prefix}`;
 }

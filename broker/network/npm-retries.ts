@@ -1,4 +1,7 @@
-/** What npm is told in worlds: its registries, where the user's file is not seen; and not to try again where all are refused. */
+/**
+ * npm's settings in worlds: the user's registries where `.npmrc` is hidden, and no retries where every registry is
+ * refused.
+ */
 import { readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { SettingsFile } from "../../world/backend.ts";
@@ -11,36 +14,38 @@ import type { Presets } from "./presets/presets.ts";
 import { setsRegistry } from "./presets/tool-presets.ts";
 
 /**
- * npm takes a name that is refused for a passing fault: it tries three times, after 10 and 60 s, and only settings change
- * that. The comment is for whoever asks inside where the setting comes from.
+ * npm treats a refused name as a transient fault: three retries, after 10 and 60 s, avoidable only by settings. The
+ * settings' own comment tells readers inside the world their origin.
  */
 const NOT_AGAIN = `; From substrate. The policy of this world allows none of npm's registries, and a name that is refused
 ; stays refused: trying again would only delay the error.
 fetch-retries=0
 `;
 
-/** The user's `.npmrc` has tokens too, and is denied by the shipped policies: npm would ask its default registry instead. */
+/**
+ * The user's `.npmrc` also has tokens, so the shipped policies deny the file; npm would then use its default registry.
+ */
 const REGISTRIES = `; From substrate. The registries that this user has set, without credentials.
 `;
 
-/** npm's own settings are some hundred bytes. */
+/** npm's own settings take some hundred bytes. */
 const MAX_BYTES = 64 * 1024;
 
-/** How long npm's answer is not asked for again, in milliseconds: that looks at its settings' files. */
+/** Milliseconds until the next look at npm's settings files. */
 const FRESH_MS = 1000;
 
-/** How long a world is not made because npm has not answered yet, in milliseconds. It takes some 150. */
+/** Milliseconds that a new world waits for npm's first answer (takes about 150). */
 const PATIENCE_MS = 2000;
 
 const NONE: readonly SettingsFile[] = [];
 
-/** npm's last answer: where it looks, and what worlds that refuse all of that are told. */
+/** npm's last answer: its registries, and the settings for worlds that refuse every registry. */
 type Known = {
   readonly expansion: Expansion;
   readonly settings: readonly SettingsFile[];
-  /** The same where nothing is refused. */
+  /** The settings for worlds that allow a registry. */
   readonly always: readonly SettingsFile[];
-  /** For rules that were asked about before: each command asks. */
+  /** Cache by rules, since every command asks. */
   readonly told: WeakMap<NetRules, readonly SettingsFile[]>;
 };
 
@@ -56,9 +61,9 @@ export class NpmRetries {
   }
 
   /**
-   * npm's settings in a world with these rules (null: nothing is refused there). By what npm has answered so far; only the
-   * first answer is waited for, since a world that was made without it would keep its session slow, or be lost when
-   * the policy changes. Never rejects.
+   * Returns npm's settings for a world with these rules (null: nothing is refused), from npm's last answer. Only the
+   * first answer is awaited: a world made without the settings would slow its session down, or be lost at a policy
+   * change. Never rejects.
    */
   async settingsFor(enforced: NetRules | null): Promise<readonly SettingsFile[]> {
     if (enforced === null && !this.#hasUserRegistry()) return NONE;
@@ -67,7 +72,7 @@ export class NpmRetries {
     return this.#known === undefined ? NONE : settingsBy(this.#known, enforced);
   }
 
-  /** Looks at the user's file at most once in {@link FRESH_MS}: each command asks. */
+  /** Reads the user's file at most once per {@link FRESH_MS}, since every command asks. */
   #hasUserRegistry(): boolean {
     const now = performance.now();
     if (now - this.#user.lookedAt >= FRESH_MS)
@@ -75,7 +80,7 @@ export class NpmRetries {
     return this.#user.hasRegistry;
   }
 
-  /** Asks npm, or looks whether its last answer still holds. Never rejects. */
+  /** Asks npm, or checks whether the last answer still holds. Never rejects. */
   ask(): Promise<void> {
     this.#askedAt = performance.now();
     const asked = this.#ask();
@@ -124,9 +129,9 @@ function refuses(rules: NetRules, { host, port }: HostPort): boolean {
 }
 
 /**
- * The settings that npm brings along: `npmrc` in its own folder, which mostly is not there. Every other file, variable and
- * option comes before them (docs.npmjs.com/cli/configuring-npm/npmrc), so what anybody has set stays. What the host's own
- * file says comes after ours, and the last of two lines wins.
+ * Makes npm's built-in settings: `npmrc` in npm's own folder, usually missing. Every other file, variable and option
+ * takes precedence (docs.npmjs.com/cli/configuring-npm/npmrc), so user settings stay. The host's own lines follow ours,
+ * and of two lines the last wins.
  */
 function npmSettings(tools: HostTools, ours: string): readonly SettingsFile[] {
   const folder = npmFolder(tools);
@@ -136,7 +141,7 @@ function npmSettings(tools: HostTools, ours: string): readonly SettingsFile[] {
   return own === undefined ? NONE : [{ path, text: `${ours}${own}` }];
 }
 
-/** The package that `npm` on the PATH belongs to; undefined for what only starts one, as version managers do. */
+/** Finds the npm package of the `npm` on the PATH; undefined for a launcher, such as a version manager's. */
 function npmFolder(tools: HostTools): string | undefined {
   const program = tools.where("npm");
   const folder = program === undefined ? undefined : dirname(dirname(program));
@@ -150,12 +155,15 @@ function nameOf(text: string | undefined): unknown {
     const value: unknown = JSON.parse(text ?? "");
     return typeof value === "object" && value !== null && "name" in value ? value.name : undefined;
   } catch {
-    // No package: something else is called npm here.
+    // Not a package: another program is called npm.
     return undefined;
   }
 }
 
-/** What everybody may read; nothing when it is missing. Undefined for what a world could not show without giving it away. */
+/**
+ * Reads a world-readable file; a missing file counts as empty. Undefined for any other file: showing it in a world
+ * would disclose its text.
+ */
 function publicText(path: string): string | undefined {
   try {
     const stat = statSync(path, { throwIfNoEntry: false });
@@ -164,7 +172,7 @@ function publicText(path: string): string | undefined {
     const text = readFileSync(path, "utf8");
     return text.includes("\0") ? undefined : text;
   } catch {
-    // Not ours to look at: npm keeps what it has.
+    // Unreadable: npm keeps its settings.
     return undefined;
   }
 }

@@ -1,13 +1,13 @@
-/** A token bucket that many streams share. */
+/** A token bucket shared by many streams. */
 import type { Allowance } from "./allowance.ts";
 
-/** A hello, a request and its headers pass at once, however slow the rate is. */
+/** Lets a ClientHello or a request with headers pass at once, at any rate. */
 const LEAST_BURST = 16 * 1024;
 
-/** A tenth of a second: more than a busy event loop is late, so that no rate is lost between two looks at the clock. */
+/** A tenth of a second: longer than a busy event loop delays a timer, so no tokens are lost between two refills. */
 const BURST_PER_RATE = 1 / 10;
 
-/** One take gets a hundredth of a second of the rate at most, and no piece is so small that its write costs more. */
+/** A take gets at most a hundredth of a second of the rate, but never so few bytes that the write costs more. */
 const PIECE_PER_RATE = 1 / 100;
 const LEAST_PIECE = 1024;
 const MOST_PIECE = 64 * 1024;
@@ -15,9 +15,9 @@ const MOST_PIECE = 64 * 1024;
 type Waiting = { readonly wanted: number; readonly resolve: (granted: number) => void };
 
 /**
- * Lets `bytesPerSecond` through over all streams together, after a first burst of 16 KiB or a tenth of a second,
- * whichever is more. Streams are served in turn, a small piece each, so a greedy one gets no more than another as
- * long as each asks again only after it was served, as a pump does.
+ * Limits all streams together to `bytesPerSecond`, after an initial burst of 16 KiB or a tenth of a second, whichever
+ * is more. Streams are served round-robin in small pieces, so a greedy stream gets no more than another, provided each
+ * asks again only after being served, as a pump does.
  */
 export class Pacer implements Allowance {
   readonly #rate: number;
@@ -30,7 +30,7 @@ export class Pacer implements Allowance {
   #timer: NodeJS.Timeout | undefined;
   #isStopped = false;
 
-  /** `bytesPerSecond` at least 1; `now` in milliseconds of a clock that is never set. */
+  /** `bytesPerSecond` is at least 1; `now` is a monotonic clock in milliseconds. */
   constructor(bytesPerSecond: number, now: () => number = () => performance.now()) {
     this.#rate = bytesPerSecond;
     this.#burst = Math.max(LEAST_BURST, bytesPerSecond * BURST_PER_RATE);
@@ -40,12 +40,12 @@ export class Pacer implements Allowance {
     this.#filledAt = now();
   }
 
-  /** Streams that wait for their turn. */
+  /** Number of waiting streams. */
   get waiting(): number {
     return this.#waiting.length;
   }
 
-  /** 1 to `wanted`, and no more than one piece; 0 once the pacer has stopped. */
+  /** Grants 1 to `wanted` bytes, at most a piece; 0 once the pacer has stopped. */
   take(wanted: number): number | Promise<number> {
     if (this.#isStopped) return 0;
     this.#fill();
@@ -62,7 +62,7 @@ export class Pacer implements Allowance {
     this.#arm();
   }
 
-  /** Whoever waits gets 0, as does whoever comes later: cut the streams before, or they take it for a spent budget. */
+  /** Grants 0 to all present and later takers. Cut the streams first: a stream takes 0 for a used-up budget. */
   stop(): void {
     this.#isStopped = true;
     clearTimeout(this.#timer);
@@ -82,7 +82,7 @@ export class Pacer implements Allowance {
     return bytes;
   }
 
-  /** One timer, for the turn of the first who waits. */
+  /** Sets the single timer, for the first waiting stream. */
   #arm(): void {
     const [first] = this.#waiting;
     if (first === undefined || this.#timer !== undefined) return;

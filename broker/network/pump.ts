@@ -1,4 +1,7 @@
-/** Joins a world's socket and one to the outside, until both are closed, one is reset, or the connection is cut. */
+/**
+ * Joins a world's socket to an outside socket until both are closed, one side resets, or the broker cuts the
+ * connection.
+ */
 import type { Socket } from "node:net";
 import type { Allowance } from "./allowance.ts";
 import type { Bound } from "./bound.ts";
@@ -8,34 +11,34 @@ import { hasSaidAll, isReset, reset } from "./resets.ts";
 import type { UpstreamSocket } from "./upstream-socket.ts";
 
 /**
- * How soon an idle connection is noticed whose other end has vanished, together with the kernel's own repeats: a host, or
- * a program in the world that ended with half of it open and whose socket the kernel has dropped since (tcp(7),
+ * Keep-alive delay: together with the kernel's probes it finds idle connections with a dead peer. A peer is a host, or
+ * a program in the world that ended with its half open and lost its socket to the kernel's timeout (tcp(7),
  * tcp_fin_timeout).
  */
 const KEEP_ALIVE_MS = 60_000;
 
-/** A reset throws away what the kernel has not sent yet, so what a budget has paid for gets this long to arrive. */
+/** A reset discards bytes still unsent by the kernel; bytes already paid from a budget get this long to arrive. */
 const LAST_BYTES_MS = 200;
 
 export type PumpParts = {
-  /** Nothing has been read from it but what is still in its buffer. */
+  /** Unread, except for bytes in the socket's own buffer. */
   readonly world: Socket;
   /** Connected. */
   readonly upstream: UpstreamSocket;
-  /** What the world may send. What it receives is counted and held by nothing: `egress_budget` is of egress. */
+  /** Limits the world's egress. Ingress is counted but not limited: `egress_budget` is about egress. */
   readonly allowance: Allowance;
-  /** Compares what the world sends first with the name it dialled. */
+  /** Compares the world's first bytes with the dialled name. */
   readonly firstBytes?: FirstBytesReader | undefined;
-  /** What all connections of its world may hold back for that; undefined: each as much as its reader reads. */
+  /** Bounds the held first bytes of all connections of the world; undefined: no bound beyond each reader's own. */
   readonly held?: Bound | undefined;
 };
 
 /**
- * How a connection ended, with the bytes of either direction that were passed on.
- * - `closed`: both sides said all they had to say.
- * - `reset`: one of them broke off, and the other was told so; `reason` is the error's code, where there was one.
- * - `cut`: by `cut`, with its reason; by the allowance, with `budget`; by the first bytes, with `first_bytes` and what
- *   was `refused` in them.
+ * How a connection ended, with the bytes forwarded in each direction.
+ * - `closed`: both sides finished.
+ * - `reset`: one side broke off, and the other got a reset; `reason` is the error code, if known.
+ * - `cut`: by `cut` with its reason, by the allowance with `budget`, or by the first bytes with `first_bytes` and
+ *   `refused`.
  */
 export type PumpEnd = {
   readonly egress: number;
@@ -48,11 +51,12 @@ export type PumpEnd = {
 type Ending = Omit<PumpEnd, "egress" | "ingress">;
 
 /**
- * - FIN passes on as FIN, each way by itself; an error or a reset as a reset, and a cut too: nobody takes half of
- *   something for the whole.
- * - A slow reader slows the other side down. Held are at most one read of the world, and two of the outside
- *   (`ReadBuffers`).
- * - An idle connection stays.
+ * Forwards bytes between both sockets.
+ * - FIN is forwarded as FIN, each direction by itself. An error, a reset or a cut is forwarded as a reset, so nobody
+ *   mistakes a partial stream for a complete one.
+ * - A slow reader slows the sender down. At most one read of the world and two of the outside (`ReadBuffers`) are
+ *   buffered.
+ * - Idle connections stay open.
  */
 export class Pump {
   readonly #world: Socket;
@@ -83,30 +87,30 @@ export class Pump {
     this.#join();
   }
 
-  /** Bytes of the world that were passed on so far. */
+  /** Bytes forwarded from the world so far. */
   get egress(): number {
     return this.#egress.sent;
   }
 
-  /** Bytes for the world that were passed on so far. */
+  /** Bytes forwarded to the world so far. */
   get ingress(): number {
     return this.#upstream.poured;
   }
 
-  /** Resets both sides now. Nothing happens when the connection has ended. */
+  /** Resets both sides now; does nothing after the end. */
   cut(reason: string): void {
     this.#break({ ended: "cut", reason, refused: undefined });
   }
 
   #join(): void {
-    // A socket that came from another process is born without it.
+    // Node leaves `allowHalfOpen` off on a socket received from another process.
     this.#world.allowHalfOpen = true;
     for (const socket of [this.#world, this.#upstream]) {
       socket.setNoDelay(true);
       socket.setKeepAlive(true, KEEP_ALIVE_MS);
       socket.on("error", (error: NodeJS.ErrnoException) => this.#reset(error.code));
       socket.on("close", () => this.#onClose());
-      // Before those that pass the end on.
+      // Must be registered before the listeners that forward the end.
       socket.on("end", () => {
         if (isReset(socket)) this.#reset("ECONNRESET");
       });
@@ -140,7 +144,9 @@ export class Pump {
     reset(this.#upstream);
   }
 
-  /** The world learns of it at once, the server when it has had the time to take what was paid for. */
+  /**
+   * Resets the world's side at once, and the server's side after the server had time to receive bytes already paid for.
+   */
   #stopSending(): void {
     if (this.#isOver) return;
     this.#finish({ ended: "cut", reason: "budget", refused: undefined });

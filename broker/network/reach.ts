@@ -1,4 +1,4 @@
-/** What commands under a policy may reach, as it is now. */
+/** Computes the network rules and limits of a policy, with presets as last known. */
 import { BoundedMap } from "../model/bounded-map.ts";
 import type { NetworkRules } from "../../world/backend.ts";
 import { type Allowance, allowanceOf } from "../budgets/limits.ts";
@@ -14,22 +14,22 @@ import type { AddressRange } from "./names/ranges.ts";
 
 export type Reach = {
   readonly effective: Effective;
-  /** Of the policies that enforce, and a token: what they refuse is refused. Null when all only observe. */
+  /** Rules of the enforcing policies and a token; their refusals take effect. Null when all policies only observe. */
   readonly enforced: NetRules | null;
-  /** Of all policies, and a token: what they refuse is noted. */
+  /** Rules of all policies and a token; their refusals are recorded. */
   readonly all: NetRules;
-  /** What is to be brought to the gateway. */
+  /** Ports and ranges to route to the gateway. */
   readonly captured: NetworkRules;
   readonly resolver: HostResolver;
-  /** Undefined: as fast as it goes. */
+  /** Undefined: unlimited. */
   readonly bytesPerSecond: number | undefined;
-  /** What each policy lets an agent use up. */
+  /** The budget of each policy. */
   readonly allowances: readonly Allowance[];
 };
 
 /**
- * `blocked`: it is refused. `denied`: the policies refuse it, whether or not it is blocked. `verdict`: of the policy that
- * blocks, where one does: another that only observes may refuse it too, and to change that one would help nobody.
+ * A verdict of the policies. `blocked`: refused in fact. `denied`: refused by the policies, blocked or not. `verdict`:
+ * of the blocking policy, if any: editing an observing policy that also refuses would not help.
  */
 export type Judgement = { readonly blocked: boolean; readonly denied: boolean; readonly verdict: NetVerdict };
 
@@ -44,7 +44,7 @@ const EVERYTHING: NetworkRules = { ports: "any", ranges: [{ cidr: "0.0.0.0/0", p
 
 const DEFAULT_REFRESH_SECS = 60;
 
-/** Each is some kilobytes; one for each policy and project in use. */
+/** Bound of the cache by policy and project; an item takes some kilobytes. */
 const MAX_MADE = 256;
 
 type Made = {
@@ -53,21 +53,21 @@ type Made = {
   freshUntil: number;
 };
 
-/** How long presets are not asked about again, in milliseconds: each asks the file system for a dozen files. */
+/** Milliseconds until presets are checked again: each check makes a dozen file system calls. */
 const FRESH_MS = 1000;
 
 export class Reaches {
   readonly #presets: Presets;
   readonly #resolvers = new Map<string, HostResolver>();
   readonly #made = new BoundedMap<string, Made>(MAX_MADE);
-  /** The last answer for each preset and project: what holds while a newer one is fetched. */
+  /** Last answer by preset and project, used while a newer answer is fetched. */
   readonly #expansions = new Map<string, Expansion>();
 
   constructor(presets: Presets) {
     this.#presets = presets;
   }
 
-  /** With presets as they are on the host now; the first time for a preset waits for its tool. */
+  /** Returns the reach with current presets. A preset's first use waits for the preset's tool. */
   async fresh(effective: Effective, project: string): Promise<Reach> {
     const known = this.#made.get(keyOf(effective, project));
     if (known !== undefined && performance.now() < known.freshUntil) return known.reach;
@@ -77,7 +77,7 @@ export class Reaches {
     return this.#of(effective, project, performance.now() + FRESH_MS);
   }
 
-  /** At once, with presets as they were last known: one that was never asked for stands for nothing yet. */
+  /** Returns the reach at once, with presets as last known. A preset never asked for allows nothing yet. */
   now(effective: Effective, project: string): Reach {
     return this.#of(effective, project, 0);
   }
@@ -127,7 +127,7 @@ export class Reaches {
     );
   }
 
-  /** One for all worlds that ask the same servers: a name is looked up once for all of them. */
+  /** Worlds with the same servers share a resolver, so a name is resolved once for all. */
   #resolver(policies: readonly CompiledPolicy[]): HostResolver {
     const dns = policies.flatMap(({ document }) => document.net?.dns ?? []);
     const named = dns.flatMap(({ refresh_secs }) => refresh_secs ?? []);
@@ -153,11 +153,9 @@ function isSame(
   return some.length === others.length && some.every((one, index) => one === others[index]);
 }
 
-/** Rules of policies, and what a token adds to them. Pure. */
-
 /**
- * Allows what the rules do or an entry does. Only the policies' own entries cover internal addresses: a person who grants
- * a name, or a range, has not seen where it leads.
+ * Adds the entries of a token to the rules. Only the policies' own entries cover internal addresses: a person granting
+ * a name or range has not seen its addresses.
  */
 export function withGrants(rules: NetRules, entries: readonly NetEntry[]): NetRules {
   if (entries.length === 0) return rules;
@@ -205,7 +203,7 @@ class GrantedRules implements NetRules {
   }
 }
 
-/** Refused by both: where the policies' own list stands is what a person can change. */
+/** When both refuse, the policies' verdict counts: a person can change the policies' own list. */
 function mildest(rules: NetVerdict, granted: NetVerdict): NetVerdict {
   return rules.allowed || !granted.allowed ? rules : granted;
 }

@@ -1,13 +1,13 @@
-/** What a connection reads into while it is quiet; 2,000 of them are 32 MB. */
+/** Buffer of a quiet connection; 2,000 take 32 MB. */
 export const SMALL_BUFFER = 16 * 1024;
 
-/** What a download reads into: one read and one write for a megabyte doubled its speed over 64 KiB at a time. */
+/** Buffer of a download: reading and writing a megabyte at a time doubled the speed over 64 KiB. */
 export const LARGE_BUFFER = 1024 * 1024;
 
 /**
- * The buffers that all connections of a broker read into. At most `most` large ones are lent at once, so that many
- * slow readers hold a bounded amount of memory; further downloads do with small ones. `kept` of them wait for the next
- * download; more would make the broker's process larger for good.
+ * Read buffers shared by all connections of a broker. At most `most` large buffers are lent at once, so many slow
+ * readers hold bounded memory; further downloads use small buffers. `kept` free buffers wait for the next download;
+ * more would enlarge the broker's process for good.
  */
 export class ReadBuffers {
   readonly #most: number;
@@ -20,7 +20,7 @@ export class ReadBuffers {
     this.#kept = kept;
   }
 
-  /** Large buffers that are in use. */
+  /** Large buffers in use. */
   get lent(): number {
     return this.#lent;
   }
@@ -29,14 +29,14 @@ export class ReadBuffers {
     return this.#lent < this.#most;
   }
 
-  /** A large one may turn out small when all are lent. */
+  /** Lends a buffer; a small buffer when all large buffers are lent. */
   take(size: "small" | "large"): Buffer {
     if (size === "small" || !this.hasLarge) return Buffer.allocUnsafeSlow(SMALL_BUFFER);
     this.#lent += 1;
     return this.#free.pop() ?? Buffer.allocUnsafeSlow(LARGE_BUFFER);
   }
 
-  /** Once for each buffer taken, when nothing reads from it or writes to it any more. */
+  /** Call once for each taken buffer, after its last read and write. */
   giveBack(buffer: Uint8Array): void {
     if (buffer.length !== LARGE_BUFFER) return;
     this.#lent -= 1;

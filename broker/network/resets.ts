@@ -1,15 +1,15 @@
-/** How connections end, and how they are ended. */
+/** Detects and performs the end of connections. */
 import type { Socket } from "node:net";
 
-/** Both FINs have passed. */
+/** Whether both FINs have passed. */
 export function hasSaidAll({ readableEnded, writableFinished }: Socket): boolean {
   return readableEnded && writableFinished;
 }
 
 /**
- * When bytes and a reset come together, libuv reads the bytes and then says EOF. The kernel knows better: it refuses to
- * send on such a socket, even nothing at all, which it would not put on the wire. Where our own FIN has gone out before
- * nothing can be sent, and it cannot be told.
+ * Detects a reset that libuv reports as EOF: when bytes and a reset arrive together, libuv reads the bytes and then
+ * says EOF. The kernel refuses to send on such a socket, even an empty write, which puts no bytes on the wire. After
+ * our own FIN no write is possible, so a reset cannot be detected.
  */
 export function isReset(socket: Socket): boolean {
   if (socket.writableEnded) return false;
@@ -17,7 +17,9 @@ export function isReset(socket: Socket): boolean {
   return socket.errored !== null;
 }
 
-/** libuv refuses a reset while its FIN is on the way (EINVAL), and would leave the descriptor open. */
+/**
+ * Resets a connection. libuv refuses a reset while its FIN is pending (EINVAL), and would leave the descriptor open.
+ */
 export function reset(socket: Socket): void {
   if (socket.destroyed) return;
   const isEnding = socket.writableEnded && !socket.writableFinished && socket.writableLength === 0;

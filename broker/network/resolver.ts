@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import { type Ask, askHost, askServers, codeOf } from "./ask.ts";
 import type { Bound } from "./bound.ts";
 
-/** What a name leads to now, in the order of whoever was asked; or the name of what went wrong (`ENOTFOUND`). */
+/** The current addresses of a name, in the order of the resolver or server; or an error code (`ENOTFOUND`). */
 export type Resolution =
   | { readonly kind: "found"; readonly addresses: readonly string[] }
   | { readonly kind: "failed"; readonly code: string };
@@ -10,43 +10,43 @@ export type Resolution =
 type Kept = { readonly resolution: Resolution; readonly since: number; readonly until: number };
 
 export type ResolverOptions = {
-  /** `address:port` of DNS servers; none: the host's own resolver. */
+  /** `address:port` of DNS servers; empty: the host's own resolver. */
   readonly servers: readonly string[];
-  /** The longest that an answer is kept, in seconds; how long where nobody says so. */
+  /** Longest time an answer is cached, in seconds; also the time for an answer without TTL. */
   readonly refreshSecs: number;
 };
 
 const MOST_KEPT = 4096;
 
-/** Of one name: more are never dialled, and a name's owner chooses how many there are. */
+/** Addresses kept per name: more are never dialled, and the name's owner chooses their number. */
 const MOST_ADDRESSES = 64;
 
 /**
- * Names asked for at once. getaddrinfo goes on after its time is over, two at a time (libuv lets slow work have half of
- * its threads), so without a bound one world's names would stand before everybody's for hours.
+ * Concurrent questions. getaddrinfo keeps running after its timeout, two at a time (libuv gives slow work half of its
+ * threads), so without a bound one world's names could block all others for hours.
  */
 const MOST_ASKED = 128;
 
 const ANSWER_MS = 5000;
 
-/** How long what failed is believed. As short as a person's second try, as long as a program's loop. */
+/** How long a failure is cached: shorter than a person's retry, longer than a program's retry loop. */
 const FAILURE_MS = 1000;
 
-/** The least an answer is kept, in milliseconds, whatever its TTL. */
+/** Shortest time an answer is cached, in milliseconds, whatever its TTL. */
 const LEAST_MS = 1000;
 
-/** Resolves the names that worlds may reach. One for all worlds with the same options. */
+/** Resolves the names that worlds may reach. Shared by all worlds with the same options. */
 export class HostResolver {
   readonly #ask: Ask;
   readonly #refreshMs: number;
-  /** In the order of their last use. */
+  /** In order of last use, for eviction. */
   readonly #kept = new Map<string, Kept>();
   readonly #asking = new Map<string, Promise<Resolution>>();
   #running = 0;
 
   /**
-   * @param ask who is asked, by default what the options say.
-   * @throws TypeError for a server that is none.
+   * @param ask asks the resolver or the servers; by default chosen from the options.
+   * @throws TypeError for an invalid server.
    */
   constructor({ servers, refreshSecs }: ResolverOptions, ask = askerFor(servers)) {
     this.#ask = ask;
@@ -54,11 +54,11 @@ export class HostResolver {
   }
 
   /**
-   * The addresses of a name, unchecked: they may be internal. Within 5 s; who asks for a name that is being asked for gets
-   * the same answer.
+   * Resolves a name within 5 s. The addresses are unchecked and may be internal. Callers with the same name share a
+   * pending question.
    *
-   * @param asked how many questions whoever asks may have under way; one that it shares with others is not counted again.
-   * @throws the signal's reason. All else is in the answer; `EBUSY`: too many are being asked for.
+   * @param asked bounds the caller's pending questions; a shared question does not count.
+   * @throws the signal's reason. Every other failure is in the result; `EBUSY`: too many pending questions.
    */
   async resolve(name: string, signal: AbortSignal, asked?: Bound): Promise<Resolution> {
     signal.throwIfAborted();
@@ -71,8 +71,8 @@ export class HostResolver {
   }
 
   /**
-   * None of a name's addresses answered: it is asked for anew, even if its time is not over. What is younger than a second
-   * stays, so that a program that tries again and again does not become a flood of questions.
+   * Evicts a name after none of its addresses answered, even before the TTL. Answers younger than a second stay, so a
+   * retrying program does not cause a flood of questions.
    */
   forget(name: string): void {
     const kept = this.#kept.get(name);
@@ -109,7 +109,7 @@ export class HostResolver {
     return resolution;
   }
 
-  /** Counts until the question is really over: with getaddrinfo that may be long after nobody waits for it. */
+  /** Counts a question until getaddrinfo really returns, possibly long after all callers have given up. */
   async #counted(name: string, limit: AbortSignal, asked: Bound | undefined) {
     this.#running++;
     try {
@@ -132,9 +132,9 @@ function askerFor(servers: readonly string[]): Ask {
   return servers.length === 0 ? askHost : askServers(servers);
 }
 
-/** The promise, or the signal's reason when that is earlier. */
+/** Awaits the promise; rejects with the signal's reason if aborted earlier. */
 async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  // Any number of connections may wait under one signal: Node warns of a leak from the eleventh.
+  // Any number of connections may wait on one signal; Node warns of a leak from the eleventh on.
   setMaxListeners(0, signal);
   const over = new AbortController();
   const aborted = new Promise<never>((_, reject) => {

@@ -1,45 +1,48 @@
-/** Which names, addresses and ports `net.allowed` allows. Pure: presets come expanded. */
+/** Decides which names, addresses and ports `net.allowed` allows. Pure: presets arrive expanded. */
 import { type HostPort, HOST_INTERNAL, hostName } from "./names/names.ts";
 import type { NetEntry, PolicyNet, PresetName } from "./names/entries.ts";
 import { allOf } from "./joint-rules.ts";
 import { type AddressRange, contains, isWithin, rangeText, readAddress, readRange } from "./names/ranges.ts";
 
-/** Ports of an entry that names none (CONTRACT §7). */
+/** Ports of an entry without ports (CONTRACT §7). */
 export const DEFAULT_PORTS: readonly number[] = [80, 443, 22];
 
 export type NetVerdict = {
   readonly allowed: boolean;
-  /** The entry that allowed, as it stands in the policy; null when refused. */
+  /** The allowing entry as written in the policy; null when refused. */
   readonly entry: string | null;
-  /** `default.yaml:12`, of the entry; of `net.allowed`, or what is nearest to it, when refused. */
+  /** Position of the entry, such as `default.yaml:12`; when refused, of `net.allowed` or the nearest node. */
   readonly source: string;
 };
 
-/** What each preset of a policy stands for now. One that is missing stands for nothing. */
+/** The current hosts of each preset of a policy. A missing preset allows nothing. */
 export type ExpandedPresets = ReadonlyMap<PresetName, { readonly entries: readonly HostPort[] }>;
 
-/** Names are taken in any spelling; what is no name (`hostName`) is refused. Ports are 1 to 65535. */
+/**
+ * Rules of `net.allowed`. Names come in any spelling; an invalid host name (`hostName`) is refused. Ports are 1 to
+ * 65535.
+ */
 export interface NetRules {
-  /** Whether a name may be looked up at all: on some port. */
+  /** Whether a name may be resolved: allowed on some port. */
   name(name: string): NetVerdict;
-  /** Whether a connection to this name and port may be made. `host.internal` only by an entry of just that name. */
+  /** Whether a connection to `name` and `port` is allowed. `host.internal` needs an entry of exactly that name. */
   connection(name: string, port: number): NetVerdict;
-  /** Whether one dialled by address may. */
+  /** Whether a connection to this literal address and port is allowed. */
   address(address: string, port: number): NetVerdict;
   /**
-   * Whether an entry covers an address that an allowed name led to, which lifts the refusal of internal addresses. An
-   * entry without ports covers every one: the name's own entry has said which port.
+   * Whether an entry covers an address resolved from an allowed name; then internal addresses are not refused. An entry
+   * without ports covers every port, since the name's own entry has limited the port.
    */
   covers(address: string, port: number): boolean;
-  /** The same of every address of a range, by one entry. */
+  /** Whether a single entry covers every address of a range. */
   coversRange(range: AddressRange, port: number): boolean;
-  /** The ports on which a name is allowed, ascending; none for a name that is not. */
+  /** The ports on which a name is allowed, ascending; empty for a refused name. */
   portsOf(name: string): readonly number[];
-  /** Every port that some entry by name has, ascending. */
+  /** All ports of entries by name, ascending. */
   readonly ports: readonly number[];
-  /** IPv4 ranges that may be dialled by address, with their ports, ascending. */
+  /** IPv4 ranges dialled by literal address, with their ports, ascending. */
   readonly ranges: readonly NetRange[];
-  /** Nothing can be reached, by name or by address. */
+  /** Whether every name and address is refused. */
   readonly isEmpty: boolean;
 }
 
@@ -47,7 +50,7 @@ export type NetRange = { readonly cidr: string; readonly ports: readonly number[
 
 type Allowance = Pick<NetEntry, "written" | "source">;
 
-/** By port, the first entry that allows it. */
+/** Each port's first allowing entry. */
 type Ports = Map<number, Allowance>;
 
 type RangeRule = {
@@ -57,14 +60,14 @@ type RangeRule = {
   readonly entry: Allowance;
 };
 
-/** The rules that hold when all these policies must allow, each with what its presets stand for. None: nothing. */
+/** Builds the rules by which all policies must allow, each with expanded presets. No policies: nothing is allowed. */
 export function netRules(
   policies: readonly { readonly net: PolicyNet; readonly presets: ExpandedPresets }[],
 ): NetRules {
   return allOf(policies.map(({ net, presets }) => new EntryRules(net, presets)));
 }
 
-/** The rules of one policy. Immutable once made. */
+/** The rules of one policy. Immutable. */
 class EntryRules implements NetRules {
   readonly #names = new Map<string, Ports>();
   readonly #below = new Map<string, Ports>();
@@ -127,7 +130,7 @@ class EntryRules implements NetRules {
     }
   }
 
-  /** What a tool is set to is never the host's own localhost: that takes an entry which says so. */
+  /** Adds a preset's host. `host.internal` is skipped: the host's localhost needs an explicit entry. */
   #addPlace({ host, port }: HostPort, entry: Allowance): void {
     const range = readRange(host);
     const name = hostName(host);
@@ -139,7 +142,7 @@ class EntryRules implements NetRules {
     this.#ranges.push({ range, ports: withDefault(ports), everyPort: ports.length === 0, entry });
   }
 
-  /** What entries say of a name: those of its own, then those of what it lies below, the nearest first. */
+  /** Finds the entries for a name: its own first, then the parent domains' entries, the nearest first. */
   #tables(text: string): readonly Ports[] {
     const name = hostName(text);
     if (name === null) return [];

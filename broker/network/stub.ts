@@ -4,15 +4,15 @@ import { replyTo, type StubAnswers } from "./dns-answer.ts";
 
 export type { StubAnswers } from "./dns-answer.ts";
 
-/** Replies that the kernel has not taken yet; beyond them a datagram goes unanswered, as any may. */
+/** Replies not yet taken by the kernel; beyond this bound datagrams go unanswered, as UDP permits. */
 const MOST_UNSENT = 256;
 
-/** ID of a message, and what a header without a body needs: see `failed`. */
+/** Length of a DNS header. */
 const HEADER = 12;
 
 /**
- * The DNS server of one world, on sockets that were bound inside it. It asks nobody: a name is allowed and has the address
- * that stands for it, or does not exist.
+ * The DNS server of one world, on sockets bound inside the world. Asks no other server: an allowed name has its
+ * synthetic address, and any other name does not exist.
  */
 export class DnsStub {
   readonly #udp: DatagramSocket;
@@ -20,7 +20,7 @@ export class DnsStub {
   readonly #answers: StubAnswers;
   #closed = false;
 
-  /** @param sockets bound and listening, and the stub's own from now on. */
+  /** @param sockets bound and listening; the stub owns them from now on. */
   constructor(sockets: { readonly udp: DatagramSocket; readonly tcp: Server }, answers: StubAnswers) {
     const onFault = (error: unknown) => answers.onFault(error);
     this.#answers = answers;
@@ -30,7 +30,7 @@ export class DnsStub {
     this.#streams = new DnsStreams(sockets.tcp, (message) => this.#reply(message), onFault);
   }
 
-  /** Closes both sockets and every connection; a second time does nothing. */
+  /** Closes both sockets and every connection; idempotent. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -41,11 +41,11 @@ export class DnsStub {
   #onDatagram(message: Buffer, from: RemoteInfo): void {
     if (this.#closed || this.#udp.getSendQueueCount() > MOST_UNSENT) return;
     const reply = this.#reply(message);
-    // A client that is gone, ignoring: who still wants to know asks again.
+    // The client has left, ignoring: a client still interested asks again.
     if (reply !== undefined) this.#udp.send(reply, from.port, from.address, () => {});
   }
 
-  /** Whatever the rules do, a question gets an answer at once: a client that hears nothing waits for seconds. */
+  /** Replies even when the rules throw: a client without an answer waits for seconds. */
   #reply(message: Buffer): Buffer | undefined {
     try {
       return replyTo(message, this.#answers);
@@ -64,28 +64,28 @@ function failed(message: Buffer): Buffer {
   return bytes;
 }
 
-/** Of one world; a program needs one. */
+/** Per world; a program needs a single connection. */
 const MOST_CONNECTIONS = 64;
 
-/** RFC 7766 section 6.2.3 wants idle connections closed after some seconds. */
+/** RFC 7766 section 6.2.3: close idle connections after some seconds. */
 const IDLE_MS = 10_000;
 
-/** A query is at most 275 bytes, its OPT record and padding (RFC 8467: to 128) some hundred more. */
+/** A query takes at most 275 bytes, plus some hundred for its OPT record and padding (RFC 8467: to 128). */
 const MAX_MESSAGE = 4096;
 
 const MIN_MESSAGE = 12;
 
 type Reply = (message: Buffer) => Buffer | undefined;
 
-/** DNS over TCP (RFC 7766): messages behind two bytes of length, any number of them, answered in their order. */
+/** DNS over TCP (RFC 7766): messages with a two-byte length prefix, any number per connection, answered in order. */
 export class DnsStreams {
   readonly #server: Server;
   readonly #open = new Set<Socket>();
 
   /**
-   * @param server is listening, and nobody else's.
-   * @param reply undefined ends the connection.
-   * @param idleMs without a byte either way, before a connection is closed.
+   * @param server listening; owned by this object.
+   * @param reply computes a reply; undefined ends the connection.
+   * @param idleMs idle time in both directions before a connection is closed.
    */
   constructor(server: Server, reply: Reply, onFault: (error: unknown) => void, idleMs = IDLE_MS) {
     this.#server = server;
@@ -104,20 +104,23 @@ export class DnsStreams {
     let waiting: Buffer = Buffer.alloc(0);
     socket.setTimeout(idleMs, () => socket.destroy());
     socket.on("close", () => this.#open.delete(socket));
-    // The client went away, ignoring: it asked, and nobody listens.
+    // The client left before its reply, ignoring: nobody waits for an answer.
     socket.on("error", () => socket.destroy());
     socket.on("drain", () => socket.resume());
     socket.on("data", (bytes: Buffer) => {
       const taken = takeMessages(Buffer.concat([waiting, bytes]), reply);
       if (taken === undefined) return void socket.destroy();
       waiting = taken.rest;
-      // Who asks and does not read gets no more read from it, and is idle then.
+      // Stops reading from a client that does not read its replies; the idle timeout then closes the connection.
       if (taken.replies.length > 0 && !socket.write(taken.replies)) socket.pause();
     });
   }
 }
 
-/** The replies to all whole messages, and what is left. Undefined when a length is none of a query, or no reply is due. */
+/**
+ * Replies to all complete messages and returns the remaining bytes. Undefined for an impossible length, or when no
+ * reply is due.
+ */
 function takeMessages(bytes: Buffer, reply: Reply): { replies: Buffer; rest: Buffer } | undefined {
   const replies: Buffer[] = [];
   let at = 0;

@@ -1,21 +1,21 @@
-/** Addresses that stand for names: a world dials one, and its name is what the rules are asked about. */
+/** Synthetic addresses: a world dials an address, and the rules are asked about its name. */
 
-/** 198.18.0.0/15, set aside for benchmarks (RFC 2544): routed nowhere, and no program takes it for a private network. */
+/** 198.18.0.0/15, reserved for benchmarks (RFC 2544): not routed, and no program treats it as a private network. */
 const FIRST = (198 << 24) + (18 << 16);
 
-/** What the range holds without 198.18.0.0 and the broadcast 198.19.255.255. */
+/** Addresses of the range, without 198.18.0.0 and the broadcast 198.19.255.255. */
 export const RANGE_SIZE = 2 ** 17 - 2;
 
 /**
- * Half the range. A wildcard, or observe mode, lets a program look up endless names, and an address that was given is
- * never given again: what a world may use up is also what it may make the broker remember.
+ * Half the range. A wildcard or observe mode lets a program look up endless names, and a synthetic address is never
+ * reused: the bound limits both the addresses of a world and the broker's memory.
  */
 const MOST_NAMES = 2 ** 16;
 
-/** Characters of all names together: 65,536 names of 253 characters would be 16 MB for each world. */
+/** Characters of all names together: 65,536 names of 253 characters would take 16 MB per world. */
 const MOST_CHARACTERS = 2 ** 21;
 
-/** One per world: its addresses mean nothing to another world, and what they stand for never changes. */
+/** The synthetic addresses of one world, where each keeps its name for good. */
 export class SyntheticAddresses {
   readonly #mostNames: number;
   readonly #indexes = new Map<string, number>();
@@ -30,9 +30,9 @@ export class SyntheticAddresses {
   }
 
   /**
-   * The address of a name, the same each time; null when they are used up.
+   * Returns the address of a name, the same each time; null when the addresses are used up.
    *
-   * @param name in its one spelling.
+   * @param name normalized.
    */
   addressOf(name: string): string | null {
     const known = this.#indexes.get(name);
@@ -46,7 +46,7 @@ export class SyntheticAddresses {
     return addressAt(index);
   }
 
-  /** The name that an address was given to. An address in any but the usual spelling is nobody's. */
+  /** Returns the name of a synthetic address; undefined for an address not in canonical form. */
   nameOf(address: string): string | undefined {
     const index = indexOf(address);
     return index === undefined ? undefined : this.#names[index];
@@ -62,6 +62,6 @@ function indexOf(address: string): number | undefined {
   const parts = /^198\.(18|19)\.(\d{1,3})\.(\d{1,3})$/.exec(address);
   if (parts === null) return undefined;
   const index = (Number(parts[1]) - 18) * 65_536 + Number(parts[2]) * 256 + Number(parts[3]) - 1;
-  // Text that is another spelling (198.18.0.01, 198.18.0.256) leads to an index whose address reads differently.
+  // Non-canonical text (198.18.0.01, 198.18.0.256) yields an index whose address differs from the text.
   return index >= 0 && index < RANGE_SIZE && addressAt(index) === address ? index : undefined;
 }

@@ -1,34 +1,34 @@
-/** Where a captured connection is to go, and which of the addresses there may be dialled. */
+/** Resolves the target of a captured connection and picks the addresses that may be dialled. */
 import { setMaxListeners } from "node:events";
 import type { Bound } from "./bound.ts";
 import { internalRange, type OwnAddresses } from "./names/internal-addresses.ts";
 import { HOST_INTERNAL } from "./names/names.ts";
 import { judgeBy, type Judgement, type Reach } from "./reach.ts";
 
-/** By name, or by an address that a CIDR entry may cover. */
+/** The target of a connection: a name, or a literal address that a CIDR entry may cover. */
 export type Target = {
   readonly kind: "name" | "address";
   readonly host: string;
   readonly port: number;
 };
 
-/** Where it leads, or why nowhere; `refused` when it is our rule and not the network that says so. */
+/** Addresses to dial, or why there are none; `refused` when a rule refused all, not the network. */
 export type Led =
   | { readonly kind: "addresses"; readonly addresses: readonly string[] }
   | { readonly kind: "nowhere"; readonly refused: boolean; readonly why: string };
 
-/** The host's own localhost, which has this one name inside (CONTRACT §7). */
+/** The host's own localhost, reachable from a world only as `host.internal` (CONTRACT §7). */
 const HOST_ADDRESS = "127.0.0.1";
 
 export function judgeTarget(reach: Reach, { kind, host, port }: Target): Judgement {
   const judged = judgeBy(reach, (rules) =>
     kind === "name" ? rules.connection(host, port) : rules.address(host, port),
   );
-  // What observes blocks no connection to the outside; this one never leaves the host.
+  // An observing policy blocks no connection to the outside; `host.internal` never leaves the host.
   return host === HOST_INTERNAL ? { ...judged, blocked: judged.denied } : judged;
 }
 
-/** `asked`: how many names of its world may be resolved at once. Throws the signal's reason. */
+/** Resolves a target. `asked` bounds the world's concurrent lookups. Throws the signal's reason. */
 export async function leadTarget(
   reach: Reach,
   target: Target,
@@ -61,7 +61,7 @@ export async function leadTarget(
   };
 }
 
-/** Whether a target may still lead to an address that it led to, by the policies as they are now. */
+/** Whether the current policies still allow an open connection's resolved address. */
 export function mayLeadTo(
   reach: Reach,
   { kind, host, port }: Target,
@@ -71,7 +71,7 @@ export function mayLeadTo(
   return (kind === "name" && host === HOST_INTERNAL) || rangeOf(reach, address, port, own) === null;
 }
 
-/** The special range that an address is in, or that it is the host's own; null when it may be dialled. */
+/** The internal range of an address, or that the address is the host's own; null when dialling is allowed. */
 function rangeOf(reach: Reach, address: string, port: number, own: OwnAddresses): string | null {
   if (reach.all.covers(address, port)) return null;
   return internalRange(address) ?? (own.has(address) ? "the host's own" : null);

@@ -1,21 +1,21 @@
 /**
- * A connection to the outside whose bytes go to the world's socket without being copied or allocated on the way. Node
- * reads them straight into a buffer of ours (`onread`), and the kernel takes them out of it.
+ * A connection to the outside that forwards its bytes to the world's socket without copying or allocating. Node reads
+ * into a buffer supplied by us (`onread`), and the kernel takes the bytes from there.
  *
- * What Node and libuv do, and this rests on: the callback runs for each read, and the function that names the next
- * buffer right after it; `false` stops the reading until `resume`. A write is tried at once, so that `writableLength`
- * is 0 when the kernel took it all; otherwise libuv goes on reading from the buffer until the write's callback.
+ * Relies on Node and libuv: the callback runs for each read, and the function for the next buffer right after; `false`
+ * stops reading until `resume`. A write is tried at once, so `writableLength` is 0 when the kernel took all bytes;
+ * otherwise libuv uses the buffer until the write's callback.
  */
 import { type ConnectOpts, Socket, type SocketConstructorOpts } from "node:net";
 import { type ReadBuffers, SMALL_BUFFER } from "./read-buffers.ts";
 
-/** One that is being written and one that is being read: a reader that stops holds no more than both. */
+/** A buffer being written and a buffer being read: a stalled reader holds at most both. */
 const MAX_UNWRITTEN = 2;
 
-/** libuv reads up to 32 buffers before anything else has its turn; 32 MB would keep the broker's commands waiting. */
+/** libuv reads up to 32 buffers before other events run; 32 MB would delay the broker's commands. */
 const MAX_TURN = 4 * 1024 * 1024;
 
-/** To be dialled with `connect`. It reads nothing before `pour`. */
+/** A socket for `connect`. Reads nothing before `pour`. */
 export class UpstreamSocket extends Socket {
   readonly #intake: Intake;
 
@@ -35,12 +35,12 @@ export class UpstreamSocket extends Socket {
     this.once("close", () => intake.close());
   }
 
-  /** Bytes that have been passed on. */
+  /** Bytes forwarded so far. */
   get poured(): number {
     return this.#intake.poured;
   }
 
-  /** From now on what is read goes into `sink`, as fast as that takes it. */
+  /** Starts reading, and writes all bytes into `sink` at the sink's own speed. */
   pour(sink: Socket): void {
     this.#intake.open(sink);
     this.resume();
@@ -51,11 +51,11 @@ class Intake {
   readonly #buffers: ReadBuffers;
   #buffer: Uint8Array;
   #sink: Socket | undefined;
-  /** Their bytes are still on their way into the sink. */
+  /** Buffers whose bytes the sink has not yet taken. */
   #unwritten: Uint8Array[] = [];
   #lastCount = 0;
   #isStopped = false;
-  /** Bytes since the others had their turn for certain. */
+  /** Bytes read since other events last ran for certain. */
   #inTurn = 0;
   source: Socket | undefined;
   poured = 0;
@@ -67,11 +67,11 @@ class Intake {
 
   open(sink: Socket): void {
     this.#sink = sink;
-    // After it libuv has let go of what could not be written.
+    // After `close`, libuv has released the unwritten buffers.
     sink.once("close", () => this.#release());
   }
 
-  /** Whether to go on reading. */
+  /** Forwards a read; returns whether to go on reading. */
   read(count: number, buffer: Uint8Array): boolean {
     const sink = this.#sink;
     if (sink === undefined) {
@@ -91,7 +91,9 @@ class Intake {
     return false;
   }
 
-  /** The buffer of the next read: large while reads fill small ones, never one that is still being written from. */
+  /**
+   * Picks the next read's buffer: a large buffer while reads fill small buffers, never a buffer still being written.
+   */
   next(): Uint8Array {
     const isBusy = this.#unwritten.includes(this.#buffer);
     if (this.#isFitting() && !isBusy) return this.#buffer;
@@ -100,7 +102,7 @@ class Intake {
     return this.#buffer;
   }
 
-  /** The source reads no more. */
+  /** Call when the source has closed. */
   close(): void {
     this.#buffers.giveBack(this.#buffer);
     this.#buffer = new Uint8Array(0);

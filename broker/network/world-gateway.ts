@@ -11,37 +11,37 @@ import { DnsStub } from "./stub.ts";
 import { SyntheticAddresses } from "./synthetic.ts";
 import { judgeTarget, type Target } from "./target.ts";
 
-/** What a world's gateway needs from its broker. */
+/** A world gateway's dependencies on the broker. */
 export type GatewayParts = {
   readonly resident: Resident;
   readonly outside: Outside;
-  /** What holds now: asked for each name and each connection. */
+  /** The rules in force, read for each name and connection. */
   readonly reach: () => Reach;
-  /** What one connection may send. It is reserved until its line is written. */
+  /** The egress allowance of one connection, reserved until the connection's line is written. */
   readonly allowance: (id: string) => Allowance;
-  /** Whether the agent may send nothing more. */
+  /** Whether the agent's egress budget is used up. */
   readonly isSpent: () => boolean;
   readonly record: (facts: ConnectionFacts) => void;
-  /** A refusal that is no single command's. */
+  /** Records a refusal not attributed to a command. */
   readonly onViolation: (violation: WorldViolation) => void;
   readonly onFault: (what: string, error: unknown) => void;
 };
 
-/** Of one world at once: each is two sockets, and up to 100 KiB where one side does not take what the other sends. */
+/** Connections per world: each takes two sockets, and up to 100 KiB when one side reads too slowly. */
 const MAX_OPEN = 2048;
 
-/** Of one world: a thousand connections that all begin with a large ClientHello at once. */
+/** Held first bytes per world: a thousand connections that begin with a large ClientHello at once. */
 const MAX_HELD_BYTES = 8 * 1024 * 1024;
 
-/** Of one world that are being resolved at once: a quarter of what the resolver asks for all worlds. */
+/** Concurrent lookups per world: a quarter of the resolver's bound for all worlds. */
 const MAX_NAMES = 32;
 
-/** Reverses of addresses and names of services: programs ask for them by themselves, and nothing is reached by them. */
+/** Reverse names and service names: programs ask for them unprompted, and they lead to no connection. */
 const NOBODYS = /\.arpa$|^_/;
 
 type Open = { readonly connection: Connection; readonly id: string };
 
-/** The names and connections of one world. It ends with the world. */
+/** The names and connections of one world, up to the world's end. */
 export class WorldGateway {
   readonly #world: World;
   readonly #network: WorldNetwork;
@@ -52,7 +52,7 @@ export class WorldGateway {
   readonly #open = new Set<Open>();
   readonly #share: WorldShare = { heldBytes: new Bound(MAX_HELD_BYTES), names: new Bound(MAX_NAMES) };
   #captured: Reach["captured"];
-  /** The last change of the world's rules. */
+  /** Settles when the world has the newest rules. */
   #ruled: Promise<void> = Promise.resolve();
 
   constructor(world: World, network: WorldNetwork, parts: GatewayParts) {
@@ -71,7 +71,7 @@ export class WorldGateway {
     void world.ended.then(() => this.#close());
   }
 
-  /** From now on what this command does is told of it. Whoever calls this calls `forget`. */
+  /** Attributes connections and refusals to a command until its run closes. */
   register(
     run: CommandRun,
     started: SpanRecord,
@@ -83,7 +83,7 @@ export class WorldGateway {
     return command;
   }
 
-  /** Applies the rules that hold now to the world and to what is open. */
+  /** Applies the rules in force to the world and its open connections. */
   refresh(): void {
     const reach = this.#parts.reach();
     if (reach.captured !== this.#captured) {
@@ -202,7 +202,10 @@ export class WorldGateway {
     return /^198\.1[89]\./.test(address) ? undefined : { kind: "address", host: address, port };
   }
 
-  /** While one command runs there is no doubt; with more of them, whoever has the socket open. */
+  /**
+   * Finds the command of a connection. A sole command owns every connection; among several, the holder of the socket
+   * decides.
+   */
   #ownerOf({ inode }: Captured): Promise<Owned> {
     const sole = this.#sole();
     const answer = this.#world.ownerOf(inode).then((owner) => ({
@@ -225,7 +228,7 @@ export class WorldGateway {
     this.#tell(this.#sole(), { kind: "name", subject: name, message });
   }
 
-  /** Never throws: a command can fill the disk, and what nobody catches would end the broker with every world. */
+  /** Never throws: a command can fill the disk, and an uncaught error would end the broker and all worlds. */
   #tell(command: CommandNetwork | undefined, violation: WorldViolation): void {
     try {
       if (command === undefined) this.#parts.onViolation(violation);
@@ -247,7 +250,7 @@ type Owned = {
   readonly program: string | null;
 };
 
-/** In the words of what is told of a program that would not have started (broker/journey/notices.ts). */
+/** Phrased like the notice about a program start that an enforcing policy would refuse (broker/journey/notices.ts). */
 function observedWords({ effective }: Reach, would: string, source: string): string {
   return `Policy '${effective.id}' only observes; with 'mode: enforce' it would ${would}: net.allowed (${source}) does not allow it`;
 }
@@ -256,7 +259,7 @@ function wordOf({ host, port }: Target): string {
   return `${host}:${port}`;
 }
 
-/** A reset: what was dialled is not there. */
+/** Refuses a captured connection with a reset, as for a closed port. */
 function refuseNow({ socket }: Captured): void {
   socket.on("error", () => {});
   socket.resetAndDestroy();

@@ -1,9 +1,9 @@
 import { isIP } from "node:net";
 
 /**
- * The 4 or 16 bytes of an address as text (RFC 4291 section 2.2), so that all its spellings are one. Null for what is no
- * address: names, octal, hexadecimal or shortened IPv4, ports, brackets, and addresses with a zone (RFC 4007), which mean
- * something on one link of one host alone.
+ * Returns the 4 or 16 bytes of an address (RFC 4291 section 2.2), so all spellings become equal. Null for other text:
+ * names, octal, hexadecimal or shortened IPv4, ports, brackets, and addresses with a zone (RFC 4007), valid only on a
+ * single link of a single host.
  */
 export function addressBytes(text: string): Uint8Array | null {
   switch (isIP(text)) {
@@ -16,7 +16,7 @@ export function addressBytes(text: string): Uint8Array | null {
   }
 }
 
-/** Do the first `bits` bits agree? */
+/** Whether the first `bits` bits agree. */
 export function startsWith(bytes: Uint8Array, prefix: Uint8Array, bits: number): boolean {
   if (bytes.length !== prefix.length) return false;
   const whole = bits >> 3;
@@ -29,7 +29,7 @@ function ipv4Bytes(text: string): Uint8Array {
   return Uint8Array.from(text.split("."), Number);
 }
 
-/** `isIP` has said that it is one: at most one `::`, an IPv4 address only at the end. */
+/** Parses text accepted by `isIP`: at most one `::`, an IPv4 address only at the end. */
 function ipv6Bytes(text: string): Uint8Array {
   const [head = "", tail] = text.split("::");
   const front = groupBytes(head);

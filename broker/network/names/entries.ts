@@ -1,23 +1,23 @@
-/** What the entries of `net.allowed` say (CONTRACT §7), one by one. Pure. */
+/** Parses the entries of `net.allowed` (CONTRACT §7). Pure. */
 import type { PolicyDocument } from "../../../schemas/generated/types.ts";
 import { HOST_INTERNAL, hostName, isLocalhost } from "./names.ts";
 import { type AddressRange, readRange } from "./ranges.ts";
 
-/** Each stands for what a tool of this host is set to. */
+/** Each preset stands for the hosts set for a tool on this host. */
 export const PRESETS = ["@npm", "@pip", "@cargo", "@go", "@gem", "@apt", "@git"] as const;
 
 export type PresetName = (typeof PRESETS)[number];
 
-/** What one entry allows. `ports`: those that it names; empty when it names none. */
+/** The names, addresses or preset allowed by an entry. `ports` is empty when the entry names no port. */
 export type Allowed =
   | { readonly kind: "name"; readonly name: string; readonly ports: readonly number[] }
-  /** Every name below this one, at any depth, and not the name itself. */
+  /** All subdomains of this name, at any depth, but not the name itself. */
   | { readonly kind: "below"; readonly name: string; readonly ports: readonly number[] }
   | { readonly kind: "range"; readonly range: AddressRange; readonly ports: readonly number[] }
   | { readonly kind: "preset"; readonly preset: PresetName };
 
 export type NetEntry = {
-  /** As it stands in the policy. */
+  /** The entry as written in the policy. */
   readonly written: string;
   /** `default.yaml:12` */
   readonly source: string;
@@ -27,24 +27,24 @@ export type NetEntry = {
 /** `net.allowed` of one policy. */
 export type PolicyNet = {
   readonly entries: readonly NetEntry[];
-  /** Where the list stands, or would. */
+  /** Position of the list; without a list, its place in the policy. */
   readonly source: string;
 };
 
-/** Why a list of a valid document cannot be used. */
+/** A problem with an entry of a schema-valid document. */
 export type EntryProblem = { readonly path: readonly (string | number)[]; readonly message: string };
 
-/** Where a key of the document stands in its file. */
+/** Returns the position of a key in the policy's file. */
 type At = (path: readonly (string | number)[]) => { readonly file: string; readonly line: number };
 
 export type NetReading = {
   readonly net: PolicyNet;
-  /** Sentences about entries that open nothing. */
+  /** Sentences about entries without effect. */
   readonly notes: readonly string[];
   readonly problems: readonly EntryProblem[];
 };
 
-/** The list of a policy, and what is wrong with entries that say nothing that could be kept to. */
+/** Parses the list of a policy, and reports unusable entries. */
 export function readNet(document: PolicyDocument, { at }: { readonly at: At }): NetReading {
   const entries: NetEntry[] = [];
   const problems: EntryProblem[] = [];
@@ -71,14 +71,14 @@ function opensNothing(written: string): string {
   return `'${written}' in net.allowed opens nothing: a world's localhost is its own. The host's is '${HOST_INTERNAL}' with a port`;
 }
 
-/** The presets among the entries, each once. */
+/** Lists the presets among the entries, without duplicates. */
 export function presetsIn({ entries }: PolicyNet): readonly PresetName[] {
   return PRESETS.filter((preset) =>
     entries.some(({ allows }) => allows.kind === "preset" && allows.preset === preset),
   );
 }
 
-/** What an entry allows; a sentence about what is wrong with it, to stand after a colon. */
+/** Parses an entry. An unusable entry gives a sentence to stand after a colon. */
 export function readEntry(written: string): Allowed | string {
   const preset = PRESETS.find((name) => name === written);
   if (preset !== undefined) return { kind: "preset", preset };
@@ -106,7 +106,7 @@ function readPlace(text: string, ports: readonly number[]): Allowed | string {
     : { kind: "name", name, ports };
 }
 
-/** RFC 6335, 6: 0 is reserved. */
+/** RFC 6335, 6: port 0 is reserved. */
 function isPort(port: number): boolean {
   return port >= 1 && port <= 65535;
 }

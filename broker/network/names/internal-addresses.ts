@@ -1,9 +1,9 @@
 /**
- * Addresses that a name must not lead to: whoever owns a name chooses its addresses, and would reach what trusts this host
- * or its network. Asked about the address that is dialled, after the name was resolved.
+ * Addresses that no name may resolve to: a name's owner chooses its addresses, and could reach services trusting this
+ * host or its network. Checked for each dialled address, after resolution.
  *
- * Neither `net.BlockList` nor ipaddr.js decides: the first says only yes or no and sees no IPv4 address inside another
- * form, the second reads `0177.1` as 127.0.0.1.
+ * Not `net.BlockList`: it names no range and misses an IPv4 address embedded in IPv6. Not ipaddr.js: it reads `0177.1`
+ * as 127.0.0.1.
  */
 import { type NetworkInterfaceInfo, networkInterfaces } from "node:os";
 import { addressBytes, startsWith } from "./address-bytes.ts";
@@ -14,14 +14,15 @@ type Interfaces = NodeJS.Dict<NetworkInterfaceInfo[]>;
 type Range = { readonly prefix: Uint8Array; readonly bits: number; readonly name: string };
 
 /**
- * The first that fits names the address. From the IANA registries of special-purpose addresses, as of RFC 9637.
+ * Internal ranges by name; the first match names the address. From the IANA registries of special-purpose addresses, as
+ * of RFC 9637.
  *
- * Left out on purpose, so dialled: documentation ranges (a mirror or a test may live there, nothing internal does); AS112
- * (192.31.196.0/24, 192.175.48.0/24, 2620:4f:8000::/48), AMT (192.52.193.0/24, 2001:3::/32) and ORCHIDv2
- * (2001:20::/28), which are globally reachable. A network's own NAT64 prefix cannot be told from any other address.
+ * Left out on purpose, so dialled: documentation ranges (a mirror or a test may live there, no internal service does);
+ * AS112 (192.31.196.0/24, 192.175.48.0/24, 2620:4f:8000::/48), AMT (192.52.193.0/24, 2001:3::/32) and ORCHIDv2
+ * (2001:20::/28), all globally reachable. A network's own NAT64 prefix looks like any other address.
  */
 const INTERNAL = ranges([
-  // Metadata: credentials of the machine, for who can ask.
+  // Metadata services: they give the machine's credentials to any client.
   ["169.254.169.254/32", "metadata", "AWS, Google Cloud, Azure, OpenStack and others"],
   ["169.254.170.2/32", "metadata", "AWS ECS task credentials"],
   ["169.254.170.23/32", "metadata", "AWS EKS Pod Identity"],
@@ -64,7 +65,7 @@ const INTERNAL = ranges([
   ["ff00::/8", "multicast", "RFC 4291 section 2.7"],
 ]);
 
-/** Where an IPv6 address carries an IPv4 address that a host or a router on the way may take instead. */
+/** Positions of IPv4 addresses embedded in IPv6; a host or router on the way may use the IPv4 address instead. */
 const EMBEDDING = ranges([
   ["::ffff:0:0/96", "last", "mapped, RFC 4291 section 2.5.5.2: the socket layer dials IPv4"],
   ["::ffff:0:0:0/96", "last", "translated, RFC 2765 section 2.1"],
@@ -83,8 +84,9 @@ const DOCUMENTATION = ranges([
 ]);
 
 /**
- * The special range an address is in, in words for a person ("loopback", "private", …); null when it may be dialled. Text
- * that is no address, or has a zone, is in the range "no address". An IPv4 address inside an IPv6 address counts as itself.
+ * Names the internal range of an address for a person ("loopback", "private", …); null when dialling is allowed. Text
+ * other than an address, or with a zone, is in the range "no address". An IPv4 address embedded in IPv6 counts as
+ * itself.
  */
 export function internalRange(address: string): string | null {
   const bytes = addressBytes(address);
@@ -96,7 +98,7 @@ export function internalRange(address: string): string | null {
   return null;
 }
 
-/** The first special range that has addresses in common with a range of IPv4 addresses, in the same words; or null. */
+/** Names the first internal range overlapping an IPv4 range; null when none does. */
 export function internalPart({ first, prefix }: AddressRange): string | null {
   const bytes = Uint8Array.from([24n, 16n, 8n, 0n], (shift) => Number((first >> shift) & 0xffn));
   const shared = INTERNAL.find(
@@ -106,10 +108,10 @@ export function internalPart({ first, prefix }: AddressRange): string | null {
   return shared?.name ?? null;
 }
 
-/** How long the interfaces are taken for what they were, in milliseconds: reading them takes 0.2 ms, and more with many. */
+/** Milliseconds until the interfaces are read again: a read takes 0.2 ms, more with many interfaces. */
 const BELIEVED_MS = 1000;
 
-/** Whether an address is the host's own, for who asks with each connection: an address that is new counts within a second. */
+/** Caches the host's own addresses for the check of each connection; a new address counts within a second. */
 export class OwnAddresses {
   readonly #read: typeof networkInterfaces;
   #own: readonly Uint8Array[] = [];
@@ -119,7 +121,7 @@ export class OwnAddresses {
     this.#read = read;
   }
 
-  /** See `isOwnAddress`. */
+  /** Cached form of `isOwnAddress`. */
   has(address: string): boolean {
     const now = performance.now();
     if (now >= this.#until) {
@@ -131,11 +133,12 @@ export class OwnAddresses {
 }
 
 /**
- * Is it one of this host's own addresses, as they are now? What listens there is the host's, however public the address: a
- * service that a firewall closes to the world outside is open to the host itself.
+ * Whether an address is currently the host's own. A service there belongs to the host, however public the address: a
+ * firewall may close the service to the outside, but not to the host itself.
  *
- * Documentation addresses on the loopback interface are not meant: nobody has them from a network, so someone put them
- * there to be reached. Any other address on the loopback interface is: balancers and anycast keep public ones there.
+ * Documentation addresses on the loopback interface do not count: no network assigns them, so a person put them there
+ * to be reached. Other addresses on the loopback interface count: load balancers and anycast keep public addresses
+ * there.
  */
 export function isOwnAddress(address: string, interfaces: Interfaces = networkInterfaces()): boolean {
   return isAmong(address, ownOf(interfaces));
@@ -157,7 +160,7 @@ function isAmong(address: string, own: readonly Uint8Array[]): boolean {
   );
 }
 
-/** The address itself, and every IPv4 address in it: an address may carry one in its prefix and another at its end. */
+/** Lists an address and its embedded IPv4 addresses: the prefix and the end may each hold one. */
 function formsOf(bytes: Uint8Array): readonly Uint8Array[] {
   if (bytes.length === 4) return [bytes];
   return [bytes, ...inPrefix(bytes), ...(isIsatap(bytes) ? [bytes.subarray(12)] : [])];
@@ -177,7 +180,7 @@ function inPrefix(bytes: Uint8Array): readonly Uint8Array[] {
   }
 }
 
-/** RFC 5214 section 6.1: after any prefix. */
+/** RFC 5214 section 6.1: an ISATAP interface identifier, after any prefix. */
 function isIsatap(bytes: Uint8Array): boolean {
   return (bytes[8] === 0 || bytes[8] === 2) && bytes[9] === 0 && bytes[10] === 0x5e && bytes[11] === 0xfe;
 }
@@ -186,7 +189,7 @@ function rangeOf(bytes: Uint8Array, among: readonly Range[]): Range | undefined 
   return among.find(({ prefix, bits }) => startsWith(bytes, prefix, bits));
 }
 
-/** @param rows the range in CIDR notation, its name, and where it comes from or why it is here. */
+/** @param rows the range in CIDR notation, its name, and its source or reason. */
 function ranges(rows: readonly (readonly [cidr: string, name: string, why: string])[]): readonly Range[] {
   return rows.map(([cidr, name]) => {
     const [address = "", bits] = cidr.split("/");

@@ -1,30 +1,33 @@
-/** The one spelling under which host names are compared. Pure. */
+/** Normalizes host names for comparison. Pure. */
 import { domainToASCII, domainToUnicode } from "node:url";
 
-/** The name under which the host's own localhost can be allowed, by port. It is never looked up. */
+/** The name that allows the host's own localhost, by port. Never resolved. */
 export const HOST_INTERNAL = "host.internal";
 
-/** RFC 1035, 2.3.4: 255 octets on the wire are 253 characters as text. */
+/** RFC 1035, 2.3.4: 255 octets on the wire are 253 characters of text. */
 const MAX_NAME = 253;
 const MAX_LABEL = 63;
 
-/** Letters outside ASCII may be more than what is left of them; punycode takes the square of a label's length. */
+/** Unicode text may be longer than its ASCII form; punycode takes time quadratic in a label's length. */
 const MAX_TEXT = 512;
 
 /**
- * Letters, digits, `-`, `_` and dots; beyond ASCII what IDNA makes of it. Without this, `domainToASCII` reads a `%2e` as a
- * dot and takes what stands before a `/` or `?` for the whole.
+ * Characters other than letters, digits, `-`, `_`, dots, and non-ASCII, which IDNA handles. Without this check,
+ * `domainToASCII` reads `%2e` as a dot and cuts the text at a `/` or `?`.
  */
 const OTHER = /[^A-Za-z0-9._\u0080-\uffff-]/;
 
 const LABEL = /^[a-z0-9_-]+$/;
 
-/** A last label that makes the whole an IPv4 address or nothing (WHATWG URL, "ends in a number"): `1`, `0x7f`, `010`. */
+/**
+ * A last label by which the whole text is an IPv4 address or invalid (WHATWG URL, "ends in a number"): `1`, `0x7f`,
+ * `010`.
+ */
 const NUMBER = /^(?:[0-9]+|0x[0-9a-f]*)$/;
 
 /**
- * A host name in lower case, in ASCII (UTS 46), without its last dot. Null for whatever is none: an address in any
- * spelling, an empty or too long label, a control character, a `xn--` that stands for no name.
+ * Normalizes a host name: lower case, ASCII (UTS 46), no trailing dot. Null for any other text: an address in any
+ * spelling, an empty or too long label, a control character, an invalid `xn--` label.
  */
 export function hostName(text: string): string | null {
   if (text.length > MAX_TEXT || OTHER.test(text)) return null;
@@ -36,7 +39,7 @@ export function hostName(text: string): string | null {
   return NUMBER.test(labels.at(-1) ?? "") ? null : name;
 }
 
-/** RFC 6761, 6.3: `localhost`, and all below it. `name` as {@link hostName} has it. */
+/** Whether a name is `localhost` or below (RFC 6761, 6.3). `name` as returned by {@link hostName}. */
 export function isLocalhost(name: string): boolean {
   return /(?:^|\.)localhost$/.test(name);
 }
@@ -45,12 +48,15 @@ function isLabel(label: string): boolean {
   return label.length <= MAX_LABEL && LABEL.test(label) && (!label.startsWith("xn--") || hasLetters(label));
 }
 
-/** Node 20 has no ASCII for punycode that stands for nothing; Node 24 lets it through and has no letters for it. */
+/**
+ * Whether punycode decodes to letters: Node 20 rejects invalid punycode, while Node 24 passes it and returns no
+ * letters.
+ */
 function hasLetters(label: string): boolean {
   return !["", "xn--"].includes(domainToUnicode(label).slice(0, "xn--".length));
 }
 
-/** Empty for what IDNA has no ASCII for. */
+/** Converts to ASCII; empty for text that IDNA rejects. */
 function inAscii(text: string): string {
   const lower = text.toLowerCase();
   return /[\u0080-\uffff]|(?:^|\.)xn--/.test(lower) ? domainToASCII(text) : lower;

@@ -1,9 +1,9 @@
-/** Ranges of addresses, as CIDR (RFC 4632, RFC 4291) writes them. Pure. */
+/** Address ranges in CIDR notation (RFC 4632, RFC 4291). Pure. */
 import { isIPv4, isIPv6 } from "node:net";
 
 export type Address = {
   readonly family: 4 | 6;
-  /** As one number: 32 bits, or 128. */
+  /** The address as a number of 32 or 128 bits. */
   readonly value: bigint;
 };
 
@@ -11,7 +11,7 @@ export type AddressRange = {
   readonly family: 4 | 6;
   /** The lowest address of the range. */
   readonly first: bigint;
-  /** How many bits are fixed: 0 to 32, or to 128. */
+  /** Number of fixed bits: 0 to 32, or 0 to 128. */
   readonly prefix: number;
 };
 
@@ -20,7 +20,7 @@ const MAPPED = 0xffffn;
 
 const BITS = { 4: 32, 6: 128 } as const;
 
-/** An address in dotted decimal, or in IPv6 without a zone; a mapped one is the IPv4 address it stands for. */
+/** Parses a dotted-decimal IPv4 address, or IPv6 without a zone; a mapped address becomes its IPv4 address. */
 export function readAddress(text: string): Address | null {
   if (isIPv4(text)) return { family: 4, value: ipv4(text) };
   if (!isIPv6(text) || text.includes("%")) return null;
@@ -29,8 +29,8 @@ export function readAddress(text: string): Address | null {
 }
 
 /**
- * `address/prefix`, or one address. Bits beyond the prefix are not looked at: `10.1.2.3/8` is `10.0.0.0/8`. Null for what
- * is none, a range of mapped addresses that is wider than all of IPv4 included.
+ * Parses `address/prefix` or a single address. Bits beyond the prefix are ignored: `10.1.2.3/8` is `10.0.0.0/8`. Null
+ * for other text, including a range of mapped addresses wider than all of IPv4.
  */
 export function readRange(text: string): AddressRange | null {
   const [, written = "", bits] = /^([^/]+)(?:\/([0-9]{1,3}))?$/.exec(text) ?? [];
@@ -50,12 +50,12 @@ export function contains(range: AddressRange, address: Address): boolean {
   return address.value >> free === range.first >> free;
 }
 
-/** Whether every address of a range lies in another one. */
+/** Whether every address of `range` lies in `wide`. */
 export function isWithin(range: AddressRange, wide: AddressRange): boolean {
   return wide.prefix <= range.prefix && contains(wide, { family: range.family, value: range.first });
 }
 
-/** An IPv4 range as `10.0.0.0/8`. */
+/** Prints an IPv4 range as `10.0.0.0/8`. */
 export function rangeText({ first, prefix }: AddressRange): string {
   const bytes = [24n, 16n, 8n, 0n].map((shift) => String((first >> shift) & 0xffn));
   return `${bytes.join(".")}/${prefix}`;
@@ -65,7 +65,7 @@ function ipv4(text: string): bigint {
   return text.split(".").reduce((sum, byte) => sum * 256n + BigInt(byte), 0n);
 }
 
-/** `text` is known to be an IPv6 address: at most one `::`, and perhaps an IPv4 address at its end. */
+/** Parses text known to be IPv6: at most one `::`, possibly an IPv4 address at the end. */
 function ipv6(text: string): bigint {
   const groups = (part: string): readonly bigint[] =>
     part === ""

@@ -1,4 +1,4 @@
-/** `@cargo`: the index that crates.io stands for here, every other registry, and where each keeps its crates. */
+/** `@cargo`: the index used for crates.io, all other registries, and their download hosts. */
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ export function cargoSettings(host: PresetHost): readonly string[] {
   return [join(folder, "config.toml"), join(folder, "config")];
 }
 
-/** doc.rust-lang.org/cargo/reference/config.html, as `cargo config get` prints all that holds. */
+/** doc.rust-lang.org/cargo/reference/config.html, as printed by `cargo config get`. */
 type Settings = {
   readonly source?: Readonly<
     Record<string, { readonly "replace-with"?: string; readonly registry?: string }>
@@ -33,7 +33,10 @@ export async function askCargo(tools: HostTools): Promise<Urls | string> {
   };
 }
 
-/** Stable cargo prints its settings only when it is told that it may do what is not stable: reading TOML is left to it. */
+/**
+ * Asks cargo for its merged settings. Stable cargo prints settings only with unstable options enabled
+ * (`RUSTC_BOOTSTRAP`).
+ */
 async function settingsOf(tools: HostTools): Promise<Settings | string> {
   const words = ["-Z", "unstable-options", "config", "get", "--format", "json"];
   const said = await tools.ask("cargo", words, { RUSTC_BOOTSTRAP: "1" });
@@ -41,16 +44,16 @@ async function settingsOf(tools: HostTools): Promise<Settings | string> {
   try {
     if (said.ok) return JSON.parse(said.out) as Settings;
   } catch {
-    // Not JSON: no cargo of this kind. Said below.
+    // Not JSON: another kind of cargo. The sentence below says so.
   }
   return "cargo does not say what it is set to";
 }
 
-/** What stands in for crates.io: a URL, an empty text for a folder of this machine; undefined when nothing does. */
+/** Returns the replacement of crates.io: a URL, or empty for a local folder; undefined without replacement. */
 function replacementOf({ source = {}, registries = {} }: Settings): string | undefined {
   let name = source["crates-io"]?.["replace-with"];
   if (name === undefined) return undefined;
-  // A source may itself be replaced; a circle is cargo's to complain about.
+  // A replacement may be replaced again; cargo itself reports a cycle.
   for (let hops = 0; hops < 16; hops += 1) {
     const next: string | undefined = source[name]?.["replace-with"];
     if (next === undefined) break;
@@ -59,7 +62,9 @@ function replacementOf({ source = {}, registries = {} }: Settings): string | und
   return source[name]?.registry ?? registries[name]?.index ?? "";
 }
 
-/** The error about a proxy that nobody serves names what cargo would have asked: nothing leaves the machine. */
+/**
+ * Asks cargo for its built-in index. With a dead proxy, cargo's error names the URL, and no packet leaves the machine.
+ */
 async function ownIndex(tools: HostTools): Promise<string | undefined> {
   const said = await withOwnHome((home) =>
     tools.ask("cargo", ["search", "--limit", "1", "x"], {
@@ -73,7 +78,7 @@ async function ownIndex(tools: HostTools): Promise<string | undefined> {
   return url === undefined ? undefined : `sparse+${url}/`;
 }
 
-/** doc.rust-lang.org/cargo/reference/registry-index.html: `dl` and `api` in the index's own `config.json`. */
+/** doc.rust-lang.org/cargo/reference/registry-index.html: `dl` and `api` in the index's `config.json`. */
 async function downloadsOf(
   tools: HostTools,
   index: string,
@@ -100,7 +105,7 @@ async function configIn(folder: string): Promise<{ readonly dl: string; readonly
     const config: unknown = JSON.parse(await readFile(join(folder, index, "config.json"), "utf8"));
     return isConfig(config) ? config : undefined;
   } catch {
-    // It was not downloaded, or is none: said by the caller.
+    // Missing or not JSON; the caller reports it.
     return undefined;
   }
 }
@@ -112,7 +117,7 @@ function isConfig(value: unknown): value is { readonly dl: string; readonly api?
   );
 }
 
-/** The user's own holds a copy of the index that commands in worlds may write. */
+/** Runs with an empty CARGO_HOME: the user's own holds a copy of the index that commands in worlds may write. */
 async function withOwnHome<Result>(run: (home: string) => Promise<Result>): Promise<Result> {
   const home = await mkdtemp(join(tmpdir(), "substrate-cargo-"));
   try {

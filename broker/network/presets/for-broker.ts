@@ -1,13 +1,12 @@
-/** Presets as a broker with these policies believes them. */
+/** Presets from the tools and settings that a broker with these policies trusts. */
 import type { PolicyDocument } from "../../../schemas/generated/types.ts";
 import { GitFolders } from "../../git/folder.ts";
 import { Presets } from "./presets.ts";
 import { type KnownProjects, mayBeWritten, projectMayWrite } from "./writable.ts";
 
 /**
- * @param environment the broker's own variables: by its PATH tools are found, and HOME is the rules' home.
- * @param policies every policy that a command of this broker may run under: what one of them lets be written, the presets
- *   of another do not believe either.
+ * @param environment the broker's own variables: PATH finds the tools, and HOME is the rules' home.
+ * @param policies every policy of this broker's commands: a path writable under any policy is trusted for none.
  */
 export function presetsFor(
   environment: Readonly<Record<string, string | undefined>>,

@@ -1,4 +1,7 @@
-/** `@git`: the remotes of a project. Its `.git/config` is read, never git run: what stands there can name programs. */
+/**
+ * `@git`: the remotes of a project. The broker parses `.git/config` and never runs git there: the file can name
+ * programs.
+ */
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { type GitSetting, gitSettings } from "../../git/config.ts";
@@ -7,23 +10,23 @@ import type { HostTools } from "./host-tools.ts";
 import { type Expansion, expansionOf, standsForNothing } from "./preset.ts";
 import { type KnownProjects, projectsAbove } from "./writable.ts";
 
-/** What `@git` asks of the broker about a project. Real paths. */
+/** `@git`'s questions to the broker about a project. Real paths. */
 export type GitProjects = KnownProjects & {
-  /** The git folder that a project's `.git` file leads to, when that points back. */
+  /** The git folder linked by a project's `.git` file, if the folder links back. */
   readonly linkedFolder: (project: string) => string | undefined;
-  /** Whether a command in this project, or in any other, may write this path of the project. */
+  /** Whether a command in this or any other project may write this path of the project. */
   readonly mayWrite: (path: string, project: string) => boolean;
 };
 
-/** 256 KiB: a config has some hundred bytes, and some more for each branch that follows another. */
+/** 256 KiB: a config takes some hundred bytes, plus some for each tracking branch. */
 const MAX_CONFIG = 256 * 1024;
 
-/** The settings that name a project's remotes, and the project whose they are. */
+/** The settings file with the remotes, and its project. */
 type GitConfig = { readonly owner: string; readonly file: string | undefined };
 
 /**
- * Where a project's remotes stand. Of a project in another one it is the outermost's: a command there can make a folder with
- * a `.git` of any content, and the next one would work in it.
+ * Finds the file with a project's remotes. In nested projects the outermost counts: a command there can make a folder
+ * with any `.git`, and the next command would work in that folder.
  */
 export function gitConfigOf(project: string, projects: GitProjects): GitConfig {
   const owner = projectsAbove(project, projects).at(-1) ?? project;
@@ -34,7 +37,7 @@ export function gitConfigOf(project: string, projects: GitProjects): GitConfig {
   return { owner, file: folder === undefined ? undefined : join(folder, "config") };
 }
 
-/** The hosts of the remotes, as git would reach them: with what the operator's settings put in their place. */
+/** Lists the hosts of the remotes after the operator's own URL substitutions. */
 export async function remotesOf(
   project: string,
   projects: GitProjects,
@@ -60,7 +63,9 @@ function noRemotes(project: string, owner: string): string {
     : `'${project}' lies in '${owner}', whose commands could have written its remotes, and which has none. Name the hosts in net.allowed`;
 }
 
-/** Where fetches and pushes go (git-config(1), `url.<base>.insteadOf`, `pushInsteadOf`, `remote.<name>.pushurl`). */
+/**
+ * Lists URLs of fetches and pushes (git-config(1), `url.<base>.insteadOf`, `pushInsteadOf`, `remote.<name>.pushurl`).
+ */
 export function remoteUrls(settings: readonly GitSetting[]): readonly string[] {
   const fetches = valuesOf(settings, /^remote\.(?:.+\.)?url$/);
   const pushes = valuesOf(settings, /^remote\.(?:.+\.)?pushurl$/);
@@ -92,11 +97,11 @@ function substituted(url: string, all: readonly Substitute[]): string | undefine
   return best === undefined ? undefined : best.base + url.slice(best.prefix.length);
 }
 
-/** A remote as a URL; undefined for a folder of this machine or a helper (`ext::`). git-clone(1), "GIT URLS". */
+/** Converts a remote to a URL; undefined for a local folder or a helper (`ext::`). git-clone(1), "GIT URLS". */
 export function asUrl(remote: string): string | undefined {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(remote)) return remote;
   if (/^[a-z0-9]+::/i.test(remote)) return undefined;
-  // `[user@]host:path`, unless a slash stands before the first colon; `[host:port]:path` as well.
+  // `[user@]host:path`, unless a slash precedes the first colon; also `[host:port]:path`.
   const [, bracketed, plain] = /^(?:[^@/:]+@)?(?:\[([^\]/]+)\]|([^/:@[\]]+)):/.exec(remote) ?? [];
   if (plain !== undefined) return `ssh://${plain}/`;
   if (bracketed === undefined) return undefined;
@@ -104,7 +109,7 @@ export function asUrl(remote: string): string | undefined {
   return host.split(":").length > 2 ? `ssh://[${host}]/` : `ssh://${host}/`;
 }
 
-/** The operator's own substitutes; none where git is missing or there are none. */
+/** Reads the operator's own URL substitutions; empty when git or the settings are missing. */
 async function operatorSettings(tools: HostTools): Promise<readonly GitSetting[]> {
   const words = ["--includes", "-z", "--get-regexp", "^url\\..*\\.(push)?insteadof$"];
   const said = await Promise.all(
@@ -113,7 +118,7 @@ async function operatorSettings(tools: HostTools): Promise<readonly GitSetting[]
   return said.flatMap((one) => (typeof one === "string" || !one.ok ? [] : settingsIn(one.out)));
 }
 
-/** `url.<base>.insteadof`, a line end, the value, a NUL. */
+/** Format: `url.<base>.insteadof`, a line feed, the value, a NUL. */
 function settingsIn(text: string): readonly GitSetting[] {
   return text.split("\0").flatMap((item) => {
     const [, subsection, key = "", value = ""] = /^url\.(.*)\.([a-z]+)\n(.*)$/s.exec(item) ?? [];

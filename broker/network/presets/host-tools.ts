@@ -1,22 +1,22 @@
-/** Runs the operator's own tools to ask what they are set to: never what a command may have written. */
+/** Runs the operator's own tools to ask for their settings; never a program that a command may have written. */
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { execa } from "execa";
 import type { PresetHost } from "./preset.ts";
 
-/** What a tool said. `ok`: it ended with 0. */
+/** A tool's output. `ok`: exit code 0. */
 export type Said = { readonly ok: boolean; readonly out: string; readonly err: string };
 
-/** npm takes about half a second when the machine is quiet. */
+/** npm takes about half a second on a quiet machine. */
 const LIMIT_MS = 10_000;
 
-/** What tells of settings is some kilobytes. */
+/** Settings take some kilobytes. */
 const MAX_BYTES = 1024 * 1024;
 
 /**
- * Variables by which whoever started the broker from a project (`npm start`) would have the tools read that project's
- * settings, or git another repository's.
+ * Variables set when the broker was started from a project (`npm start`): tools would read that project's settings, and
+ * git another repository's.
  */
 const OF_A_PROJECT =
   /^(?:npm_config_local_prefix|npm_package_.*|npm_lifecycle_.*|INIT_CWD|OLDPWD|GIT_(?!CONFIG).*)$/;
@@ -26,7 +26,7 @@ export class HostTools {
   readonly #folders: readonly string[];
   readonly #limitMs: number;
 
-  /** `limitMs`: how long a tool may take. */
+  /** `limitMs`: time limit for a tool. */
   constructor(host: PresetHost, limitMs = LIMIT_MS) {
     this.#limitMs = limitMs;
     this.#host = host;
@@ -41,8 +41,8 @@ export class HostTools {
   }
 
   /**
-   * Runs a program in `/`, where no project's settings lie, without input. A sentence when it is not installed or did not
-   * come to an end.
+   * Runs a program without input in `/`, away from any project's settings. Returns a sentence when the program is not
+   * installed or did not end in time.
    */
   async ask(
     program: string,
@@ -64,7 +64,7 @@ export class HostTools {
       reject: false,
     });
     try {
-      // A grandchild that holds the pipe would keep execa waiting for as long as it lives.
+      // A grandchild holding the pipe would keep execa waiting for the grandchild's whole life.
       const result = await Promise.race([
         running,
         pause(this.#limitMs + 500, undefined, { signal: done.signal }),
@@ -78,7 +78,7 @@ export class HostTools {
     }
   }
 
-  /** Where a program that would be run really lies; undefined when none would be. */
+  /** Returns the real path of a program on the PATH; undefined when no program would run. */
   where(program: string): string | undefined {
     const file = this.#find(program);
     return file === undefined ? undefined : realPath(file);
@@ -97,7 +97,7 @@ export class HostTools {
       .find((file) => isProgram(file) && this.#isHosts(file));
   }
 
-  /** By its own path and by where it leads to: a link that nobody can write may lead to a file that commands can. */
+  /** Checks the path and its real path: a protected link may lead to a file that commands can write. */
   #isHosts(path: string): boolean {
     const { mayBeWritten } = this.#host;
     const real = realPath(path);
@@ -118,7 +118,7 @@ function isProgram(file: string): boolean {
     accessSync(file, constants.X_OK);
     return statSync(file).isFile();
   } catch {
-    // Missing, a dangling link or not ours to run: the next folder of PATH may have one.
+    // Missing, a dangling link or not executable: the next folder of PATH may have the program.
     return false;
   }
 }

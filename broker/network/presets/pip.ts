@@ -1,4 +1,4 @@
-/** `@pip`: the indexes that pip is set to, and where its own keeps the files. */
+/** `@pip`: the indexes in pip's settings, and the file host of pip's default index. */
 import { join } from "node:path";
 import type { HostTools } from "./host-tools.ts";
 import type { PresetHost, Urls } from "./preset.ts";
@@ -11,10 +11,12 @@ export function pipSettings({ home, environment }: PresetHost): readonly string[
   return named === undefined || named === "/dev/null" ? files : [named, ...files];
 }
 
-/** A line of `pip config list`: `global.index-url='https://…'`, `:env:.find-links='…'`. Several values are parted by blanks. */
+/**
+ * A line of `pip config list`: `global.index-url='https://…'`, `:env:.find-links='…'`. Blanks separate several values.
+ */
 const LINE = /^\S+\.(index-url|extra-index-url|find-links)=(['"])(.*)\2$/gm;
 
-/** Where pip looks without settings. It has no option that says so; it is asked as it asks itself. */
+/** Prints pip's default index. pip has no option for this, so its own module is asked. */
 const DEFAULTS =
   "from pip._internal.models.index import PyPI; print(PyPI.simple_url); print('https://' + PyPI.file_storage_domain)";
 
@@ -35,7 +37,7 @@ export async function askPip(tools: HostTools): Promise<Urls | string> {
     : { urls, notes: ["this version of pip does not say where it looks without settings"] };
 }
 
-/** pip prints a line end inside a value as `\n`, the way Python writes a string. */
+/** Splits values; pip prints a line feed inside a value as `\n`, like Python's `repr`. */
 function urlsIn(text: string): readonly string[] {
   return text.replaceAll("\\n", " ").split(/\s+/);
 }

@@ -1,35 +1,35 @@
-/** What every preset has in common. */
+/** Shared parts of all presets. */
 import { hostName, type HostPort } from "../names/names.ts";
 import { contains, readAddress, readRange } from "../names/ranges.ts";
 import type { HostTools } from "./host-tools.ts";
 
-/** What a preset stands for on this host now. */
+/** The hosts of a preset on this host now. */
 export type Expansion = {
   readonly entries: readonly HostPort[];
-  /** Sentences about what it does not stand for, and why: `@cargo: cargo is not installed`. */
+  /** Sentences about omissions and their reasons: `@cargo: cargo is not installed`. */
   readonly notes: readonly string[];
-  /** Lines of npm's settings by which npm looks there also where it does not see the user's file. No credentials. */
+  /** Lines of npm's settings naming the user's registries, for worlds that hide the user's file. No credentials. */
   readonly settings?: readonly string[];
 };
 
-/** What presets are read from: the host as its operator has set it, and no file that a command could have written. */
+/** Sources of presets: the host as set by its operator, never a file that a command could have written. */
 export type PresetHost = {
-  /** The broker's own variables, PATH among them. */
+  /** The broker's own environment variables, including PATH. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Real path of the home folder of the broker's user. */
   readonly home: string;
   /**
-   * Whether a command in some world may write this path, or something below it. A program there is not run, and settings
-   * there do not count: whoever wrote them would choose where their commands may connect to.
+   * Whether a command in any world may write this path or a path below. Programs there are not run and settings there
+   * do not count: their author could choose the hosts that its commands may reach.
    */
   readonly mayBeWritten: (path: string) => boolean;
 };
 
-/** A preset that a tool of the host is asked for. */
+/** A preset answered by a tool of the host. */
 export type ToolPreset = {
-  /** Files that say what the tool is set to; when one changes, the tool is asked again. Absolute, existing or not. */
+  /** The tool's settings files; a change makes the broker ask the tool again. Absolute, existing or not. */
   readonly settings: (host: PresetHost) => readonly string[];
-  /** URLs that the tool downloads from. A sentence when they cannot be told. */
+  /** Asks for the tool's download URLs; a sentence when they are unknown. */
   readonly ask: (tools: HostTools) => Promise<Urls | string>;
 };
 
@@ -39,7 +39,7 @@ export type Urls = {
   readonly settings?: readonly string[];
 };
 
-/** URLs as entries. What cannot be reached from a world gives a note; what leads to no host gives nothing. */
+/** Converts URLs into entries. An unreachable host adds a note; a URL without host adds nothing. */
 export function expansionOf(preset: string, { urls, notes = [], settings = [] }: Urls): Expansion {
   const places = urls.map(placeOf);
   const entries = places.filter((place): place is HostPort => typeof place === "object");
@@ -51,12 +51,12 @@ export function expansionOf(preset: string, { urls, notes = [], settings = [] }:
   };
 }
 
-/** No hosts, and why. */
+/** Makes an expansion without hosts, with the reason. */
 export function standsForNothing(preset: string, why: string): Expansion {
   return expansionOf(preset, { urls: [], notes: [why] });
 }
 
-/** By scheme, for URLs without a port: RFC 9110, 4.2, and git-clone(1), "GIT URLS". */
+/** Default ports by scheme: RFC 9110, 4.2, and git-clone(1), "GIT URLS". */
 const PORTS: Readonly<Record<string, number>> = {
   http: 80,
   https: 443,
@@ -66,13 +66,13 @@ const PORTS: Readonly<Record<string, number>> = {
   ftps: 990,
 };
 
-/** Host and port of a URL; a sentence when a world cannot reach it; undefined when it leads to no host. */
+/** Returns host and port of a URL; a sentence when a world cannot reach the host; undefined for a URL without host. */
 function placeOf(url: string): HostPort | string | undefined {
-  // With what stands before a `+`: `sparse+https` (cargo), `git+ssh` (git), `mirror+http` (apt).
+  // The part before a `+` is dropped: `sparse+https` (cargo), `git+ssh` (git), `mirror+http` (apt).
   const [, scheme = "", rest = ""] = /^(?:[a-z]+\+)?([a-z]+):\/\/(.*)$/is.exec(url.trim()) ?? [];
   const port = PORTS[scheme.toLowerCase()];
   if (port === undefined) return undefined;
-  // The URL standard reads a host as a host only behind such a scheme, and leaves out the port that is its own.
+  // The URL standard parses a host only after a known scheme, and drops that scheme's default port.
   const [http, https] = [`http://${rest}`, `https://${rest}`];
   if (!URL.canParse(http)) return "an address that cannot be read is left out";
   const { hostname, port: written } = new URL(http);
@@ -80,7 +80,7 @@ function placeOf(url: string): HostPort | string | undefined {
   return reachable(hostname, explicit === "" ? port : Number(explicit));
 }
 
-/** The host itself, and what a machine is told by its own network (RFC 3927). */
+/** The host itself, and link-local addresses, assigned by its network (RFC 3927). */
 const OWN = ["127.0.0.0/8", "0.0.0.0/8", "169.254.0.0/16"].flatMap((text) => readRange(text) ?? []);
 
 function reachable(hostname: string, port: number): HostPort | string | undefined {

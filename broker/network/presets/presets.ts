@@ -1,4 +1,4 @@
-/** What the presets of `net.allowed` stand for on this host, kept while what they rest on stays the same. */
+/** Expands the presets of `net.allowed` on this host, with a cache invalidated by changed settings files. */
 import { BoundedMap } from "../../model/bounded-map.ts";
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -9,21 +9,21 @@ import { eachOnce, type Expansion, expansionOf, type PresetHost, standsForNothin
 import { TOOL_PRESETS } from "./tool-presets.ts";
 import { askYarn, YarnProjects, yarnSettings } from "./yarn.ts";
 
-/** Five minutes: what is set elsewhere than in the files that are watched shows itself after that. */
+/** Five minutes; then settings outside the watched files take effect. */
 const MAX_AGE_MS = 300_000;
 
-/** As many as there are presets, and some hundred projects. */
+/** All presets, and some hundred projects. */
 const MAX_KNOWN = 512;
 
 type Known = {
-  /** Of the settings' files when it was asked. */
+  /** State of the settings files when the tool was asked. */
   readonly stamp: string;
   readonly answer: Promise<Expansion>;
-  /** When it was asked, or asked again. */
+  /** Time of the last question to the tool. */
   askedAt: number;
 };
 
-/** What is asked for: a preset, or the part of `@npm` that only projects with yarn have. */
+/** A cached question: a preset, or the yarn part of `@npm` for projects with yarn. */
 type Asked = PresetName | "@npm of yarn";
 
 export class Presets {
@@ -46,10 +46,10 @@ export class Presets {
   }
 
   /**
-   * Hosts and ports that a preset stands for, with sentences about what it leaves out. Never rejects. Asks a tool the first
-   * time and when its settings change, and is waited for then; an old answer is given while a newer one is fetched.
+   * Returns the hosts and ports of a preset, with notes about omissions. Never rejects. The first call, and a call
+   * after changed settings, waits for the tool; an answer past its age is returned while a newer one is fetched.
    *
-   * @param project real path; counts for `@git`, and for `@npm`, which knows yarn's registries where the project uses yarn.
+   * @param project real path; matters for `@git`, and for `@npm` in projects with yarn.
    */
   async expand(name: PresetName, project: string): Promise<Expansion> {
     if (name !== "@npm" || !this.#yarn.uses(project)) return await this.#expand(name, project);
@@ -60,7 +60,7 @@ export class Presets {
     return this.#together(npm, yarn);
   }
 
-  /** The same object while neither answer changes: by that, rules that were made of it are known to hold. */
+  /** Returns the same object while neither answer changes: rules built from an expansion are cached by identity. */
   #together(npm: Expansion, yarn: Expansion): Expansion {
     const before = this.#joint.get(npm);
     if (before?.yarn === yarn) return before.joint;
@@ -85,7 +85,7 @@ export class Presets {
     return await known.answer;
   }
 
-  /** The same for every preset of a policy, at once: what `netRules` takes. */
+  /** Expands all presets of a policy concurrently, as input for `netRules`. */
   async expandAll(net: PolicyNet, project: string): Promise<ReadonlyMap<PresetName, Expansion>> {
     const names = presetsIn(net);
     const each = names.map(async (name) => [name, await this.expand(name, project)] as const);
@@ -98,7 +98,7 @@ export class Presets {
     return answer;
   }
 
-  /** An answer about settings that changed in the meantime is nobody's. */
+  /** Fetches a newer answer; drops the answer if the settings changed meanwhile. */
   async #refresh(key: string, before: Known, name: Asked, project: string): Promise<void> {
     const answer = await this.#ask(name, project);
     if (this.#known.get(key) === before)
@@ -119,7 +119,10 @@ export class Presets {
     }
   }
 
-  /** Of what cannot be looked at (a link to itself, which a command may have made) it is why: the tool is asked all the same. */
+  /**
+   * Stamps the settings files. An error (a link to itself, perhaps made by a command) becomes the stamp, and the tool
+   * is still asked.
+   */
   #stamp(name: Asked, project: string): string {
     try {
       return this.#settings(name, project).map(identityOf).join("\n");
@@ -141,14 +144,14 @@ export class Presets {
     return TOOL_PRESETS[name].settings(this.#host);
   }
 
-  /** By where it leads to as well: many keep their settings in a repository and links to them in the home folder. */
+  /** Checks the path and its real path: many users keep settings in a repository, linked from the home folder. */
   #isOpen(path: string): boolean {
     const { mayBeWritten } = this.#host;
     return mayBeWritten(path) || (existsSync(path) && mayBeWritten(realpathSync.native(path)));
   }
 }
 
-/** Device, inode, size and both times: an edit in place, a rename and a copy over each change one of them. */
+/** Device, inode, size and both times: an edit in place, a rename and a copy each change at least one. */
 function identityOf(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
   return stat === undefined

@@ -1,4 +1,4 @@
-/** The presets that stand for what a tool is set to: where its settings lie, and how it is asked. */
+/** Presets answered by tools: their settings files, and the questions to the tools. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { PresetName } from "../names/entries.ts";
@@ -7,7 +7,7 @@ import type { HostTools } from "./host-tools.ts";
 import { askPip, pipSettings } from "./pip.ts";
 import type { PresetHost, ToolPreset, Urls } from "./preset.ts";
 
-/** All but `@git`, whose settings are the project's. */
+/** All presets but `@git`, which depends on the project. */
 export const TOOL_PRESETS: Readonly<Record<Exclude<PresetName, "@git">, ToolPreset>> = {
   "@npm": { settings: npmSettings, ask: askNpm },
   "@pip": { settings: pipSettings, ask: askPip },
@@ -22,12 +22,12 @@ function npmSettings({ home, environment }: PresetHost): readonly string[] {
   return [own ?? join(home, ".npmrc"), "/etc/npmrc", "/usr/local/etc/npmrc"];
 }
 
-/** Its log and its cache, which it makes when they are missing, and a look at the registry for a newer npm. */
+/** Suppresses npm's log, its cache folder, and its check for a newer npm. */
 const LEAVES_NOTHING = ["--logs-max=0", "--cache=/dev/null/none", "--no-update-notifier"];
 
 const REGISTRY_KEY = /^(?:registry|@[^:]+:registry)$/;
 
-/** docs.npmjs.com/cli/commands/npm-config: `registry`, and one for each scope (`@scope:registry`). */
+/** docs.npmjs.com/cli/commands/npm-config: `registry`, and an entry per scope (`@scope:registry`). */
 async function askNpm(tools: HostTools): Promise<Urls | string> {
   const said = await tools.ask("npm", ["config", "list", "--json", ...LEAVES_NOTHING]);
   if (typeof said === "string") return said;
@@ -47,28 +47,28 @@ async function askNpm(tools: HostTools): Promise<Urls | string> {
   };
 }
 
-/** Whether the user's own settings of npm name a registry. */
+/** Whether the user's own npm settings name a registry. */
 export function setsRegistry(host: PresetHost): boolean {
   const [file = ""] = npmSettings(host);
   return registryKeysIn(file).length > 0;
 }
 
-/** What of npm's registries a file sets. The user's has tokens too, and so commands mostly do not see it. */
+/** Lists the registry keys set in a file. The user's file also has tokens, so most commands cannot see it. */
 function registryKeysIn(file: string): readonly string[] {
   try {
     const keys = readFileSync(file, "utf8")
       .split("\n")
-      // What stands for a variable may be a secret, and is empty here.
+      // Skipped: a variable may hold a secret, and may be unset in the broker.
       .filter((line) => !line.includes("${"))
       .map((line) => line.split("=", 1)[0]?.trim() ?? "");
     return keys.filter((key) => REGISTRY_KEY.test(key));
   } catch {
-    // Missing or not ours to read: npm was not told anything there.
+    // Missing or unreadable: npm has no settings there.
     return [];
   }
 }
 
-/** Some hosts of packages have their token in the path: letters and digits without order, or a UUID. */
+/** Some package hosts have a token in the path: random letters and digits, or a UUID. */
 const TOKEN = /^(?=[^/]*\d)(?=[^/]*[a-z])[a-z0-9]{12,}$/i;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
@@ -93,7 +93,7 @@ function goSettings({ home, environment }: PresetHost): readonly string[] {
   return [environment["GOENV"] ?? join(folder, "go/env")];
 }
 
-/** go.dev/ref/mod: GOPROXY is a list of URLs, `direct` and `off`; GOSUMDB a name or key, and a URL where it is another's. */
+/** go.dev/ref/mod: GOPROXY lists URLs, `direct` and `off`; GOSUMDB is a name or key, with a URL for another server. */
 async function askGo(tools: HostTools): Promise<Urls | string> {
   const said = await tools.ask("go", ["env", "-json", "GOPROXY", "GOSUMDB"], { GOTOOLCHAIN: "local" });
   if (typeof said === "string") return said;
@@ -116,8 +116,8 @@ async function askGem(tools: HostTools): Promise<Urls | string> {
 }
 
 /**
- * apt-get(8): what sources.list and its folder come to, in either of their formats. `indextargets` would name only what was
- * downloaded once.
+ * apt-get(8): all sources of sources.list and its folder, in both formats. `indextargets` would list only sources
+ * already downloaded.
  */
 async function askApt(tools: HostTools): Promise<Urls | string> {
   const said = await tools.ask("apt-get", ["update", "--print-uris"]);
@@ -139,7 +139,7 @@ function jsonObject(text: string): Readonly<Record<string, unknown>> | undefined
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null ? { ...value } : undefined;
   } catch {
-    // Not JSON: a tool too old to know the option, or something else that goes by its name.
+    // Not JSON: a tool too old for the option, or another program of the same name.
     return undefined;
   }
 }

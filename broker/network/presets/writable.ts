@@ -1,26 +1,26 @@
-/** What commands in worlds may write on the host: who can write a tool or its settings must not be believed by them. */
+/** Decides which host paths commands may write: writable tools and settings are not trusted. */
 import { dirname } from "node:path";
 import type { PolicyDocument } from "../../../schemas/generated/types.ts";
 import { type FileScope, isPrivate, patternCovers } from "../../../world/backend.ts";
 import { fileScope } from "../../policy/files/file-scope.ts";
 import { isMarked, isWithin, neverBecause, type ProjectRules } from "../../project/projects.ts";
 
-/** A path that nothing lies below: what a policy says of `$PROJECT` is another question. */
+/** A project path with no children: `$PROJECT` in a policy is checked separately. */
 const NO_PROJECT = "/\0";
 
-/** What the broker knows of projects. */
+/** The broker's knowledge of projects. */
 export type KnownProjects = {
   readonly rules: () => ProjectRules;
   /**
-   * Whether a folder was the project of some command, without being marked as one: the command could write all of it, the
-   * `.git/config` of a repository in it too.
+   * Whether a folder was the project of some command without being marked as a project: the command could write all of
+   * it, including the `.git/config` of a repository.
    */
   readonly wasProject: (folder: string) => boolean;
 };
 
 /**
- * Whether a command under one of these policies may write this real path or something below it, or the path lies in what
- * is, was or could be a project.
+ * Whether a command under any of these policies may write this real path or a path below, or the path lies in a
+ * present, past or possible project.
  */
 export function mayBeWritten(
   path: string,
@@ -30,7 +30,7 @@ export function mayBeWritten(
   return projectsAbove(path, projects).length > 0 || isOpenToAll(path, policies, projects.rules().home);
 }
 
-/** Whether a command in this project, or in any other, may write this real path of the project under one of these policies. */
+/** Whether a command in this or any other project may write this real path under any of these policies. */
 export function projectMayWrite(
   path: string,
   project: string,
@@ -41,7 +41,7 @@ export function projectMayWrite(
   return inProject || isOpenToAll(path, policies, home);
 }
 
-/** The folders at and above a real path that are projects, were some or could be, the innermost first. */
+/** Lists the folders at and above a real path that are, were or could be projects, the innermost first. */
 export function projectsAbove(path: string, { rules, wasProject }: KnownProjects): readonly string[] {
   const found: string[] = [];
   for (let folder = path; ; folder = dirname(folder)) {
@@ -51,7 +51,7 @@ export function projectsAbove(path: string, { rules, wasProject }: KnownProjects
   }
 }
 
-/** From any project. What worlds have of their own is not the host's. */
+/** Whether commands of any project may write the path. A world's private paths are not the host's. */
 function isOpenToAll(path: string, policies: readonly PolicyDocument[], home: string): boolean {
   return !isPrivate(path) && policies.some((policy) => isOpen(path, fileScope(policy, NO_PROJECT, home)));
 }

@@ -1,6 +1,6 @@
 /**
- * The registries of yarn, which `@npm` stands for too where the project uses yarn. Yarn itself is not asked: what is called
- * `yarn` may be a program that downloads one first (corepack), or lie in the project, where commands write it.
+ * The registries of yarn, part of `@npm` where the project uses yarn. Yarn itself is not run: `yarn` may be a launcher
+ * that downloads a yarn first (corepack), or lie in the project, where commands can write it.
  */
 import { BoundedMap } from "../../model/bounded-map.ts";
 import { existsSync, readFileSync, statSync } from "node:fs";
@@ -9,23 +9,23 @@ import { parse } from "yaml";
 import type { HostTools } from "./host-tools.ts";
 import type { PresetHost, Urls } from "./preset.ts";
 
-/** Where each version of yarn looks when nobody has set it (yarnpkg.com/configuration/yarnrc#npmRegistryServer). */
+/** The default registry of all yarn versions (yarnpkg.com/configuration/yarnrc#npmRegistryServer). */
 const DEFAULT = "https://registry.yarnpkg.com";
 
-/** Files that a project has which uses yarn. */
+/** Files of a project that uses yarn. */
 const SIGNS = ["yarn.lock", ".yarnrc.yml", ".yarnrc"];
 
-/** A package.json that is larger is not read: it is some kilobytes. */
+/** Largest package.json to be read; usual files take some kilobytes. */
 const MAX_BYTES = 1024 * 1024;
 
-/** The user's own: of versions from 2 on, and of version 1. */
+/** The user's own settings: of yarn 2 and later, and of yarn 1. */
 export function yarnSettings({ home }: PresetHost): readonly string[] {
   return [join(home, ".yarnrc.yml"), join(home, ".yarnrc")];
 }
 
 /**
- * The registries that the user has set for yarn, scopes included; yarn's default where no registry for all packages is set.
- * Version 1 falls back to npm's settings, which are in `@npm` already. A sentence for settings that cannot be read.
+ * Reads the registries in the user's yarn settings, including scopes; yarn's default when no registry for all packages
+ * is set. Yarn 1 falls back to npm's settings, already in `@npm`. Returns a sentence for unreadable settings.
  */
 export function askYarn({ host }: HostTools): Urls | string {
   const [modern = "", classic = ""] = yarnSettings(host);
@@ -49,7 +49,10 @@ export function askYarn({ host }: HostTools): Urls | string {
   };
 }
 
-/** Which projects use yarn. A command can have its project look so, and gains what the user has set for yarn. */
+/**
+ * Detects projects that use yarn. A command can make its project look so, and gains only the user's own yarn
+ * registries.
+ */
 export class YarnProjects {
   /** A cache by project: whether package.json names yarn, and the identity of that package.json. */
   readonly #known = new BoundedMap<string, { readonly identity: string; readonly uses: boolean }>(512);
@@ -73,7 +76,7 @@ function yamlIn(path: string): Readonly<Record<string, unknown>> | string {
   try {
     return asObject(parse(textOf(path) ?? ""));
   } catch {
-    // No YAML: yarn refuses it too.
+    // Not YAML: yarn refuses the file too.
     return `'${path}' cannot be read as YAML`;
   }
 }
@@ -82,7 +85,7 @@ function textOf(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    // Missing or not ours to read: nothing is set there.
+    // Missing or unreadable: no settings there.
     return undefined;
   }
 }
