@@ -1,6 +1,6 @@
 /**
- * Settings and hooks of git that changed while a command ran, for when its listing does not have them all: a command may end its
- * own world, write more files than are listed, or close the folder. A change's time (ctime) is the kernel's: no command sets it.
+ * Searches for git settings and hooks changed during a command whose listing is incomplete: a command may end its own
+ * world, exceed the listing's bound, or close a folder. The search uses ctime, which no command can set.
  */
 import {
   chmodSync,
@@ -15,42 +15,42 @@ import {
 import { dirname, join } from "node:path";
 import type { SettleTurns } from "./settle-turns.ts";
 
-/** From `include/uapi/asm-generic/fcntl.h`: Node has no name for it. */
+/** From `include/uapi/asm-generic/fcntl.h`; Node has no constant. */
 const O_PATH = 0o10000000;
 
-/** At 0.01 to 0.03 ms each. */
+/** Each takes 0.01 to 0.03 ms. */
 const MOST_FOLDERS = 100_000;
 
-/** A command that has ended has left each folder open or closed, so one way up is enough. */
+/** Bound on climbs to a closed parent. An ended command's folders no longer change, so climbing up once is enough. */
 const MOST_CLIMBED = 1000;
 
-/** So many are looked into in one turn of the broker's thread. */
+/** Folders searched in one turn of the event loop. */
 const FOLDERS_A_TURN = 200;
 
-/** The clock of files is behind by up to a tick of the kernel (1 to 10 ms). */
+/** File timestamps lag by up to a kernel tick (1 to 10 ms). */
 const TICK_MS = 10;
 
 const NAMES: ReadonlySet<string> = new Set(["config", "config.worktree"]);
 /**
- * What makes a git folder of one whose settings and hooks are older, or leads to them. They come last: by then what runs code is
- * gone, and they may stay.
+ * Names that make a folder with older settings and hooks a git folder, or link to such a folder. Visited last: code is
+ * gone by then, so these files may stay.
  */
 const LAST: ReadonlySet<string> = new Set(["commondir", "HEAD", ".git"]);
-/** A folder with both is a git folder where a `commondir` leads there. */
+/** Git accepts a folder with both parts behind a `commondir`, even without HEAD. */
 const PARTS: ReadonlySet<string> = new Set(["objects", "refs"]);
-/** Folders whose files git runs, or takes addresses from. */
+/** Folders with files that git runs, or reads addresses from. */
 const READ = /(?:^|\/)(?:hooks|remotes|branches)$/;
 
 export type Searched = {
   readonly project: string;
   /** In milliseconds since 1970. */
   readonly since: number;
-  /** A folder in which nothing can have changed (`.git`). */
+  /** A folder without possible changes (`.git`). */
   readonly sealed: string | undefined;
   readonly turns: SettleTurns;
 };
 
-/** Calls `visit` with paths below the project, each while the folders above it are open to their owner. */
+/** Calls `visit` for paths relative to the project, while the folders above are open to their owner. */
 export async function searchChanged(
   { project, since, sealed, turns }: Searched,
   visit: (path: string) => void,
@@ -79,7 +79,7 @@ class Search {
     this.#visit = visit;
   }
 
-  /** Returns the folders in it; those of a closed one are looked through at once, since it is closed again. */
+  /** Returns the folders inside. A closed folder is searched at once, since it is open only during the call. */
   look(folder: string): readonly string[] {
     try {
       return this.#entries(folder);
@@ -97,7 +97,8 @@ class Search {
         this.visitLast();
       });
     } catch (error) {
-      // A parent folder was closed since it was listed. A process that goes on closing folders has outlived its command: init seals what it made.
+      // A parent folder was closed after the listing. Only a process that outlived its command could keep closing
+      // folders, and init seals that process's folders.
       if (!isClosed(error) || folder === "" || this.#climbed++ >= MOST_CLIMBED) return;
       this.#openAndLook(parentOf(folder));
     }
@@ -115,7 +116,7 @@ class Search {
 
   #entries(folder: string): readonly string[] {
     const isRead = READ.test(folder);
-    // A folder that was moved here has a new time, and what lies in it has not.
+    // A moved folder has a new ctime, but its content does not.
     const isMoved = isRead && this.#isChanged(folder);
     const folders: string[] = [];
     for (const entry of readdirSync(join(this.#project, folder), { withFileTypes: true })) {
@@ -129,7 +130,7 @@ class Search {
     return folders;
   }
 
-  /** Each commit changes the time of such a folder of a person's. */
+  /** Checks the birth time: each commit changes the ctime of a person's folders. */
   #isNew(path: string): boolean {
     return (lstatSync(join(this.#project, path), { throwIfNoEntry: false })?.birthtimeMs ?? 0) >= this.#since;
   }
@@ -149,7 +150,7 @@ function parentOf(folder: string): string {
   return parent === "." ? "" : parent;
 }
 
-/** A folder that its owner has closed, opened for `act` and closed again. What stands behind a link stays as it is. */
+/** Opens a closed folder for `act`, then closes it again. Never follows a link. */
 function whileOpen(path: string, act: () => void): void {
   const folder = openSync(path, O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {

@@ -1,7 +1,8 @@
 /**
- * A command may make a repository below its project, or a git folder under another name, and lead git there by a `.git` file or a
- * submodule: then the person's `git status` in the project's own folder runs what its settings name. So what a command wrote
- * there that runs code is taken out again when the command ends; a repository without that stays.
+ * Removes code that a command brought into a repository. A command may make a repository below its project, or a git
+ * folder under another name, and redirect git there by a `.git` file or a submodule: then the person's `git status` in
+ * the project's own folder runs programs named in the new settings. So code for git written by a command goes to
+ * quarantine when the command ends; the rest of the repository stays.
  */
 import { basename, join, relative } from "node:path";
 import type { FsDiff } from "../../schemas/generated/types.ts";
@@ -12,28 +13,28 @@ import { changedBelow, isOwnWorktree, ledOutside, type Outside } from "./opened.
 import { commonWhy, type GitJudge, lookAt, namesIn, whyNot } from "./runs.ts";
 import type { SettleTurns } from "./settle-turns.ts";
 
-/** Whose changes are judged, and what becomes of code among them. */
+/** The judged project and world, and the handling of code found. */
 export type BroughtBy = Outside &
   GitJudge & {
     readonly judgedSettings: Pick<JudgedSettings, "has">;
-    /** Whether no command could write what stands there: it is as a person left it. */
+    /** Whether no command could write the path, so its content is a person's. */
     readonly isSealed: (path: string) => Promise<boolean>;
-    /** Moves a path to quarantine; returns where it lies now. */
+    /** Moves a path to quarantine; returns the new path. */
     readonly takeOut: (path: string) => string;
     readonly tell: (violation: WorldViolation) => void;
     readonly turns: SettleTurns;
   };
 
 export type Brought = BroughtBy & {
-  /** When the command began, in milliseconds since 1970. */
+  /** Start of the command, in milliseconds since 1970. */
   readonly since: number;
   /** Whether the project's own repository is a person's, and sealed. */
   readonly stoodAtFirst: boolean;
 };
 
 /**
- * The changes without what was taken out again. `settled`: what was sealed after the command and before this look, because
- * processes live on.
+ * Quarantines code for git and returns the remaining changes. `settled`: paths sealed after the command's end and
+ * before this judgement, because other processes live on.
  */
 export async function withoutBroughtCode(
   changes: FsDiff,
@@ -56,7 +57,7 @@ export async function withoutBroughtCode(
   }
   const taken = new Set([...first, ...(open.length === 0 ? [] : await turns.look(() => takeListed(open)))]);
   const links = new Set([...changes.writes, ...changes.mods, ...changes.autorun].filter(isLink));
-  // What the listing lacks is looked for: a command may have ended its world, or closed a folder.
+  // Search for changes missing from the listing: a command may have ended its world or closed a folder.
   if (changes.truncated) {
     const sealed = brought.stoodAtFirst ? ".git" : undefined;
     await searchChanged({ project, since: brought.since, sealed, turns }, (path) => {
@@ -66,11 +67,11 @@ export async function withoutBroughtCode(
   }
   for (const path of await takeOutside([...links], brought)) taken.add(path);
   const { writes, mods } = changes;
-  // Settings that were judged run nothing that the host did not have.
+  // Judged settings run only what the host's settings already ran.
   const autorun = changes.autorun.filter((path) => !brought.judgedSettings.has(join(brought.project, path)));
   if (taken.size === 0) return { ...changes, autorun };
   const rest = (paths: readonly string[]): string[] => paths.filter((path) => !taken.has(path));
-  // The hash was over all of them.
+  // The hash covered all changes.
   return {
     ...changes,
     writes: rest(writes),
@@ -80,7 +81,10 @@ export async function withoutBroughtCode(
   };
 }
 
-/** In git folders that earlier commands made: a later one may write there by a name that no listing has, and nobody seals them. */
+/**
+ * Finds code in unsealed git folders of earlier commands: a later command may write there under a name outside every
+ * listing.
+ */
 function codeInUnsealed(brought: BroughtBy): string[] {
   const { project, made } = brought;
   const names = (folder: string): readonly string[] => [
@@ -99,7 +103,7 @@ function isLink(path: string): boolean {
   return basename(path) === ".git";
 }
 
-/** Takes out what runs code in a git folder outside of the project, and what would lead git to a folder that nobody judges. */
+/** Quarantines code in a git folder outside the project, and links that redirect git to an unjudged folder. */
 async function takeOutside(links: readonly string[], brought: Brought): Promise<readonly string[]> {
   const { project, gitFolder, since, turns } = brought;
   const isOpen = async (place: string): Promise<boolean> => !(await brought.isSealed(place));
@@ -125,7 +129,10 @@ async function takeOutside(links: readonly string[], brought: Brought): Promise<
 const LEADS_OUT =
   "it leads git to a folder outside of the project, whose settings and hooks commands may write there (a person runs git submodule update or git worktree add on the host)";
 
-/** Whether no command can lead git to its own settings there: a person's are sealed, and a new worktree reads the repository's. */
+/**
+ * Whether commands cannot change the settings that git finds by this folder: a person's settings are sealed, and a new
+ * worktree uses the repository's.
+ */
 async function isJudged(folder: string, brought: BroughtBy): Promise<boolean> {
   if (isOwnWorktree(folder, brought)) return leadsHome(folder, brought);
   const names = ["config", "commondir"].map((name) => join(folder, name));
@@ -139,15 +146,15 @@ function leadsHome(worktree: string, brought: BroughtBy): boolean {
   return lookAt(common) !== undefined && commonWhy(common, brought) === undefined;
 }
 
-/** Whether the link of a kept process leads git out of the project, where nobody sees what the process changes later. */
+/** Whether a kept process's link leads git out of the project, where later changes go unseen. */
 export function leadsOut(link: string, brought: BroughtBy): boolean {
   const folder = ledOutside(link, brought);
   return folder !== undefined && !(isOwnWorktree(folder, brought) && leadsHome(folder, brought));
 }
 
 /**
- * Takes out what runs code of what was sealed, whatever a listing says of it, and each git folder that could not be sealed. Returns
- * paths from the project.
+ * Quarantines code among newly sealed paths, whatever the listing says, and each git folder that could not be sealed.
+ * Returns paths relative to the project.
  */
 export function takeSettled({ sealed, unsealed }: Settled, brought: BroughtBy): readonly string[] {
   const names = sealed.flatMap((path) =>
@@ -166,8 +173,8 @@ export function takeSettled({ sealed, unsealed }: Settled, brought: BroughtBy): 
 }
 
 /**
- * Names that git reads in a git folder; `autorun` has those too that a long listing leaves out. What leads git to settings comes
- * last: by then settings that run code are gone.
+ * Lists changed names that git reads in a git folder; `autorun` also has names cut from a long listing. Links to
+ * settings come last: settings that run code are gone by then.
  */
 function writtenIn({ writes, mods, autorun, deletes, dirs }: FsDiff): readonly string[] {
   const gone = new Set(deletes);
@@ -179,21 +186,21 @@ function writtenIn({ writes, mods, autorun, deletes, dirs }: FsDiff): readonly s
     ),
     ...paths.filter((path) => /(?:^|\/)commondir$/.test(path)),
     ...paths.filter((path) => /(?:^|\/)HEAD$/.test(path)),
-    // Where a `commondir` leads they make a git folder without a HEAD.
+    // Behind a `commondir`, these folders make a git folder without HEAD.
     ...dirs.filter((path) => /(?:^|\/)(?:objects|refs)$/.test(path)),
   ];
 }
 
-/** True when it was taken out. */
+/** Returns whether the path was quarantined. */
 function takeIfCode(path: string, stood: boolean, brought: BroughtBy): boolean {
   const place = join(brought.project, path);
-  // What of it runs code is the person's.
+  // Accepted settings: any code among them is a person's.
   if (brought.judgedSettings.has(place)) return false;
   const why = whyNot(path, stood, brought);
   return why !== undefined && take(path, why, brought);
 }
 
-/** True when it was taken out. */
+/** Returns whether the path was quarantined. */
 function take(path: string, why: string, { project, takeOut, tell }: BroughtBy): boolean {
   const place = join(project, path);
   const made = `'${place}' was made although ${why}`;

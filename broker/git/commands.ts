@@ -1,10 +1,10 @@
 /**
- * Settings of git whose value is a program, a command, or leads to more settings (git-config(1)). Git's later releases have more of
- * them: only a file of which nobody knows that git reads it is judged by this list alone.
+ * Settings of git whose value is a program, a command, or leads to more settings (git-config(1)). Later releases of git
+ * add more, so only a file not known to be git's is judged by this list alone.
  */
 import type { GitSetting } from "./config.ts";
 
-/** By section and key; what stands between them (`filter.x.clean`) says only for what. */
+/** By section and key; a sub-section (`filter.x.clean`) only limits the scope. */
 const COMMANDS = new Set([
   ...["fsmonitor", "sshcommand", "editor", "pager", "askpass", "alternaterefscommand", "gitproxy"].map(
     (key) => `core.${key}`,
@@ -40,16 +40,16 @@ const SECTIONS = new Set(["pager", "alias"]);
 
 const LEADS_ON = new Set(["include.path", "includeif.path", "core.hookspath"]);
 
-/** Setting values that start only git's own programs or common system programs. */
+/** Values that start only git's own programs or common system programs. */
 const HARMLESS =
   /^(?:|true|false|yes|no|on|off|0|1|cat|less|more|vi|vim|nano|emacs|code --wait|gpg|gpg2|ssh|cache|store|manager|libsecret|git-lfs (?:clean|smudge) -- %f|git-lfs filter-process)$/;
 
-/** Whether the value is a command, and one that starts only git's own programs or common system programs. */
+/** Whether the value is a command that starts only git's own programs or common system programs. */
 export function isHarmlessCommand(setting: GitSetting): boolean {
   return !setting.name.startsWith("remote.") && isCommand(setting) && HARMLESS.test(setting.value);
 }
 
-/** Whether it is a setting of git's, and its value a command or the place of more settings. */
+/** Whether the setting is git's, and its value is a command or leads to more settings. */
 export function namesCode(setting: GitSetting): boolean {
   return LEADS_ON.has(setting.name) || (isCommand(setting) && !isHarmlessCommand(setting));
 }

@@ -1,24 +1,26 @@
 /**
- * The settings of a git folder, and the two that say where its working tree is. Read as git-config(1) writes its syntax
- * down; what is included from other files is not followed. Git itself is not asked: it would run on the path of a command,
- * in a folder whose settings may name programs.
+ * Parses the settings of a git folder, and the two settings that define its working tree. Follows the syntax of
+ * git-config(1); includes are not followed. Git itself is not run: parsing delays every command, and the folder's
+ * settings may name programs.
  */
 
 export type TreeSettings = {
-  /** `core.worktree` as it stands, relative to the git folder or absolute. */
+  /** `core.worktree` as written, relative to the git folder or absolute. */
   readonly worktree: string | undefined;
-  /** `extensions.worktreeConfig`: whether `config.worktree` counts too. */
+  /** `extensions.worktreeConfig`: whether `config.worktree` applies too. */
   readonly worktreeConfig: boolean;
 };
 
-/** `[remote "origin"] url = x`: `remote.url`, of the sub-section `origin`. Section and key in lower case. */
+/**
+ * A setting: `[remote "origin"] url = x` is `remote.url` with sub-section `origin`. Section and key are in lower case.
+ */
 export type GitSetting = {
   readonly name: string;
   readonly subsection: string | undefined;
   readonly value: string;
 };
 
-/** The settings in the text of a config file; undefined when git would refuse the file. */
+/** Parses a config file for its working tree; undefined when git would refuse the file. */
 export function treeSettings(text: string): TreeSettings | undefined {
   const settings = gitSettings(text);
   if (settings === undefined) return undefined;
@@ -33,16 +35,19 @@ export function treeSettings(text: string): TreeSettings | undefined {
 
 const SECTION = /^\[([A-Za-z0-9.-]+)(?:[ \t\r]+"((?:[^"\\\n]|\\[^\n])*)")?\]/;
 const NAME = /^([A-Za-z][A-Za-z0-9-]*)[ \t]*/;
-/** Git's own idea of blank space (`isspace` in its git-compat-util.h): any other blank letter makes it refuse the file. */
+/**
+ * Git's own definition of blanks (`isspace` in its git-compat-util.h): any other blank character makes git refuse the
+ * file.
+ */
 const BLANK = /^(?:[ \t\r\n]+|[#;][^\n]*)/;
 const MARK = /^(?:\uFEFF|\xEF\xBB\xBF)/;
 
-/** Every setting in the text of a config file, in its order; undefined when git would refuse the file. */
+/** Parses every setting of a config file, in order; undefined when git would refuse the file. */
 export function gitSettings(text: string): readonly GitSetting[] | undefined {
   const settings: GitSetting[] = [];
   let section: string | undefined;
   let subsection: string | undefined;
-  // Git sees one letter where a line ends as on Windows, also behind a backslash (`get_next_char` in its config.c).
+  // Git reads CR LF as a single line feed, even after a backslash (`get_next_char` in its config.c).
   for (let rest = text.replace(MARK, "").replaceAll("\r\n", "\n"); rest !== ""; ) {
     const blank = BLANK.exec(rest)?.[0];
     if (blank !== undefined) {
@@ -77,11 +82,11 @@ const ESCAPED: Readonly<Record<string, string>> = {
   "\n": "",
 };
 
-/** What stands after a name, to the end of its line. A name without `=` is true. */
+/** Parses the value after a name, up to the line end. A name without `=` is true. */
 function readValue(text: string): { readonly value: string; readonly rest: string } | undefined {
   if (!text.startsWith("=")) return /^(?:\n|$)/.test(text) ? { value: "true", rest: text } : undefined;
   let value = "";
-  /** How much of `value` is not blank space that may turn out to be the line's last. */
+  /** Length of `value` without trailing blanks. */
   let kept = 0;
   let quoted = false;
   let at = 1;
@@ -91,7 +96,7 @@ function readValue(text: string): { readonly value: string; readonly rest: strin
     if (letter === '"') quoted = !quoted;
     else if (letter === "\\") {
       at += 1;
-      // The end of the file is the end of a line to git.
+      // To git, the end of the file also ends the line.
       const escaped = ESCAPED[text[at] ?? "\n"];
       if (escaped === undefined) return undefined;
       value += escaped;

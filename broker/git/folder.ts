@@ -1,6 +1,7 @@
 /**
- * The git folder of a project whose `.git` is a file: a worktree's lies in the main repository, a submodule's in the project
- * above it. Whoever works in a project can write such a file, so it counts only when the folder it names points back.
+ * Finds the git folder of a project whose `.git` is a file: a worktree's in the main repository, a submodule's in the
+ * parent project. Anyone working in the project can write such a file, so the named folder counts only if it points
+ * back.
  */
 import { BoundedMap } from "../model/bounded-map.ts";
 import type { GitLink } from "../model/site.ts";
@@ -10,33 +11,37 @@ import { treeSettings } from "./config.ts";
 import { isWithin, neverBecause, type ProjectRules } from "../project/projects.ts";
 import { readSmallFile } from "../model/small-file.ts";
 
-/** A folder that points back: `own` is what `.git` names, the folder itself or a worktree's below it. */
+/**
+ * A git folder that points back. `own` is the folder named in `.git`: `folder` itself, or a worktree's folder below.
+ */
 type Found = {
   readonly folder: string;
   readonly own: string;
   readonly shared: boolean;
-  /** What says so. */
+  /** The files that prove the link. */
   readonly files: readonly string[];
 };
 
 type Known = { readonly found: Found; readonly identity: string; readonly link: GitLink };
 
-/** `PATH_MAX` of Linux, the words before it and the line's end. */
+/** `PATH_MAX` of Linux, the prefix and the line end. */
 const MAX_POINTER = 4096 + 16;
 
-/** 256 KiB: the config of a submodule has some hundred bytes, and some more for each branch that follows another. */
+/** 256 KiB: a submodule's config takes some hundred bytes, plus some for each tracking branch. */
 const MAX_CONFIG = 256 * 1024;
 
 const MAX_KNOWN = 256;
 
-/** What would be a pattern in a list of denied paths, or the end of a line: such a folder could not be protected. */
+/**
+ * Characters with a meaning in patterns of denied paths, or ending a line: a folder named so could not be protected.
+ */
 const UNFIT = /[*?[\]{}()!\\]|\p{Cc}/u;
 
-/** What was found, kept while everything it rests on stays as it was: each command asks. */
+/** Finds git folders, with a cache checked against all files involved, since every command asks. */
 export class GitFolders {
   readonly #known = new BoundedMap<string, Known>(MAX_KNOWN);
 
-  /** Undefined when `.git` is no file. `project` is a real path. */
+  /** Returns the link; undefined when `.git` is not a file. `project` is a real path. */
   of(project: string, rules: () => ProjectRules): GitLink | undefined {
     const file = join(project, ".git");
     if (look(file)?.isFile() !== true) return undefined;
@@ -54,7 +59,9 @@ export class GitFolders {
     return link;
   }
 
-  /** Only what is the same after its identity was taken: a file that changed in between would be known as what it was. */
+  /**
+   * Caches only a result that a second search repeats: files may change between the search and taking their identity.
+   */
   #keep(project: string, known: Known, rules: ProjectRules): void {
     if (JSON.stringify(findGitFolder(project, rules)) !== JSON.stringify(known.found)) return;
     this.#known.set(project, known);
@@ -62,9 +69,9 @@ export class GitFolders {
 }
 
 /**
- * The project's git folder when it lies in the project under another name (`git init --separate-git-dir`, or a `.git` that is a
- * link): its settings and hooks are a person's as those in `.git` are. Undefined for every other, and for `x.git`, which lists of
- * names cover.
+ * Returns the project's git folder if inside the project under another name (`git init --separate-git-dir`, or a `.git`
+ * symlink): its settings and hooks need the same protection as those in `.git`. Undefined for any other folder, and for
+ * `x.git`, already covered by name patterns.
  */
 export function gitFolderInside(project: string, uid: number): string | undefined {
   const file = join(project, ".git");
@@ -80,7 +87,7 @@ export function gitFolderInside(project: string, uid: number): string | undefine
   return isNamed || UNFIT.test(folder) || !isGitFolder(folder, uid) ? undefined : folder;
 }
 
-/** A folder's times change with each commit: who owns it, which one it is and how it is reached do not. */
+/** Identifies all files involved. Of the git folder only owner, inode and path count: each commit changes its times. */
 function identityOf(found: Found, { roots }: ProjectRules): string {
   const files = found.files.map((path) => {
     const stat = look(path);
@@ -90,12 +97,12 @@ function identityOf(found: Found, { roots }: ProjectRules): string {
   });
   const stat = look(found.folder);
   const folder = stat === undefined ? "missing" : `${stat.dev}:${stat.ino}:${stat.uid}`;
-  // A worktree that is added or removed changes the time of the folder around it.
+  // Adding or removing a worktree changes the mtime of `worktrees`.
   const worktrees = String(look(join(found.folder, "worktrees"))?.mtimeNs);
   return [realPath(found.own), folder, worktrees, ...files, ...roots].join("\0");
 }
 
-/** The folder that git writes to for this project, when it says itself that it is this project's. */
+/** Finds the git folder of a project, if the folder itself names this project. */
 function findGitFolder(project: string, rules: ProjectRules): Found | undefined {
   const file = join(project, ".git");
   const pointer = /^gitdir: (.*)$/s.exec(readLine(file, rules.uid) ?? "")?.[1];
@@ -109,7 +116,9 @@ function findGitFolder(project: string, rules: ProjectRules): Found | undefined 
   return { ...found, files: [file, ...found.files] };
 }
 
-/** `<common>/worktrees/<name>`: its `gitdir` names our `.git`, its `commondir` the folder that all worktrees share. */
+/**
+ * Reads `<common>/worktrees/<name>`: `gitdir` must name our `.git`, and `commondir` the folder shared by all worktrees.
+ */
 function asWorktree(own: string, project: string, uid: number): Found | undefined {
   if (basename(dirname(own)) !== "worktrees") return undefined;
   const common = dirname(dirname(own));
@@ -121,7 +130,7 @@ function asWorktree(own: string, project: string, uid: number): Found | undefine
     : undefined;
 }
 
-/** What leads nowhere counts too: the working tree may be on a disk that is not there now. */
+/** Lists other worktrees. A dangling `gitdir` counts too: its working tree may be on an unmounted disk. */
 function otherWorktrees({ folder, own }: Found, project: string, uid: number): readonly string[] {
   const worktrees = join(folder, "worktrees");
   return foldersIn(worktrees)
@@ -139,12 +148,12 @@ function foldersIn(path: string): readonly string[] {
       .map(({ name }) => name)
       .toSorted();
   } catch {
-    // None, or closed to us.
+    // Missing or unreadable.
     return [];
   }
 }
 
-/** `<project above>/.git/modules/<path>`: its `core.worktree` is our folder. */
+/** Reads `<parent project>/.git/modules/<path>`: `core.worktree` must name our folder. */
 function asSubmodule(own: string, project: string, uid: number): Found | undefined {
   if (!/\/\.git\/(?:.+\/)?modules\/./.test(own)) return undefined;
   const files = [join(own, "config"), join(own, "config.worktree")] as const;
@@ -156,19 +165,19 @@ function asSubmodule(own: string, project: string, uid: number): Found | undefin
   return realPath(resolve(own, tree)) === project ? { folder: own, own, shared: false, files } : undefined;
 }
 
-/** One line, as git writes it; line ends elsewhere than at its end make it none. */
+/** Reads a single line; undefined when the file has line ends before its end. */
 function readLine(path: string, uid: number): string | undefined {
   const line = readSmallFile(path, MAX_POINTER, uid)?.replace(/[\r\n]+$/, "");
   return line === undefined || line === "" || /\p{Cc}/u.test(line) ? undefined : line;
 }
 
-/** A folder of that user's, by its real path: a link on the way could lead elsewhere a moment later. */
+/** Whether a folder belongs to the user and is named by its real path: a link on the way could change later. */
 function isOwnFolder(path: string, uid: number): boolean {
   const stat = look(path);
   return stat?.isDirectory() === true && stat.uid === BigInt(uid) && realPath(path) === path;
 }
 
-/** What git itself asks of such a folder (setup.c, `is_git_directory`): any other one with two fitting files is none. */
+/** Repeats git's own check (setup.c, `is_git_directory`): two matching files alone do not make a git folder. */
 function isGitFolder(path: string, uid: number): boolean {
   const head = look(join(path, "HEAD"));
   return (
@@ -178,18 +187,18 @@ function isGitFolder(path: string, uid: number): boolean {
   );
 }
 
-/** The folder that would be the project: what holds the `.git`, and a bare repository itself. */
+/** Returns the project folder of a git folder: the folder around `.git`, or a bare repository itself. */
 export function aboveGit(folder: string): string {
   const at = `${folder}/`.indexOf("/.git/");
   return at === -1 ? folder : folder.slice(0, at) || "/";
 }
 
-/** What stands at a path, itself and not where it leads; undefined for what cannot be known. */
+/** Calls lstat; undefined on failure. */
 function look(path: string): BigIntStats | undefined {
   try {
     return lstatSync(path, { bigint: true, throwIfNoEntry: false });
   } catch {
-    // A name that is too long, or a folder that is not ours to enter: nothing that could be used.
+    // The name is too long or a folder is closed: unusable in any case.
     return undefined;
   }
 }
@@ -198,7 +207,7 @@ function realPath(path: string): string | undefined {
   try {
     return realpathSync.native(path);
   } catch {
-    // Missing, a loop, or not ours to enter: it is nobody's project then.
+    // Missing, a loop, or closed: no project there.
     return undefined;
   }
 }

@@ -1,6 +1,7 @@
 /**
- * Whether git would read the settings of a repository that is not the project's own. Settings are programs (`core.fsmonitor`,
- * aliases, filters), and any command may have made a repository in the project: no rule that allows git holds there.
+ * Decides whether git would read the settings of a repository other than the project's own. Settings are programs
+ * (`core.fsmonitor`, aliases, filters), and any command may have made a repository in the project: rules that allow git
+ * do not apply there.
  */
 import { existsSync, lstatSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,7 +9,7 @@ import { aboveGit, type GitFolders } from "./folder.ts";
 import type { Place } from "../model/place.ts";
 import { isWithin, type ProjectRules } from "../project/projects.ts";
 
-/** Asked only where a rule would allow a git command: a look at some folders, from the one in question to the home folder. */
+/** Called only when a rule would allow a git command: checks a few folders, from `folder` up to the home folder. */
 export function isForeignGit(
   folder: string,
   { project }: Pick<Place, "project">,
@@ -27,7 +28,7 @@ function isNested(project: string, rules: ProjectRules, gitFolders: GitFolders):
   if (!existsSync(join(project, ".git"))) return true;
   const link = gitFolders.of(project, () => rules);
   if (link === undefined) return isInRepository(project, rules);
-  // Its settings are in the other repository, and that one may be nested too.
+  // The settings are in the other repository, which may itself be nested.
   return link.folder === undefined || isInRepository(aboveGit(link.folder.path), rules);
 }
 
@@ -38,7 +39,10 @@ function isInRepository(folder: string, { home }: ProjectRules): boolean {
   return false;
 }
 
-/** As git finds them: by a `.git` of any kind, or by what a bare repository holds (setup.c, `is_git_directory`). */
+/**
+ * Finds repositories like git: by a `.git` of any kind, or by the parts of a bare repository (setup.c,
+ * `is_git_directory`).
+ */
 function isRepository(folder: string): boolean {
   if (stands(join(folder, ".git"))) return true;
   return ["HEAD", "objects", "refs"].every((name) => stands(join(folder, name)));
@@ -48,12 +52,15 @@ function stands(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch {
-    // A folder that is not ours to enter, ignoring why: what it holds is not known, so it counts.
+    // The folder is closed to the broker, ignoring why: unknown content counts as a repository.
     return true;
   }
 }
 
-/** Undefined for what is missing or cannot be seen: a command may make it before git comes there. */
+/**
+ * Resolves a folder. Undefined for a missing or closed folder: a command may make a repository before git arrives
+ * there.
+ */
 function realFolder(folder: string): string | undefined {
   try {
     return realpathSync.native(folder);

@@ -1,32 +1,35 @@
-/** Other names of a file below a project: a hard link (`ln scripts/check .git/hooks/pre-commit`) gives one file two names. */
+/**
+ * Finds other names of a file below a project: a hard link (`ln scripts/check .git/hooks/pre-commit`) gives a file two
+ * names.
+ */
 import { BoundedMap } from "../model/bounded-map.ts";
 import { type Dirent, lstatSync, readdirSync, statSync, type Stats } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
-/** Entries of a project that are looked at, nearest to its top first; so many take half a second, once for each set of files. */
+/** Entries searched per project, breadth first; this many take half a second, once per set of files. */
 const MOST_ENTRIES = 50_000;
 
-/** Folders that the broker may not read, as those of a container's data. */
+/** Folders unreadable for the broker, such as a container's data. */
 const MOST_CLOSED = 100;
 
-/** Projects that are remembered. */
+/** Projects in the cache. */
 const MAX_KNOWN = 256;
 
 export type OtherNames = {
-  /** By device and inode. */
+  /** Paths by device and inode. */
   readonly names: ReadonlyMap<string, readonly string[]>;
-  /** Whether the whole project was looked through, or as much of it as could hold one more. */
+  /** Whether every name was found, or the whole project was searched. */
   readonly whole: boolean;
-  /** Folders that could not be looked into, and the time of their last change: once they are open, they are looked into. */
+  /** Unreadable folders with their ctime: a change makes the broker search again. */
   readonly closed: ReadonlyMap<string, number | undefined>;
 };
 
-/** Files with more than one name, by {@link fileId}. */
+/** Hard-linked files by {@link fileId}. */
 export type Linked = ReadonlyMap<string, Stats>;
 
 const NONE: OtherNames = { names: new Map(), whole: true, closed: new Map() };
 
-/** Looks a project through once, and again when one of the files, or a name that was found, is another. */
+/** Searches a project once, and again when a file or a found name has changed. */
 export class HardLinks {
   readonly #known = new BoundedMap<string, { readonly asked: string; readonly found: OtherNames }>(MAX_KNOWN);
   readonly #most: number;
@@ -35,7 +38,7 @@ export class HardLinks {
     this.#most = most;
   }
 
-  /** Every name of the files in the project, theirs among them. */
+  /** Returns every name of the files in the project, including their own. */
   in(project: string, files: Linked): OtherNames {
     if (files.size === 0) return NONE;
     const asked = [...files].map(([id, { nlink, ctimeMs }]) => `${id}:${nlink}:${ctimeMs}`).join("\n");
@@ -47,18 +50,18 @@ export class HardLinks {
   }
 }
 
-/** A file by its device and inode. */
+/** Identifies a file by device and inode. */
 export function fileId({ dev, ino }: Stats): string {
   return `${dev}:${ino}`;
 }
 
-/** The file that a path leads to, where it has another name too. */
+/** Returns a path's file if hard-linked. */
 export function linkedFile(path: string): Stats | undefined {
   try {
     const stat = statSync(path, { throwIfNoEntry: false });
     return stat?.isFile() === true && stat.nlink > 1 ? stat : undefined;
   } catch {
-    // Closed to the broker, and to the person's git, which the same user runs.
+    // Unreadable for the broker, and for git run by the same user.
     return undefined;
   }
 }
@@ -73,7 +76,10 @@ function areThere({ names, closed }: OtherNames): boolean {
   );
 }
 
-/** A folder that a command closes (`chmod 0`) and a later one opens again hides no name that was known. */
+/**
+ * Keeps names known from before in closed folders: a command may close a folder (`chmod 0`) and a later command reopen
+ * it.
+ */
 function withClosed(found: OtherNames, before: OtherNames, files: Linked): OtherNames {
   const names = new Map(found.names);
   for (const [id, paths] of before.names) {
@@ -100,7 +106,7 @@ function search(project: string, files: Linked, most: number): OtherNames {
       if (entry.isDirectory() && !holdsObjects(path)) folders.push(path);
       if (!entry.isFile()) continue;
       const stat = lookAt(path);
-      // A name that is no UTF-8 is read with this letter, and cannot be told to a world.
+      // Node decodes a non-UTF-8 name with U+FFFD; such a name cannot be passed to a world.
       if (stat === "closed" || (stat === undefined && path.includes("\uFFFD"))) whole = false;
       const id = stat === undefined || stat === "closed" || stat.nlink < 2 ? undefined : fileId(stat);
       if (id === undefined || !files.has(id)) continue;
@@ -112,12 +118,12 @@ function search(project: string, files: Linked, most: number): OtherNames {
   return { names, whole, closed };
 }
 
-/** Most files of a repository, under names that git makes of their content. */
+/** Skipped: most files of a repository are objects, named by their content. */
 function holdsObjects(folder: string): boolean {
   return basename(folder) === "objects" && dirname(folder).endsWith(".git");
 }
 
-/** Undefined: closed to the broker. */
+/** Lists a folder; undefined when unreadable. */
 function entriesOf(folder: string): readonly Dirent[] | undefined {
   try {
     return readdirSync(folder, { withFileTypes: true });

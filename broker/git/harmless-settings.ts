@@ -1,25 +1,28 @@
 /**
- * Settings of a repository that a command made which run nothing: those that a command may write in any repository
- * (git-safe-settings.ts), and more, because nobody has worked with others there before (git-config(1), Git 2.52; git-svn(1),
- * git-lfs-config(5), git-flow, scalar(1), gh). What is not here counts as code: `hook.NAME.command` came with a release of git.
+ * Settings that run no code in a repository made by a command: the settings writable in any repository
+ * (safe-settings.ts), and more, since no person has worked in the new repository yet (git-config(1), Git 2.52;
+ * git-svn(1), git-lfs-config(5), git-flow, scalar(1), gh). An unlisted setting counts as code: `hook.NAME.command` came
+ * with a release of git.
  *
- * Left out on purpose, although it looks harmless:
- * - `format.outputDirectory`, `format.suffix`: a `git format-patch` writes files of any name to any folder.
- * - `format.signatureFile`, `http.sslCert`, `http.sslKey`: files of a person's, sent to somebody else.
- * - `http.delegation`: it hands a person's ticket (Kerberos) to the server.
- * - `http.cookieFile`: with `http.saveCookies`, git writes what a server sends into that file.
- * - `init.templateDir`, `submodule.*.gitdir`, `gitflow.path.*`: they lead to other hooks.
+ * Left out on purpose, despite their harmless look:
+ * - `format.outputDirectory`, `format.suffix`: `git format-patch` would write files of any name to any folder.
+ * - `format.signatureFile`, `http.sslCert`, `http.sslKey`: a person's files, sent to another party.
+ * - `http.delegation`: hands a person's Kerberos ticket to the server.
+ * - `http.cookieFile`: with `http.saveCookies`, git writes the server's data into that file.
+ * - `init.templateDir`, `submodule.*.gitdir`, `gitflow.path.*`: redirect to other hooks.
  * - `svn.config-dir`: Subversion's own settings name tunnels, which are programs.
- * - `lfs.standaloneTransferAgent`, `lfs.customTransfer.*`, `lfs.extension.*`, `lfs.storage`: programs, and a folder elsewhere.
+ * - `lfs.standaloneTransferAgent`, `lfs.customTransfer.*`, `lfs.extension.*`, `lfs.storage`: programs, and a folder
+ *   elsewhere.
  * - `mergetool.vimdiff.layout`, `gui.diffOpts`: commands of vim, and options of `git diff` that write files.
  * - `gc.repackFilterTo`, `fsmonitor.socketDir`: git writes there.
- * - `help.*`, `man.*`, `browser.*`, `instaweb.*`, `imap.*`, `gitcvs.*`, `completion.*`, `trace2.*`: nobody sets them in a repository.
+ * - `help.*`, `man.*`, `browser.*`, `instaweb.*`, `imap.*`, `gitcvs.*`, `completion.*`, `trace2.*`: never set in a
+ *   repository.
  */
 import { isHarmlessCommand } from "./commands.ts";
 import type { GitSetting } from "./config.ts";
 import { isPlainAddress, isSafe } from "./safe-settings.ts";
 
-/** `section.key`, also with a sub-section, which says only for what: `http.https://example.org/.extraHeader`. */
+/** `section.key`. A sub-section only limits the scope: `http.https://example.org/.extraHeader`. */
 const HARMLESS = new Set(
   Object.entries({
     add: "ignoreerrors usebuiltin",
@@ -103,10 +106,12 @@ const HARMLESS = new Set(
   }).flatMap(([section, keys]) => keys.split(" ").map((key) => `${section}.${key}`)),
 );
 
-/** Sections in which each key is a format of a log's lines, how bad a broken object is, or what a partial clone may leave out. */
+/**
+ * Sections where every key is a log line format, the severity of a broken object, or an allowed partial clone filter.
+ */
 const WHOLE = new Set(["pretty", "fsck", "uploadpackfilter"]);
 
-/** `section.subsection`: any key below it. */
+/** `section.subsection` with any key. */
 const WHOLE_BELOW = new Set([
   "gitflow.branch",
   "gitflow.prefix",
@@ -115,7 +120,7 @@ const WHOLE_BELOW = new Set([
   "notes.rewrite",
 ]);
 
-/** Where git goes to by itself, for an object that a partial clone lacks: a `git log` there is enough. */
+/** Addresses that git contacts by itself for an object missing in a partial clone; `git log` is enough. */
 const ADDRESSES = new Set([
   ...["url", "pushurl", "pushdefault", "lfsurl", "lfspushurl"].map((key) => `remote.${key}`),
   ...["remote", "pushremote"].map((key) => `branch.${key}`),
@@ -126,13 +131,16 @@ const ADDRESSES = new Set([
   "fetch.bundleuri",
 ]);
 
-/** They put another address in the place of one; theirs is the sub-section. */
+/** Keys that rewrite an address; the sub-section is the new address. */
 const REWRITES = new Set(["url.insteadof", "url.pushinsteadof"]);
 
-/** Tools whose name is a file that git's own scripts read. */
+/** Tools whose name selects a script file read by git. */
 const TOOLS = new Set(["merge.tool", "merge.guitool", "diff.tool", "diff.guitool"]);
 
-/** A command of git that only shows or records, with options that take no value: others start programs, write files or set settings. */
+/**
+ * Git commands that only show or record, with options without values: other commands start programs, write files or
+ * change settings.
+ */
 const PLAIN_ALIAS =
   /^(?:status|branch|commit|log|diff|show|checkout|switch|add|stash|remote|tag|shortlog|restore|reset)(?: (?:-[a-zA-Z]|--(?:oneline|graph|all|decorate|short|branch|cached|staged|stat|name-only|name-status|verbose|amend|no-edit|abbrev-commit|hard|soft)))*$/;
 
@@ -151,37 +159,40 @@ const VALUES: ReadonlyMap<string, Value> = new Map([
   ["extensions.refstorage", (value) => value === "files" || value === "reftable"],
   ["http.cookiefile", (value) => value === ""],
   ["submodule.update", (value) => !value.startsWith("!")],
-  // Each value is a group of remotes: words of the `git fetch` that a `git remote update` starts.
+  // Each value is a group of remotes, and becomes words of the `git fetch` started by `git remote update`.
   ["remotes", words(/^[\w.][\w./@#-]*$/)],
   ["svn-remote.url", isSubversion],
   ["svn-remote.pushurl", isSubversion],
   ["svn-remote.commiturl", isSubversion],
 ]);
 
-/** Whether git would run what whoever wrote the setting chose, or read it from elsewhere. What nobody knows counts as code. */
+/**
+ * Whether the setting makes git run a program, or read settings, chosen by the setting's author. An unknown setting
+ * counts as code.
+ */
 export function runsCode(setting: GitSetting): boolean {
   const { name, subsection, value } = setting;
   const [section = "", key, more] = name.split(".");
-  // `[remote.origin]`, an old way to write a sub-section.
+  // `[remote.origin]`, an old spelling of a sub-section.
   if (key === undefined || more !== undefined) return true;
-  // A remote's name is a word of the commands that git starts: `--upload-pack=…` is an option there.
+  // A remote's name becomes an argument of commands started by git: `--upload-pack=…` would be an option.
   if (subsection?.startsWith("-") === true || /\p{Cc}/u.test(subsection ?? "")) return true;
   if (isSafe(setting) || HARMLESS.has(name) || WHOLE.has(section)) return false;
   if (WHOLE_BELOW.has(`${section}.${subsection ?? ""}`)) return false;
   if (ADDRESSES.has(name)) return !isPlainAddress(value);
   if (REWRITES.has(name)) return !isPlainAddress(subsection ?? "");
   if (TOOLS.has(name)) return value.includes("/");
-  // A person's own alias of that name counts for less, and `-c core.pager=…` may stand in it.
+  // A repository's alias overrides a person's alias of the same name, and could contain `-c core.pager=…`.
   if (section === "alias") return !PLAIN_ALIAS.test(value);
   const isFine = VALUES.get(name) ?? VALUES.get(section);
   if (isFine !== undefined) return !isFine(value);
-  // The name of a branch or a submodule may hold letters that isSafe does not know.
+  // A branch or submodule name may hold characters that `isSafe` refuses.
   const others = subsection === undefined ? [] : [undefined, "x"];
   if (others.some((other) => isSafe({ ...setting, subsection: other }))) return false;
   return !isHarmlessCommand(setting);
 }
 
-/** `svn+NAME://` starts the tunnel that Subversion's own settings name. */
+/** Whether Subversion contacts the address itself: `svn+NAME://` starts a tunnel named in Subversion's own settings. */
 function isSubversion(value: string): boolean {
   return /^(?:https?|svn|svn\+ssh|file):\/\/(?!(?:[^/]*@)?-)[^\p{Cc}]*$/u.test(value);
 }

@@ -1,13 +1,13 @@
 /**
- * The commit that a folder is at, read from git's own files (gitrepository-layout(5)). Git itself is not asked: this is on
- * the path of a command, and git would run what a project's settings say.
+ * Reads the current commit of a folder from git's own files (gitrepository-layout(5)). Git itself is not run: reading
+ * delays every command, and git would run programs named in the project's settings.
  */
 import { BoundedMap } from "../model/bounded-map.ts";
 import { lstatSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { readSmallFile } from "../model/small-file.ts";
 
-/** A ref has one line; `packed-refs` has one for each ref, and 4 MiB are some 50,000. */
+/** A ref has one line; `packed-refs` has a line per ref, about 50,000 in 4 MiB. */
 const MAX_REF = 4096 + 16;
 const MAX_PACKED = 4 * 1024 * 1024;
 
@@ -18,28 +18,31 @@ const HASH = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
 type Found = { readonly commit: string | null; readonly files: readonly string[] };
 type Known = { readonly found: Found; readonly identity: string };
 
-/** What was found, kept while the files it was read from stay the same. */
+/** Reads commits, with a cache checked against the files read. */
 export class GitHeads {
   readonly #uid: number;
   readonly #known = new BoundedMap<string, Known>(MAX_KNOWN);
 
-  /** Files of other users than `uid` are not read. */
+  /** Ignores files not owned by `uid`. */
   constructor(uid: number) {
     this.#uid = uid;
   }
 
-  /** The commit of the repository that `folder` has in its `.git`; null without one, before a first commit, or unread. */
+  /**
+   * Returns the commit of the repository with its `.git` in `folder`; null without repository, before the first commit,
+   * or when unreadable.
+   */
   of(folder: string): string | null {
     const known = this.#known.get(folder);
     if (known !== undefined && known.identity === identityOf(known.found.files)) return known.found.commit;
     const found = findHead(folder, this.#uid);
     const identity = identityOf(found.files);
-    // Only what is the same after its identity was taken: a commit made in between would be known as the one before.
+    // Caches only a repeated result: a commit made in between would be cached under its predecessor's hash.
     if (findHead(folder, this.#uid).commit === found.commit) this.#keep(folder, { found, identity });
     return found.commit;
   }
 
-  /** The same for the nearest repository that a file lies in. */
+  /** Returns the commit of the nearest repository around a file. */
   around(file: string): string | null {
     const folder = repositoryAround(file);
     return folder === null ? null : this.of(folder);
@@ -50,7 +53,7 @@ export class GitHeads {
   }
 }
 
-/** The nearest folder above a file that has a `.git`. */
+/** Finds the nearest folder above a file with a `.git`. */
 export function repositoryAround(file: string): string | null {
   for (let folder = dirname(file); ; folder = dirname(folder)) {
     if (lstatSync(join(folder, ".git"), { throwIfNoEntry: false }) !== undefined) return folder;
@@ -67,7 +70,7 @@ function findHead(folder: string, uid: number): Found {
   const ref = /^ref: (refs\/.+)$/.exec(head ?? "")?.[1];
   if (ref === undefined || ref.split("/").includes(".."))
     return { commit: HASH.test(head ?? "") ? (head ?? null) : null, files };
-  // Branches are shared by all worktrees of a repository.
+  // All worktrees of a repository share its branches.
   const common = resolve(own, line(join(own, "commondir"), uid) ?? ".");
   const [loose, packed] = [join(common, ref), join(common, "packed-refs")];
   return { commit: looseRef(loose, uid) ?? packedRef(packed, ref, uid), files: [...files, loose, packed] };
@@ -98,7 +101,7 @@ function identityAt(path: string): string {
     const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false });
     return stat === undefined ? "-" : `${stat.ino}:${stat.mtimeNs}:${stat.ctimeNs}:${stat.size}`;
   } catch {
-    // A part of the path is no folder, or not ours to enter: as good as missing.
+    // A part of the path is a file or a closed folder: counts as missing.
     return "-";
   }
 }

@@ -1,6 +1,7 @@
 /**
- * Git folders beside processes that outlive their commands (`background: keep`, or other commands of the same world). What a command
- * made is sealed before its reply, and judged as it is then; what such a process makes after the reply, soon after.
+ * Git folders in worlds where processes outlive the command (`background: keep`, or concurrent commands). The command's
+ * own git folders are sealed and judged before the reply; git folders that such a process makes later are judged soon
+ * after.
  */
 import { lstatSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -9,30 +10,31 @@ import type { World } from "../../world/backend.ts";
 import { type Brought, type BroughtBy, leadsOut, takeSettled, withoutBroughtCode } from "./brought.ts";
 import { leadsAstray } from "./links.ts";
 
-/** So that a `git init` or `git clone` that has begun comes as far as its own settings and samples of hooks. */
+/** Time for a running `git init` or `git clone` to write its own settings and sample hooks. */
 const SOON_MS = 150;
 
-/** Of one repository: each submodule has one. What has more is taken out whole. */
+/** Bound per repository: each submodule has a folder. A larger repository is quarantined whole. */
 const MOST_FOLDERS = 1000;
 
-/** In every git folder, with most of its files; git runs nothing that stands there. */
+/** Folders holding most files of every git folder; git runs no file there. */
 const NOT_ENTERED: ReadonlySet<string> = new Set(["objects", "refs", "logs", "info", "lfs", "hooks"]);
 
 const RUN_OR_READ: ReadonlySet<string> = new Set(["config", "config.worktree", "commondir", "hooks"]);
 
-/** The changes of a command without code for git, which nobody that lives on in the world can bring later. */
+/** Returns a command's changes without code for git, with no way for surviving processes to add code later. */
 export async function withoutBroughtCodeBesideOthers(
   world: World,
   changes: FsDiff,
   brought: Brought,
 ): Promise<FsDiff> {
   const folders = gitFoldersOf(changes, brought.project);
-  // Also where nobody lives on: a later command would give the settings a second name and write them by that.
+  // Needed without surviving processes too: a later command could hard-link the settings and write them by the second
+  // name.
   const settled = await brought.turns.settle(() => world.settle(folders, changes.truncated));
   return await withoutBroughtCode(changes, brought, settled);
 }
 
-/** The callback for a git folder that a kept process made: the broker judges the folder. */
+/** Makes the callback for a kept process's new git folder; the broker judges the folder. */
 export function whenBrought(world: World, brought: BroughtBy): (folder: string) => void {
   const waiting = new Set<string>();
   return (folder) => {
@@ -46,7 +48,7 @@ export function whenBrought(world: World, brought: BroughtBy): (folder: string) 
   };
 }
 
-/** The callback for a sealed name in a git folder that somebody else makes: the broker takes out what of it runs code. */
+/** Makes the callback for a sealed name in a git folder of another maker; the broker quarantines its code. */
 export function whenSealed(brought: BroughtBy): (path: string) => void {
   return (path) => void brought.turns.look(() => takeSettled({ sealed: [path], unsealed: [] }, brought));
 }
@@ -54,7 +56,7 @@ export function whenSealed(brought: BroughtBy): (path: string) => void {
 async function settleAndJudge(world: World, folders: readonly string[], brought: BroughtBy): Promise<void> {
   const { unsealed } = await brought.turns.settle(() => world.settle(folders, false));
   await brought.turns.look(() => {
-    // As it is now: a process that has ended needs no seal against it, and neither does a world.
+    // The state now: an ended process or world needs no seal.
     const found = folders.map((path) => ({
       folder: path,
       names: isFolder(path) ? namesThatRun(path) : [],
@@ -85,7 +87,7 @@ function isFolder(path: string): boolean {
   }
 }
 
-/** What of a git folder git runs, or reads as settings; undefined when that cannot be told. */
+/** Lists the paths in a git folder that git runs or reads as settings; undefined when unknown. */
 function namesThatRun(gitFolder: string): readonly string[] | undefined {
   const names: string[] = [];
   const folders = [gitFolder];
@@ -98,7 +100,7 @@ function namesThatRun(gitFolder: string): readonly string[] | undefined {
         if (entry.isDirectory() && !NOT_ENTERED.has(entry.name)) folders.push(join(folder, entry.name));
       }
     }
-    // By then settings that run code are gone.
+    // Settings that run code are gone by then.
     const [last, first] = [names.filter(isCommon), names.filter((path) => !isCommon(path))];
     return [...first, ...last];
   } catch {
@@ -114,7 +116,7 @@ function isThere(path: string): boolean {
   }
 }
 
-/** Git folders in which the command wrote what git runs or reads as settings, and those of worktrees and submodules in them. */
+/** Lists git folders where the command wrote code or settings, including those of worktrees and submodules. */
 function gitFoldersOf({ writes, mods, autorun, dirs }: FsDiff, project: string): readonly string[] {
   const folders = [...writes, ...mods, ...autorun, ...dirs].flatMap((path) => {
     const outer = /^(?:.*?\/)?[^/]*\.git(?=\/|$)/s.exec(path)?.[0];

@@ -1,4 +1,4 @@
-/** Where a `.git` that is a file or a link leads git (gitrepository-layout(5)), or a link that is called as a git folder is. */
+/** Follows a `.git` file or symlink (gitrepository-layout(5)), or a symlink named like a git folder. */
 import { lstatSync, realpathSync } from "node:fs";
 import { basename, dirname, relative, resolve } from "node:path";
 import { isWithin } from "../model/folders.ts";
@@ -8,11 +8,11 @@ import { readSmallFile } from "../model/small-file.ts";
 const MAX_LINK = 8192;
 
 /**
- * Whether it leads git to a folder of the project that is not called as a git folder is: nothing is sealed there, so a later command
- * or a process may change what git runs. Also true where nobody can tell.
+ * Whether a link leads git to a folder of the project whose path has no `*.git` part: nothing is sealed there, so a
+ * later command or process may change what git runs. Also true when undecidable.
  *
- * @param uid whom the file belongs to when a command made it.
- * @param isWatched whether what stands in such a folder is judged at the end of each command.
+ * @param uid owner of files made by commands.
+ * @param isWatched whether such a folder is judged at the end of each command.
  */
 export function leadsAstray(
   link: string,
@@ -26,7 +26,7 @@ export function leadsAstray(
     if (text === undefined && !stat.isSymbolicLink()) return true;
     const to = text === undefined ? link : resolve(dirname(link), text.replace(/^gitdir:\s*/, "").trimEnd());
     const real = realOf(to);
-    // What will be made under such a name is sealed and judged then.
+    // A folder created later under such a name is sealed and judged then.
     if (real === undefined) return text === undefined || !isCalledGit(to, project);
     const isOther = isWithin(real, project) && !isCalledGit(real, project);
     return isOther && !isWatched(real) && !isWatched(repositoryOf(real));
@@ -35,7 +35,7 @@ export function leadsAstray(
   }
 }
 
-/** Of the folder of a worktree: `REPOSITORY/worktrees/NAME`. */
+/** Returns the repository of a worktree's folder: `REPOSITORY/worktrees/NAME`. */
 function repositoryOf(gitFolder: string): string {
   const worktrees = dirname(gitFolder);
   return basename(worktrees) === "worktrees" ? dirname(worktrees) : gitFolder;
@@ -47,7 +47,7 @@ function isCalledGit(path: string, project: string): boolean {
     .some((name) => name.endsWith(".git"));
 }
 
-/** Undefined: nothing is there. */
+/** Resolves a path; undefined when missing. */
 function realOf(path: string): string | undefined {
   try {
     return realpathSync(path);

@@ -1,7 +1,7 @@
 /**
- * Git folders that commands made. They are sealed as those of a person are, but whoever may make one may take it away again
- * (`git clone`, a look, `rm -rf`): by the command that made it, by a later one, in another world. Known by device, inode and time of
- * birth, so that a folder which a person puts in the same place is the person's.
+ * Remembers git folders made by commands. They are sealed like a person's, but commands may also remove them (`git
+ * clone`, a look, `rm -rf`): the same command, a later one, or one in another world. Known by device, inode and birth
+ * time, so a person's new folder in the same place belongs to the person.
  */
 import { type BigIntStats, lstatSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -16,27 +16,27 @@ import { PROFILE_FILE } from "../project/profiles.ts";
 import { readSmallFile } from "../model/small-file.ts";
 import type { OnFault } from "../spans/span-index.ts";
 
-/** The oldest are forgotten: a person removes what is left of them. */
+/** The oldest are forgotten; then only a person can remove them. */
 const MOST_KNOWN = 10_000;
 
-/** Git's own are some hundred bytes. */
+/** Git's own settings take some hundred bytes. */
 const MAX_CONFIG = 1024 * 1024;
 
-/** Each is looked at again when a command of its project ends. */
+/** Each unsealed folder is checked again at the end of each command in its project. */
 const MOST_UNSEALED = 100;
 
-/** The clock of files is behind by up to a tick of the kernel (1 to 10 ms). */
+/** File timestamps lag by up to a kernel tick (1 to 10 ms). */
 const TICK_MS = 10;
 
-/** A git folder lists these instead of settings of its own (`worktrees/NAME`), or has them. */
+/** Entries of a git folder: a worktree's link to shared settings (`worktrees/NAME`), or the folders of a repository. */
 const PARTS = [["commondir"], ["objects", "refs"]] as const;
 
 export class MadeRepositories implements RemovalJudge {
   readonly #kept: Database<number, string>;
   readonly #onFault: OnFault;
-  /** By identity, in which order they were made. */
+  /** Order of creation by identity. */
   readonly #made = new Map<string, number>();
-  /** Paths of those that no seal covers, since they are not called as git folders are, by identity. */
+  /** Paths by identity of folders without a seal, since their names do not end in `.git`. */
   readonly #unsealed = new Map<string, string>();
   readonly #keptUnsealed: Database<string, string>;
   readonly #moved = new MovedFolders((folder) => this.isMade(folder));
@@ -54,17 +54,17 @@ export class MadeRepositories implements RemovalJudge {
   }
 
   /**
-   * Takes the git folders that a command made in a project: those of which all that makes them one is new, and that are no older than
-   * the command. A HEAD alone makes no folder a command's: it takes a person's away, and puts it back, while the person clones.
+   * Remembers the git folders that a command made: all identifying entries are new, and the folder is no older than the
+   * command. A HEAD alone proves nothing: a command could remove and restore HEAD while a person clones.
    *
-   * @param since when the command began, in milliseconds since 1970.
+   * @param since start of the command, in milliseconds since 1970.
    */
   made({ writes, dirs }: Pick<FsDiff, "writes" | "dirs">, project: string, since: number): void {
     const brought = new Set([...writes, ...dirs]);
     for (const path of writes) {
       if (!/(?:^|\/)HEAD$/.test(path)) continue;
       const within = dirname(path);
-      // The clock alone does not tell: a command may begin in the tick in which an earlier one made the folder.
+      // The clock alone cannot tell: a command may start in the same tick as an earlier command's folder.
       if (within !== "." && !brought.has(within)) continue;
       const folder = join(project, within);
       const identity = identityOf(folder);
@@ -73,18 +73,23 @@ export class MadeRepositories implements RemovalJudge {
         isBornSince(folder, since - TICK_MS) &&
         PARTS.some((names) => names.every((name) => brought.has(join(within, name))));
       if (isNew) this.#keep(identity);
-      // Also one that a command moved here.
+      // Also a folder moved here by a command.
       if (this.#made.has(identity)) this.#watch(identity, folder);
     }
   }
 
-  /** Git folders at or below a project that commands made and that no seal covers: later commands change them by any name. */
+  /**
+   * Lists unsealed git folders made by commands at or below a project: later commands can change them under any name.
+   */
   unsealedIn(project: string): readonly string[] {
     for (const [identity, folder] of this.#unsealed) if (isAnother(folder, identity)) this.#forget(identity);
     return [...this.#unsealed.values()].filter((folder) => isWithin(folder, project));
   }
 
-  /** The innermost git folder around it counts: what a command makes around a person's repository says nothing of that. */
+  /**
+   * Whether commands may remove a path. The innermost git folder decides: a command's folder around a person's
+   * repository proves nothing about the inner repository.
+   */
   mayRemove(path: string): boolean {
     if (basename(path) === PROFILE_FILE || runsByItself(path)) return false;
     for (let at = path; at !== dirname(at); at = dirname(at)) {
@@ -94,7 +99,9 @@ export class MadeRepositories implements RemovalJudge {
     return false;
   }
 
-  /** What lies in a git folder stays there: git finds worktrees and submodules by their places. */
+  /**
+   * Whether commands may move a folder. Folders inside a git folder stay: git finds worktrees and submodules by path.
+   */
   async mayMove(folder: string): Promise<boolean> {
     if (
       dirname(folder)
@@ -105,7 +112,7 @@ export class MadeRepositories implements RemovalJudge {
     return await this.#moved.mayMove(folder);
   }
 
-  /** Whether a command made the folder that stands there now. */
+  /** Whether the present folder at this path was made by a command. */
   isMade(folder: string): boolean {
     const identity = identityOf(folder);
     return identity !== undefined && this.#made.has(identity);
@@ -141,7 +148,7 @@ export class MadeRepositories implements RemovalJudge {
   }
 }
 
-/** No command could write it there: the person who works in the repository did, or lets git run it. */
+/** Whether git runs the file: commands cannot write such a file, so it belongs to a person. */
 function runsByItself(path: string): boolean {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (stat === undefined || stat.isDirectory()) return false;
@@ -151,7 +158,7 @@ function runsByItself(path: string): boolean {
   return (text === undefined ? undefined : gitSettings(text))?.some(runsCode) ?? true;
 }
 
-/** False where the file system knows no time of birth. */
+/** Whether a folder is new; false on a file system without birth times. */
 function isBornSince(folder: string, since: number): boolean {
   try {
     return (lstatSync(folder, { throwIfNoEntry: false })?.birthtimeMs ?? 0) >= since;
@@ -160,7 +167,9 @@ function isBornSince(folder: string, since: number): boolean {
   }
 }
 
-/** False of a folder that its maker has closed: a later command may open it again. */
+/**
+ * Whether another folder now stands at the path. False for a folder closed by its maker: a later command may reopen it.
+ */
 function isAnother(path: string, identity: string): boolean {
   try {
     const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false });

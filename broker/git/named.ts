@@ -1,7 +1,8 @@
 /**
- * What git's settings and the links of its own folder name inside a project: hooks, files of more settings, programs. Git's own
- * folder is sealed, but `core.hooksPath = tools/hooks`, or a link `.git/hooks/pre-commit -> ../../scripts/check.sh`, leads out of it,
- * to files that any command could write and the person's next commit runs. A hard link of a hook is such a file too.
+ * Finds the files in a project that git's settings and the links of its own folder name: hooks, included settings,
+ * programs. Git's own folder is sealed, but `core.hooksPath = tools/hooks`, or a link `.git/hooks/pre-commit ->
+ * ../../scripts/check.sh`, leads to files that any command could write and the person's next commit runs. The same
+ * holds for a hard link of a hook.
  */
 import { BoundedMap } from "../model/bounded-map.ts";
 import { lstatSync, realpathSync, type Stats, statSync } from "node:fs";
@@ -14,52 +15,52 @@ import { entriesIn, wayTo } from "../project/link-ways.ts";
 import { quoted } from "../model/refusal.ts";
 import { readSmallFile } from "../model/small-file.ts";
 
-/** A person's own settings; git has no limit. */
+/** Bound for a person's settings file; git has no limit. */
 const MAX_CONFIG = 1024 * 1024;
 
-/** As git: deeper ones are an error there. */
+/** As in git, where deeper includes are an error. */
 const MAX_INCLUDES = 10;
 const MAX_FILES = 64;
 const MAX_KNOWN = 256;
 
-/** Repositories below a project; three looks each. */
+/** Bound for repositories below a project; each takes three lstat calls. */
 const MAX_NESTED = 16;
 
-/** `PATH_MAX` of Linux, the words before it and the line's end. */
+/** `PATH_MAX` of Linux, the prefix and the line end. */
 const MAX_POINTER = 4096 + 16;
 
-/** Of a folder of hooks; git itself starts some thirty names. */
+/** Bound per hooks folder; git itself starts some thirty names. */
 const MAX_HOOKS = 1000;
 
 const INCLUDES = new Set(["include.path", "includeif.path"]);
 
 type Known = {
-  /** Git's own folders. */
+  /** The git folders. */
   readonly folders: string;
   readonly identity: string;
   readonly files: readonly string[];
   readonly named: readonly string[];
-  /** By path, what git does with it. */
+  /** Git's use of each named path. */
   readonly reasons: ReadonlyMap<string, string>;
-  /** Why a file that git runs or reads may have a name that is not among these. */
+  /** Why further names of a file that git runs or reads may be missing from `named`. */
   readonly unsure: string | undefined;
 };
 
 export type GitPlaces = {
-  /** Real path of the folder that holds `.git`. */
+  /** Real path of the folder with `.git`. */
   readonly project: string;
-  /** Its git folder. */
+  /** The git folder. */
   readonly folder: string;
-  /** Working trees of other repositories below the project, as far as somebody knows them. */
+  /** Known working trees of other repositories below the project. */
   readonly nested?: readonly string[];
   readonly home: string;
-  /** Who a file must belong to, root apart. */
+  /** Required owner of a file, besides root. */
   readonly uid: number;
 };
 
-/** What was found, kept while every file it rests on stays as it was: each command asks. */
+/** Finds named paths, with a cache checked against every file involved, since every command asks. */
 export class GitNamed {
-  /** By project: worktrees of one repository share its git folder. */
+  /** By project: worktrees of a repository share its git folder. */
   readonly #known = new BoundedMap<string, Known>(MAX_KNOWN);
   readonly #hardLinks: HardLinks;
 
@@ -67,7 +68,7 @@ export class GitNamed {
     this.#hardLinks = hardLinks;
   }
 
-  /** Absolute paths in the project, sorted. */
+  /** Returns absolute paths in the project, sorted. */
   of(places: GitPlaces): readonly string[] {
     const { project } = places;
     const repositories = repositoriesOf(places);
@@ -95,12 +96,17 @@ export class GitNamed {
     return kept;
   }
 
-  /** Why commands could write by another name what git runs or reads, as it was when last asked; undefined where none could. */
+  /**
+   * Why commands could write a file that git runs or reads by an unknown name, as of the last `of`; undefined when none
+   * could.
+   */
   unsure(project: string): string | undefined {
     return this.#known.get(project)?.unsure;
   }
 
-  /** What git does with a path that it names, or with the folder around it; undefined where it named none when last asked. */
+  /**
+   * Git's use of a named path, or of a named folder around `path`; undefined when nothing was named at the last `of`.
+   */
   reason(project: string, path: string): string | undefined {
     const known = this.#known.get(project);
     const around = known?.named.findLast((each) => isWithin(path, each));
@@ -108,7 +114,7 @@ export class GitNamed {
   }
 }
 
-/** As `GitPlaces`, for one of the repositories: `tree` is where its relative paths begin. */
+/** `GitPlaces` of a single repository; relative paths start at `tree`. */
 type Repository = Omit<GitPlaces, "nested"> & { readonly tree: string };
 
 function repositoriesOf({ nested = [], ...own }: GitPlaces): readonly Repository[] {
@@ -120,7 +126,7 @@ function repositoriesOf({ nested = [], ...own }: GitPlaces): readonly Repository
   return [{ ...own, tree: project }, ...below];
 }
 
-/** What `.git` is, or where the file of that name leads. */
+/** Returns `.git` itself, or the target of a `.git` file. */
 function folderIn(tree: string, uid: number): string | undefined {
   const path = join(tree, ".git");
   const stat = lstatOr(path);
@@ -150,11 +156,11 @@ type Places = GitPlaces & { readonly tree?: string };
 
 type Found = {
   readonly named: Map<string, string>;
-  /** All that an answer rests on. */
+  /** All files that the result depends on. */
   readonly files: Set<string>;
-  /** Settings files. */
+  /** Settings files already read. */
   readonly read: Set<string>;
-  /** Files with other names, by device and inode. */
+  /** Files with several names, by device and inode. */
   readonly linked: Map<string, { readonly stat: Stats; readonly paths: string[]; readonly why: string }>;
 };
 
@@ -162,7 +168,7 @@ function follow(path: string, places: Places, found: Found, depth: number): void
   if (depth > MAX_INCLUDES || found.read.has(path) || found.read.size >= MAX_FILES) return;
   found.read.add(path);
   found.files.add(path);
-  // Many keep the settings of their home elsewhere, and a link to them.
+  // Many people link the settings in their home folder to another place.
   const real = realPath(path);
   found.files.add(real);
   keepLinked(path, `git takes settings from it, as it is ${quoted(path)} too`, places, found);
@@ -183,7 +189,7 @@ function keepNamed(setting: GitSetting, from: string, places: Places, found: Fou
   const says = `as '${name}' in ${quoted(from)} says`;
   if (name === "core.hookspath" && value !== "") {
     const hooks = absolute(value, tree, home);
-    // What husky puts into `_` runs the files beside it.
+    // husky's scripts in `_` run the files in the parent folder.
     const folder = basename(hooks) === "_" ? dirname(hooks) : hooks;
     keepBoth(folder, `git runs the hooks in it, ${says}`, places, found);
     for (const each of new Set([folder, hooks])) keepHooks(each, places, found);
@@ -196,7 +202,7 @@ function keepNamed(setting: GitSetting, from: string, places: Places, found: Fou
   keepLinked(program, `git runs it: it is ${quoted(program)} too, ${says}`, places, found);
 }
 
-/** A hook is mostly a link where people keep it with the project's other scripts. */
+/** Keeps the hooks of a folder. A hook is often a link to a script kept with the project's other scripts. */
 function keepHooks(folder: string, places: Places, found: Found): void {
   found.files.add(folder);
   const real = realPath(folder);
@@ -212,7 +218,7 @@ function keepHooks(folder: string, places: Places, found: Found): void {
   }
 }
 
-/** To look for the other names of the file that a path leads to. One of another user is not a command's to write. */
+/** Notes a hard-linked file for the search of its other names. Commands cannot write another user's file. */
 function keepLinked(path: string, why: string, { uid }: Places, { linked }: Found): void {
   const stat = linkedFile(path);
   if (stat === undefined || stat.uid !== uid) return;
@@ -222,7 +228,7 @@ function keepLinked(path: string, why: string, { uid }: Places, { linked }: Foun
   else known.paths.push(real);
 }
 
-/** Returns why there may be more of them. */
+/** Keeps the other names of hard-linked files. Returns why some may be missing. */
 function keepOtherNames(hardLinks: HardLinks, places: GitPlaces, found: Found): string | undefined {
   const files = new Map([...found.linked].map(([id, { stat }]) => [id, stat]));
   const { names, whole, closed } = hardLinks.in(places.project, files);
@@ -241,7 +247,10 @@ function unsureWords(path: string): string {
   return `${quoted(path)} has another name (a hard link) that was not found in the project: a command that writes there changes what git runs. A person makes the file one of its own, outside of Substrate: cp -p FILE COPY && mv COPY FILE`;
 }
 
-/** Only in the project, and no working tree as a whole: what lies elsewhere is not written either, or the policy says that it is. */
+/**
+ * Keeps a path inside the project, except a whole working tree. Paths elsewhere are read-only unless the policy opens
+ * them.
+ */
 function keep(path: string, why: string, { project, tree = project }: Places, { named }: Found): void {
   if (isWithin(path, project) && !isWithin(tree, path) && !named.has(path)) named.set(path, why);
 }
@@ -252,8 +261,9 @@ function keepBoth(path: string, why: string, places: Places, found: Found): void
 }
 
 /**
- * Links on the way to a path, and where it ends: whoever could replace one of them could put another file in its place. A path
- * in which no link stands is not kept by this. A world keeps with a link what it leads to: never a working tree as a whole.
+ * Keeps the links on the way to a path and the final target: replacing a link would put another file in the target's
+ * place. Keeps nothing for a path without links. A world protects a link together with its target, so a link to a whole
+ * working tree is skipped.
  */
 function keepLed(path: string, why: string, places: Places, found: Found): void {
   const { project, tree = project } = places;
@@ -271,7 +281,7 @@ function realPath(path: string): string {
   try {
     return realpathSync(path);
   } catch {
-    // Missing or closed to us: then there is nothing to read.
+    // Missing or unreadable: nothing to read.
     return path;
   }
 }
@@ -280,12 +290,12 @@ function isFile(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
   } catch {
-    // The broker cannot read this path, and git, run by the same user, cannot start a program there.
+    // The broker cannot read the path, and git, run by the same user, cannot start a program there.
     return false;
   }
 }
 
-/** Times in milliseconds are told apart by a quarter of a microsecond, and cost half of what whole numbers of nanoseconds do. */
+/** Identifies files. `mtimeMs` resolves a quarter of a microsecond and costs half as much as BigInt nanoseconds. */
 function identityOf(files: readonly string[]): string {
   let identity = "";
   for (const path of files) identity += `${lookOf(path)}\n`;
@@ -303,7 +313,7 @@ function lstatOr(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch {
-    // Closed to the broker, and to git that the same user runs.
+    // Unreadable for the broker, and for git run by the same user.
     return undefined;
   }
 }

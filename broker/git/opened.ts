@@ -1,45 +1,45 @@
 /**
- * Git folders outside of the project that commands may write: the one of a worktree or a submodule, and what `fs.write` opens. No
- * listing shows what changes there, and a `.git` in the project can lead git to any folder there.
+ * Git folders outside the project that commands may write: a worktree's or a submodule's, and folders opened by
+ * `fs.write`. No listing shows changes there, and a `.git` in the project can lead git to any such folder.
  */
 import { type Dirent, lstatSync, readdirSync, readlinkSync, realpathSync, type Stats } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { isWithin } from "../model/folders.ts";
 import { readSmallFile } from "../model/small-file.ts";
 
-/** Whose `.git` is judged. */
+/** The project whose `.git` files are judged. */
 export type Outside = {
   readonly project: string;
-  /** The git folder of a worktree or a submodule, where commands may write it. */
+  /** The git folder of a worktree or a submodule, if writable for commands. */
   readonly gitFolder: string | undefined;
-  /** Who the file belongs to when a command made it. */
+  /** Owner of the files made by commands. */
   readonly uid: number;
-  /** Whether a list of the policy denies to write exactly that path. */
+  /** Whether the policy denies writing exactly this path. */
   readonly isDenied: (path: string) => boolean;
-  /** Whether commands may write a path outside of the project. */
+  /** Whether commands may write a path outside the project. */
   readonly mayWrite: (path: string) => boolean;
 };
 
-/** At 0.01 to 0.03 ms each. */
+/** Each takes 0.01 to 0.03 ms. */
 const MOST_FOLDERS = 10_000;
 
-/** The clock of files is behind by up to a tick of the kernel (1 to 10 ms). */
+/** File timestamps lag by up to a kernel tick (1 to 10 ms). */
 const TICK_MS = 10;
 
-/** Git follows no longer one (setup.c, `read_gitfile_gently`). */
+/** Git follows no longer link (setup.c, `read_gitfile_gently`). */
 const MAX_LINK = 1024 * 1024;
 
-/** As the kernel. */
+/** The kernel's limit. */
 const MOST_LINKS = 40;
 
 const FIRST: ReadonlySet<string> = new Set(["config", "config.worktree", "hooks"]);
 
-/** By then what runs code is gone. */
+/** Code is gone by then. */
 const LAST: ReadonlySet<string> = new Set(["commondir", "HEAD"]);
 
 /**
- * What git runs or reads as settings and is no older than `since`, at any depth of a git folder: a command can make another one
- * wherever it may write. `isDenied` says of a path that no command writes there.
+ * Lists code and settings in a git folder that are no older than `since`, at any depth: a command can make nested git
+ * folders wherever it may write. `isDenied` marks paths closed to commands.
  */
 export function changedBelow(
   gitFolder: string,
@@ -50,7 +50,7 @@ export function changedBelow(
   const folders = [{ path: gitFolder, isNew: false }];
   for (let at = 0; at < folders.length && at < MOST_FOLDERS; at += 1) {
     const { path: folder, isNew: isIn } = folders[at] ?? { path: gitFolder, isNew: false };
-    // What lies in a folder that was moved here has older times. Each commit changes the git folder itself.
+    // The content of a moved folder has older times. The git folder itself changes with each commit.
     const isNew = isIn || (folder !== gitFolder && isSince(folder, since));
     for (const entry of entriesOf(folder)) {
       const path = join(folder, entry.name);
@@ -65,7 +65,9 @@ export function changedBelow(
   return [...first, ...last];
 }
 
-/** A branch can be called `config`, or `hooks/x`: git reads neither its commit nor its log as settings. */
+/**
+ * Whether the file is a ref or its log: a branch may be named `config` or `hooks/x`, and git reads neither as settings.
+ */
 function isReference(path: string, gitFolder: string): boolean {
   if (!/^(?:refs|logs)\//.test(relative(gitFolder, path))) return false;
   const stat = lookAt(path);
@@ -76,8 +78,8 @@ function isReference(path: string, gitFolder: string): boolean {
 }
 
 /**
- * The folder outside of the project to which a `.git` leads, where commands may write; undefined for every other path. A folder
- * that is missing can be made by the next command.
+ * Returns the target of a `.git` file or link if outside the project and writable for commands; otherwise undefined. A
+ * missing target counts: the next command could make it.
  */
 export function ledOutside(link: string, { project, uid, mayWrite }: Outside): string | undefined {
   if (basename(link) !== ".git") return undefined;
@@ -90,22 +92,22 @@ export function ledOutside(link: string, { project, uid, mayWrite }: Outside): s
   return !isWithin(real, project) && mayWrite(real) ? real : undefined;
 }
 
-/** Whether a folder is where git puts the folder of a worktree of this repository. */
+/** Whether the folder is in git's usual place for a worktree of this repository. */
 export function isOwnWorktree(folder: string, { gitFolder }: Pick<Outside, "gitFolder">): boolean {
   return gitFolder !== undefined && dirname(folder) === join(gitFolder, "worktrees");
 }
 
-/** As git and the kernel put a path together: `..` after a link is another folder than it looks. */
+/** Joins paths like git and the kernel: after a link, `..` may mean another folder than the text suggests. */
 function from(folder: string, path: string): string {
   return path.startsWith("/") ? path : `${folder}/${path}`;
 }
 
-/** Where a path leads, or would if what is missing were there. */
+/** Resolves a path; missing parts stay as written. */
 function realOf(path: string, left: number): string {
   try {
     return realpathSync.native(path);
   } catch {
-    // It leads to what is missing, or is closed to us.
+    // A missing target or a closed folder.
     if (path === "/" || left === 0) return path;
     const above = realOf(dirname(path), left - 1);
     const here = join(above, basename(path));
@@ -121,7 +123,7 @@ function entriesOf(folder: string): readonly Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true });
   } catch {
-    // None, or closed by whoever made it: git does not come there either, and opening it changes its time.
+    // Missing, or closed by its maker: git cannot enter either, and opening the folder would change its ctime.
     return [];
   }
 }

@@ -1,4 +1,4 @@
-/** Why git would run code by what stands at a path: settings, hooks, addresses, and what leads git to others. */
+/** Decides why git would run code because of a path: settings, hooks, addresses, and links to other git folders. */
 import { existsSync, lstatSync, readdirSync, realpathSync, type Stats } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { literalPattern } from "../policy/files/file-scope.ts";
@@ -11,12 +11,15 @@ import { isPlainAddress } from "./safe-settings.ts";
 import type { MadeRepositories } from "./made-repositories.ts";
 import { readSmallFile } from "../model/small-file.ts";
 
-/** Git's own are some hundred bytes; what is longer is not read and counts as one that runs code. */
+/** Git's own settings take some hundred bytes. Longer files are not read and count as code. */
 const MAX_CONFIG = 1024 * 1024;
 
 const NOBODY_KNOWS = "nobody can say which programs git would run by it";
 
-/** Why git would run what stands at a path from the project, or read it from where nobody looks; `stood`: it was there before. */
+/**
+ * Why git would run code at a path relative to the project, or read settings outside all checks. `stood`: the path
+ * existed before the command.
+ */
 export function whyNot(path: string, stood: boolean, brought: GitJudge): string | undefined {
   const { project, uid } = brought;
   const place = join(project, path);
@@ -26,7 +29,7 @@ export function whyNot(path: string, stood: boolean, brought: GitJudge): string 
   if (ADDRESS_FOLDERS.has(basename(folder)) && isGitFolder(dirname(folder))) return addressWhy(place, uid);
   if (basename(place) === "hooks" || ADDRESS_FOLDERS.has(basename(place)))
     return isGitFolder(folder) ? folderLinkWhy(place) : undefined;
-  // A file that was there before and is only called so is the person's.
+  // An older file outside a git folder that merely has such a name is the person's.
   if (stood && !isGitFolder(folder)) return undefined;
   switch (basename(place)) {
     case "HEAD":
@@ -43,14 +46,14 @@ export function whyNot(path: string, stood: boolean, brought: GitJudge): string 
 
 type LinkJudge = Pick<Outside, "project" | "uid"> & {
   readonly made: Pick<MadeRepositories, "isMade" | "unsealedIn">;
-  /** Patterns of the world: a project's git folder of another name has some of its own. */
+  /** The world's sealed patterns; a git folder under another name has its own. */
   readonly sealed: readonly string[];
 };
 
-/** `gitFolder`: its settings and hooks are denied, wherever it lies. */
+/** `gitFolder`: its settings and hooks are denied, wherever the folder lies. */
 export type GitJudge = LinkJudge & Pick<Outside, "gitFolder">;
 
-/** Whether nobody changes unseen what git runs there. */
+/** Whether changes of code in this folder are always noticed or prevented. */
 function isLookedAt(folder: string, { made, sealed }: LinkJudge): boolean {
   return made.isMade(folder) || isSealedAs(folder, sealed);
 }
@@ -59,7 +62,7 @@ function isSealedAs(gitFolder: string, sealed: readonly string[]): boolean {
   return sealed.includes(literalPattern(join(gitFolder, "config")));
 }
 
-/** A plain file of another name is nothing to git. */
+/** Git ignores a plain file not named `.git`. */
 function linkWhy(place: string, brought: LinkJudge): string | undefined {
   const isFollowed = basename(place) === ".git" || lookAt(place)?.isSymbolicLink() === true;
   return isFollowed && leadsAstray(place, brought, (folder) => isLookedAt(folder, brought))
@@ -67,7 +70,7 @@ function linkWhy(place: string, brought: LinkJudge): string | undefined {
     : undefined;
 }
 
-/** A HEAD makes a git folder of one whose settings were not looked at as such, when they were written. */
+/** A HEAD turns a folder into a git folder, so settings written before the HEAD are judged now. */
 function headWhy(folder: string, brought: GitJudge): string | undefined {
   const { uid } = brought;
   return (
@@ -79,7 +82,7 @@ function headWhy(folder: string, brought: GitJudge): string | undefined {
   );
 }
 
-/** Why a git folder may not have its hooks: a command wrote them before it wrote the HEAD that makes git read them. */
+/** Why a new git folder may not keep its hooks: a command wrote the hooks before the HEAD that makes git read them. */
 function hooksWhy(hooks: string): string | undefined {
   return (
     folderLinkWhy(hooks) ?? (namesIn(hooks).some((name) => !name.endsWith(".sample")) ? HOOKS : undefined)
@@ -92,7 +95,9 @@ function folderLinkWhy(folder: string): string | undefined {
     : undefined;
 }
 
-/** Old places of a remote's address (gitrepository-layout(5)): git looks there for one that has no `remote.NAME.url`. */
+/**
+ * Legacy folders for a remote's address (gitrepository-layout(5)), used by git for a remote without `remote.NAME.url`.
+ */
 const ADDRESS_FOLDERS: ReadonlySet<string> = new Set(["remotes", "branches"]);
 
 function addressesWhy(gitFolder: string, uid: number): string | undefined {
@@ -122,12 +127,15 @@ export function namesIn(folder: string): readonly string[] {
   try {
     return readdirSync(folder);
   } catch {
-    // None, or closed to us: git does not come there either.
+    // Missing or unreadable: git cannot read the folder either.
     return [];
   }
 }
 
-/** Git's own (`git worktree add`) leads two folders up. Any other may lead to settings that nobody looks at, or will later. */
+/**
+ * Why a `commondir` is refused. Git's own (`git worktree add`) leads two folders up; any other may lead to unjudged
+ * settings.
+ */
 export function commonWhy(place: string, brought: GitJudge): string | undefined {
   const { uid, gitFolder, sealed } = brought;
   const stat = lookAt(place);
@@ -135,7 +143,7 @@ export function commonWhy(place: string, brought: GitJudge): string | undefined 
   const worktrees = dirname(dirname(place));
   const common = dirname(worktrees);
   const isOwn =
-    // By another name it is written later.
+    // A hard link could be written later under its other name.
     stat.nlink === 1 &&
     readSmallFile(place, 4096, uid)?.trim() === "../.." &&
     basename(worktrees) === "worktrees" &&
@@ -152,7 +160,7 @@ export function commonWhy(place: string, brought: GitJudge): string | undefined 
 
 function hookWhy(place: string): string | undefined {
   const stat = lookAt(place);
-  // Also one that may not be run: a later command, or a kept process, has only to change its mode.
+  // Includes a file that is not executable: a later command or a kept process could simply change its mode.
   const runs = stat?.isSymbolicLink() === true || stat?.isFile() === true;
   if (!runs || place.endsWith(".sample") || !isGitFolder(dirname(dirname(place)))) return undefined;
   return HOOKS;
@@ -161,14 +169,15 @@ function hookWhy(place: string): string | undefined {
 function settingsWhy(place: string, uid: number, inGitFolder: boolean): string | undefined {
   const stat = lookAt(place);
   if (stat === undefined || stat.isDirectory()) return undefined;
-  // By another name it is written later, and the listing has that name only.
+  // A hard link could be written later under its other name, and only the other name would be listed.
   const text = inGitFolder && stat.nlink > 1 ? undefined : readSmallFile(place, MAX_CONFIG, uid);
   const settings = text === undefined ? undefined : gitSettings(text);
   if (settings === undefined) return inGitFolder ? NOBODY_KNOWS : undefined;
-  // Other programs have files of that name and form: where it becomes git's, all in it is judged.
+  // Other programs have files of this name and format. In a git folder the whole file is judged.
   const found = settings.find(inGitFolder ? runsCode : namesCode);
   if (found !== undefined) return `git may run what its '${found.name}' names`;
-  // Git sets it for a submodule alone. Elsewhere the person's next `git reset` writes the command's files into that folder.
+  // Git sets it only for a submodule. Elsewhere the person's next `git reset` would write the command's files into that
+  // folder.
   const leads =
     inGitFolder && !OF_SUBMODULE.test(place) && settings.some(({ name }) => name === "core.worktree");
   return leads ? "git would work on the files of another folder, which its 'core.worktree' names" : undefined;
@@ -177,8 +186,8 @@ function settingsWhy(place: string, uid: number, inGitFolder: boolean): string |
 const OF_SUBMODULE = /\.git\/(?:[^/]+\/)*modules\//;
 
 /**
- * Git itself wants HEAD, objects and refs, and no HEAD where a `commondir` leads to. A command may bring the others later; then
- * HEAD, or the `commondir` below `worktrees`, is looked at.
+ * Whether a folder is, or may become, a git folder. Git requires HEAD, objects and refs, but no HEAD behind a
+ * `commondir`. Later commands may add the missing parts; then HEAD, or the `commondir` below `worktrees`, is judged.
  */
 function isGitFolder(folder: string): boolean {
   const has = (name: string): boolean => lookAt(join(folder, name)) !== undefined;
@@ -197,7 +206,7 @@ export function lookAt(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch {
-    // Its maker has closed the folder: git does not come there either.
+    // Closed by its maker: git cannot enter the folder either.
     return undefined;
   }
 }

@@ -1,18 +1,20 @@
 /**
- * Settings of a repository that a command may write: no value of theirs is a program, names one, or leads git to more settings or
- * to hooks (git-config(1), Git 2.52). A list of what is allowed, because what runs code is a list that grows with each release:
- * what is not here counts as code.
+ * Settings of a repository that a command may write: their values never are or name a program, and never lead git to
+ * more settings or to hooks (git-config(1), Git 2.52). An allow list, because each release of git adds settings that
+ * run code: an unlisted setting counts as code.
  *
- * Left out on purpose, although it looks harmless:
+ * Left out on purpose, despite their harmless look:
  * - `merge.tool`, `diff.tool`: git reads a shell script of that name, and a name may hold `../`.
- * - `pull.octopus`, `pull.twohead`, `branch.*.mergeOptions`, `rebase.strategy`: a merge strategy is a program `git-merge-NAME`.
- * - `init.templateDir`, `core.attributesFile`, `core.worktree`, `commit.template`: they lead to files elsewhere.
- * - `core.sharedRepository`, `core.protectNTFS`, `core.protectHFS`, `http.sslVerify`: they open what is closed.
- * - `remote.*.promisor`, `remote.*.partialCloneFilter`: a git that only looks fetches what is missing from there, by itself.
- * - `remote.*.mirror`, `remote.*.push`, `remote.pushDefault`, `fetch.all`: they send or fetch more than a person types.
- * - `extensions.*`: they change which settings and objects count. `extensions.worktreeConfig` is judged by the settings that it
- *   lets count (git-settings.ts).
- * - `help.autoCorrect`: it runs what was not typed. `log.showSignature`: it runs `gpg.program`.
+ * - `pull.octopus`, `pull.twohead`, `branch.*.mergeOptions`, `rebase.strategy`: a merge strategy is a program
+ *   `git-merge-NAME`.
+ * - `init.templateDir`, `core.attributesFile`, `core.worktree`, `commit.template`: lead to files elsewhere.
+ * - `core.sharedRepository`, `core.protectNTFS`, `core.protectHFS`, `http.sslVerify`: weaken protections.
+ * - `remote.*.promisor`, `remote.*.partialCloneFilter`: even a read-only git command fetches missing objects from that
+ *   remote.
+ * - `remote.*.mirror`, `remote.*.push`, `remote.pushDefault`, `fetch.all`: send or fetch more than a person typed.
+ * - `extensions.*`: change which settings and objects count. `extensions.worktreeConfig` is judged by the settings it
+ *   activates (settings.ts).
+ * - `help.autoCorrect`: runs a command nobody typed. `log.showSignature`: runs `gpg.program`.
  */
 import type { GitSetting } from "./config.ts";
 
@@ -60,7 +62,7 @@ const PLAIN = new Set(
   }).flatMap(([section, keys]) => keys.split(" ").map((key) => `${section}.${key}`)),
 );
 
-/** Sections in which each key is a colour, or whether to give a hint. */
+/** Sections where every key is a colour, or switches a hint. */
 const WHOLE = new Set(["color", "advice"]);
 
 type Value = (value: string) => boolean;
@@ -68,8 +70,8 @@ type Value = (value: string) => boolean;
 const any: Value = () => true;
 
 /**
- * An address that git reaches by itself: `ext::`, every other `NAME::` and `NAME://` starts the program `git-remote-NAME`, and a word
- * that begins with `-` would be an option of ssh.
+ * An address that git reaches by itself. `ext::`, any other `NAME::` and `NAME://` start the program `git-remote-NAME`,
+ * and a word starting with `-` would be an option of ssh.
  */
 export const isPlainAddress: Value = (value) =>
   !/^[A-Za-z0-9.+_-]+::/.test(value) &&
@@ -77,16 +79,16 @@ export const isPlainAddress: Value = (value) =>
   (!value.includes("://") || /^(?:https?|ssh|git|file):\/\//.test(value)) &&
   !/\p{Cc}/u.test(value);
 
-/** The remote that a branch follows: a name, or `.` for the repository itself. */
+/** A branch's upstream remote: a plain name, or `.` meaning the repository itself. */
 const remoteName: Value = (value) => value === "." || PLAIN_NAME.test(value);
 
 /**
- * A sub-section is a word that git hands to programs of its own: a remote called `--upload-pack=…` is an option of the fetch that a
- * `git status` starts where an object is missing.
+ * A sub-section becomes an argument of programs that git starts: a remote named `--upload-pack=…` would be an option of
+ * the fetch that `git status` starts for a missing object.
  */
 const PLAIN_NAME = /^[A-Za-z0-9_][\w.+@/#-]*$/;
 
-/** `section.key` with a sub-section between them, which says only for what. */
+/** `section.key` with a sub-section, which only limits the scope. */
 const NAMED: ReadonlyMap<string, Value> = new Map([
   ...["url", "pushurl"].map((key) => [`remote.${key}`, isPlainAddress] as const),
   ...words(
@@ -100,7 +102,7 @@ const NAMED: ReadonlyMap<string, Value> = new Map([
   ["submodule.update", (value) => ["checkout", "rebase", "merge", "none"].includes(value)],
   ...words("lfs", "access locksverify"),
   ...words("maintenance", "enabled schedule"),
-  // What `git lfs install` writes, word for word: it starts git-lfs, which the host has or has not.
+  // Exactly the text of `git lfs install`: starts the host's git-lfs, if installed.
   ["filter.clean", (value) => value === "git-lfs clean -- %f"],
   ["filter.smudge", (value) => /^git-lfs smudge (?:--skip )?-- %f$/.test(value)],
   ["filter.process", (value) => /^git-lfs filter-process(?: --skip)?$/.test(value)],
@@ -114,7 +116,7 @@ function words(section: string, keys: string): readonly (readonly [string, Value
 /** Whether a command may write the setting. */
 export function isSafe({ name, subsection, value }: GitSetting): boolean {
   const [section = "", ...keys] = name.split(".");
-  // `[remote.origin]`, an old way to write a sub-section.
+  // `[remote.origin]`, an old spelling of a sub-section.
   if (keys.length !== 1) return false;
   if (WHOLE.has(section)) return true;
   if (subsection === undefined) return PLAIN.has(name);
@@ -122,7 +124,7 @@ export function isSafe({ name, subsection, value }: GitSetting): boolean {
   return isNamed && (NAMED.get(name)?.(value) ?? false);
 }
 
-/** These name a place or a file, which git hands to no program. */
+/** Whether sub-sections of a section name only a place or a file, never passed to a program. */
 function isOpenName(section: string): boolean {
   return section === "lfs";
 }

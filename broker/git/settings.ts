@@ -1,6 +1,6 @@
 /**
- * What a command would make of a repository's settings (`.git/config`), judged before the host's file says it: settings that run
- * nothing are the command's to write, and those that run code stay exactly as the host has them.
+ * Judges a command's new version of a repository's settings (`.git/config`) before the host's file gets it: harmless
+ * settings are the command's to change, settings that run code stay exactly as on the host.
  */
 import { BoundedMap } from "../model/bounded-map.ts";
 import { createHash } from "node:crypto";
@@ -17,24 +17,24 @@ import { type GitSetting, gitSettings } from "./config.ts";
 import { isSafe } from "./safe-settings.ts";
 import { readSmallFile } from "../model/small-file.ts";
 
-/** Files that are remembered as judged; a broker's commands write a few. */
+/** Bound of the cache; the commands of a broker write a few files. */
 const MAX_JUDGED = 1000;
 
-/** More is not taken from a command. */
+/** Larger files of a command are refused. */
 const MAX_BYTES = 1024 * 1024;
 
-/** Worktrees whose settings are looked at; a repository with more is a person's to change. */
+/** Worktrees whose settings are checked; above this bound only a person may change the settings. */
 const MAX_WORKTREES = 200;
 
-/** Git reads it after `config`, where `extensions.worktreeConfig` says so. */
+/** Read by git after `config` if `extensions.worktreeConfig` is set. */
 const WORKTREE_SETTINGS = "config.worktree";
 
-/** What says that a text is UTF-8, as bytes. */
+/** The UTF-8 byte order mark, as bytes. */
 const MARK = "\xEF\xBB\xBF";
 
-/** Judges settings, and remembers the files that were written after that. */
+/** Judges settings, and remembers the accepted files. */
 export class JudgedSettings implements ReplacementJudge {
-  /** By path, what was judged: its identity and the hash of its bytes, since whoever writes a file can set its times. */
+  /** Accepted files by path. The hash is needed because the writer of a file can set its times. */
   readonly #judged = new BoundedMap<string, { readonly identity: string; readonly hash: string }>(MAX_JUDGED);
   readonly #stood = new WeakMap<object, Promise<boolean>>();
 
@@ -52,8 +52,8 @@ export class JudgedSettings implements ReplacementJudge {
   }
 
   /**
-   * Whether the project's own repository stood when the first command of this world began: then its settings and hooks are sealed for
-   * as long as the world lives. Asked of the world once, before that command can have done anything.
+   * Whether the project's own repository existed at the world's first command: then its settings and hooks are sealed
+   * for the world's life. Asked of the world once, before that command can run.
    */
   stoodAtFirst(world: Pick<World, "isSealed">, project: string): Promise<boolean> {
     const known = this.#stood.get(world) ?? world.isSealed(join(project, ".git/config"));
@@ -61,7 +61,7 @@ export class JudgedSettings implements ReplacementJudge {
     return known;
   }
 
-  /** Whether the file is still one that was judged: no command has changed it. */
+  /** Whether the file is still the accepted one, unchanged by any command. */
   has(path: string): boolean {
     const judged = this.#judged.get(path);
     if (judged === undefined) return false;
@@ -72,7 +72,10 @@ export class JudgedSettings implements ReplacementJudge {
   }
 }
 
-/** Bytes as letters: what is compared and told are names of settings, which are ASCII. */
+/**
+ * Returns why a replacement is refused. Latin-1 is enough: only setting names are compared and shown, and names are
+ * ASCII.
+ */
 function whyNot(path: string, before: Uint8Array, after: Uint8Array): string | undefined {
   const host = gitSettings(lettersOf(before));
   if (host === undefined) return `'${path}' was not changed: git could not read what the host has there`;
@@ -82,7 +85,8 @@ function whyNot(path: string, before: Uint8Array, after: Uint8Array): string | u
   const settings = gitSettings(lettersOf(after));
   if (settings === undefined)
     return `'${path}' was not changed: what would be in it is not written as git writes settings, so nobody can say what it runs`;
-  // With the setting for it git reads a second file, where there may be settings of a person's that do not count yet.
+  // With `extensions.worktreeConfig`, git also reads a second file; it may hold a person's settings not in effect so
+  // far.
   const isOpen = [...host, ...settings].some(isWorktreeConfig) && areWorktreesSafe(dirname(path));
   const isKept = (setting: GitSetting): boolean => !isSafe(setting) && !(isOpen && isWorktreeConfig(setting));
   const kept = host.filter(isKept);
@@ -107,9 +111,9 @@ function lettersOf(bytes: Uint8Array): string {
 const CONTROL = /[^\P{Cc}\t\n\x80-\x9F]/u;
 
 /**
- * Letters that git writes into no settings are refused in what a command writes: a reader that takes one of them otherwise than git
- * does would judge another file than git reads. Host files are a person's, and may have been written on another system: their ends
- * of lines (CR LF) and their mark of the byte order stay when git changes a line of them, so a command may keep both.
+ * Refuses characters in a command's text that git never writes into settings: a parser reading such a character unlike
+ * git would judge another text than git reads. A person may have written the host's file on another system. Git keeps
+ * CR LF and the byte order mark when it changes a line, so a command may keep both.
  */
 function strangeLetter(before: string, after: string): string | undefined {
   if (after.startsWith(MARK) && !before.startsWith(MARK))
@@ -127,7 +131,7 @@ function withoutReturns(text: string): string {
   return text.replaceAll("\r\n", "\n");
 }
 
-/** The first of `some` that is not in `others` as often. */
+/** Finds the first of `some` that occurs less often in `others`. */
 function difference(some: readonly GitSetting[], others: readonly GitSetting[]): GitSetting | undefined {
   const left = new Map<string, number>();
   for (const key of others.map(keyOf)) left.set(key, (left.get(key) ?? 0) + 1);
@@ -139,7 +143,7 @@ function difference(some: readonly GitSetting[], others: readonly GitSetting[]):
   });
 }
 
-/** An address that a remote of the host did not have. What is removed or called otherwise leads nobody anywhere. */
+/** Finds a new address of a remote that the host already has. Removing or renaming a remote redirects nobody. */
 function ledElsewhere(host: readonly GitSetting[], settings: readonly GitSetting[]): GitSetting | undefined {
   const addresses = host.filter(isAddress);
   const known = new Set(addresses.map(keyOf));
@@ -147,7 +151,7 @@ function ledElsewhere(host: readonly GitSetting[], settings: readonly GitSetting
   return settings.filter(isAddress).find((one) => remotes.has(one.subsection) && !known.has(keyOf(one)));
 }
 
-/** A remote in the second file gets its addresses beside those of the first. */
+/** Whether the file is `config.worktree`: a remote there adds its addresses to those of `config`. */
 function isOfWorktree(path: string): boolean {
   return path.endsWith(`/${WORKTREE_SETTINGS}`);
 }
@@ -156,7 +160,7 @@ function isWorktreeConfig({ name, subsection }: GitSetting): boolean {
   return name === "extensions.worktreeconfig" && subsection === undefined;
 }
 
-/** Whether git would run nothing and ask no other server, whichever settings of worktrees it reads besides. */
+/** Whether the settings of all worktrees run no program and set no address. */
 function areWorktreesSafe(gitFolder: string): boolean {
   const worktrees = namesIn(join(gitFolder, "worktrees"));
   if (worktrees === undefined || worktrees.length > MAX_WORKTREES) return false;
@@ -172,12 +176,12 @@ function isMissingOrSafe(path: string): boolean {
     const settings = text === undefined ? undefined : gitSettings(text);
     return settings?.every((setting) => isSafe(setting) && !isAddress(setting)) ?? false;
   } catch {
-    // The broker may not read the file, so it cannot judge its settings.
+    // The broker may not read the file, so it cannot judge the settings.
     return false;
   }
 }
 
-/** Undefined: they cannot be read. */
+/** Lists a folder; undefined when unreadable. */
 function namesIn(folder: string): readonly string[] | undefined {
   try {
     return readdirSync(folder);
@@ -198,7 +202,7 @@ function keyOf(setting: GitSetting | undefined): string {
   return JSON.stringify([setting?.name, setting?.subsection, setting?.value]);
 }
 
-/** As git writes it: `remote.origin.url`. */
+/** Spells a setting like git: `remote.origin.url`. */
 function nameOf({ name, subsection }: GitSetting): string {
   const at = name.lastIndexOf(".");
   const all = subsection === undefined ? name : `${name.slice(0, at)}.${subsection}${name.slice(at)}`;
@@ -209,7 +213,7 @@ function optionOf(path: string): string {
   return path.endsWith("/.git/config") ? "" : `--file '${path}' `;
 }
 
-/** Not its ctime: git asks for another mode of a file, and takes it back, without a change. */
+/** Omits the ctime: git changes and restores a file's mode without touching the content. */
 function identityOf({ dev, ino, size, mtimeNs }: FileIdentity): string {
   return [dev, ino, size, mtimeNs].join(":");
 }

@@ -1,8 +1,8 @@
 /**
- * Init closes a git folder to everybody while it seals what lies in it (world/native/seals/settle.h). Whoever looks into git folders
- * meanwhile sees nothing there, and whoever opens what is closed leaves it closed: so looks wait for the worlds that seal, of any
- * agent, and the other way round, in the order in which they came. Two worlds may have the same git folder to seal, so one world seals
- * at a time.
+ * A mutex for git folders. Init closes a git folder to everybody while sealing its content
+ * (world/native/seals/settle.h): meanwhile a look would find the folder empty, and a look that reopens closed folders
+ * would leave the folder closed. So looks and seals, of all worlds and agents, take turns in order of arrival. Seals
+ * also exclude each other: two worlds may seal the same git folder.
  */
 export class SettleTurns {
   #last: Promise<unknown> = Promise.resolve();
@@ -11,14 +11,14 @@ export class SettleTurns {
     return this.#take(ask);
   }
 
-  /** `look` does all of it before it returns. */
+  /** `look` must finish its work before returning. */
   look<Result>(look: () => Result): Promise<Result> {
     return this.#take(look);
   }
 
   #take<Result>(act: () => Result | Promise<Result>): Promise<Result> {
     const done = this.#last.then(act);
-    // The next one waits for the end of this one, also of one that threw.
+    // The next turn starts after `done` settles, even after a rejection.
     this.#last = done.catch(() => undefined);
     return done;
   }
