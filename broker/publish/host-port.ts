@@ -2,35 +2,35 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { World } from "../../world/backend.ts";
 import { hasSaidAll, isReset, reset } from "../network/resets.ts";
 
-/** The one address that is listened on: nobody on the network is to reach a world. */
+/** The only listening address: no machine on the network may reach a world. */
 export const HOST_ADDRESS = "127.0.0.1";
 
-/** Connections of one port at once; the next is reset. */
+/** Concurrent connections per port; any further connection is reset. */
 export const MAX_CONNECTIONS = 512;
 
-/** How long a world may take to answer a connection: one that is being made is waited for. */
+/** Time limit for connecting to a world, including a world still being made. */
 const DIAL_PATIENCE_MS = 20_000;
 
 export type HostPortParts = {
   readonly hostPort: number;
-  /** Of the world's localhost. */
+  /** A port of the world's localhost. */
   readonly port: number;
-  /** The world that a connection which comes now leads to; undefined when there is none. */
+  /** The world for a new connection; undefined without a world. */
   readonly worldOf: () => Promise<World> | undefined;
-  /** Whether the broker holds no more than it may of such connections. */
+  /** Whether the broker may hold another published connection. */
   readonly hasRoom: () => boolean;
 };
 
 /**
- * A port of the host's loopback that leads to one of a world's localhost. A connection waits until the world is ready; one
- * for which nobody listens inside, or for which there is no room, is reset.
+ * A port of the host's loopback, forwarded to a port of a world's localhost. A connection waits until the world is
+ * ready, and is reset when nobody listens inside or a bound is reached.
  */
 export class HostPort {
   readonly hostPort: number;
   readonly port: number;
   readonly #parts: HostPortParts;
   readonly #server: Server;
-  /** By the host's end; the world once it has answered. */
+  /** By the host's socket; the value is set once the world has answered. */
   readonly #connections = new Map<Socket, World | undefined>();
   readonly #watched = new WeakSet<World>();
   #isClosed = false;
@@ -46,12 +46,12 @@ export class HostPort {
     return this.#connections.size;
   }
 
-  /** Settles with null when it is open, else with the errno name that says why not; never rejects. */
+  /** Opens the port. Resolves to null, or to the errno name of the failure; never rejects. */
   listen(): Promise<string | null> {
     return new Promise((resolve) => {
-      // Later on: a connection could not be accepted, ignoring: its client sees that, and the next one is tried.
+      // After opening: accepting a connection failed, ignoring: its client sees the failure, and the server goes on.
       this.#server.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
-      // One that is closed before it listens may never say that it does.
+      // A server closed before listening may never emit `listening`.
       this.#server.once("close", () => resolve("ECANCELED"));
       this.#server.listen({ host: HOST_ADDRESS, port: this.hostPort, exclusive: true }, () => {
         if (this.#isClosed) this.#server.close();
@@ -60,7 +60,7 @@ export class HostPort {
     });
   }
 
-  /** The port is free when this returns, and its connections are reset. */
+  /** Frees the port and resets its connections before returning. */
   close(): void {
     this.#isClosed = true;
     this.#server.close();
@@ -68,7 +68,7 @@ export class HostPort {
   }
 
   #accept(socket: Socket): void {
-    // It is answered or reset by what follows, ignoring: a client that breaks off before that is told nothing.
+    // Until the socket is answered or reset, ignoring: a client breaking off earlier needs no notice.
     socket.on("error", () => undefined);
     if (this.#isClosed || this.#connections.size >= MAX_CONNECTIONS || !this.#parts.hasRoom())
       return reset(socket);
@@ -84,12 +84,12 @@ export class HostPort {
       dialled.then(
         (late) => late.destroy(),
         () => {
-          // Nobody was there after all, ignoring: the client has its reset.
+          // Connecting failed after the time limit, ignoring: the client already has its reset.
         },
       );
       return reset(socket);
     }
-    // Before anything else is awaited: an error of a socket that nobody listens to would end the broker.
+    // Before any further await: an unhandled socket error would end the broker.
     join(socket, inside);
   }
 
@@ -103,7 +103,10 @@ export class HostPort {
     return inside;
   }
 
-  /** A server that died with its world may have left a connection of which only half is over. */
+  /**
+   * Resets a world's connections when the world ends: a server that died with its world may leave a half-closed
+   * connection.
+   */
   #watch(world: World): void {
     if (this.#watched.has(world)) return;
     this.#watched.add(world);
@@ -113,7 +116,7 @@ export class HostPort {
   }
 }
 
-/** Undefined when it takes too long; rejects as it does. */
+/** Resolves to undefined after `DIAL_PATIENCE_MS`; rejects with the promise. */
 async function inTime<T>(slow: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const patience = new Promise<undefined>((resolve) => {
@@ -126,11 +129,10 @@ async function inTime<T>(slow: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Two sockets as one connection: what comes out of either goes into the other. */
-
 /**
- * A FIN passes on as a FIN, each way by itself; an error, a reset, and an end that is none as a reset: nobody takes half
- * of something for the whole. A slow reader slows the other side down. Both must allow half-open connections.
+ * Joins two sockets into a connection. FIN is forwarded as FIN, each direction by itself; an error, a reset or an
+ * abrupt end is forwarded as a reset, so nobody mistakes a partial stream for a complete one. A slow reader slows the
+ * sender down. Both sockets must allow half-open connections.
  */
 function join(one: Socket, other: Socket): void {
   for (const [from, to] of [
@@ -138,12 +140,12 @@ function join(one: Socket, other: Socket): void {
     [other, one],
   ] as const) {
     from.setNoDelay(true);
-    // Node destroys the socket itself.
+    // Node destroys the failed socket itself.
     from.on("error", () => reset(to));
     from.on("close", () => {
       if (!hasSaidAll(from)) reset(to);
     });
-    // Before the one by which `pipe` passes the end on.
+    // Must be registered before `pipe`'s own listener, which forwards the end.
     from.on("end", () => {
       if (isReset(from)) for (const socket of [from, to]) reset(socket);
     });

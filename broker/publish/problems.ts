@@ -1,12 +1,12 @@
-/** Why a port is not published, in sentences. */
+/** Explains why a port is not published. */
 import { readdir, readFile, readlink } from "node:fs/promises";
 
-/** Ports below are for privileged programs unless net.ipv4.ip_unprivileged_port_start says otherwise (ip-sysctl). */
+/** Lower ports need privileges unless net.ipv4.ip_unprivileged_port_start is lower (ip-sysctl). */
 const UNPRIVILEGED = 1024;
 
 export type Problem = {
   readonly kind: "published" | "taken" | "refused" | "no_network" | "no_world";
-  /** What an agent may know of it: nothing of other agents and of the host's programs. */
+  /** The part an agent may know, without other agents or host programs. */
   readonly reason: string;
   /** For the operator. */
   readonly message: string;
@@ -17,7 +17,7 @@ export function isProblem(value: object): value is Problem {
   return "reason" in value;
 }
 
-/** `owner` is whose it is, in words; `port` is what the host's port leads to there. */
+/** `owner` describes the other session's owner; `port` is the target inside the other world. */
 export function publishedAlready(hostPort: number, owner: string, port: number): Problem {
   return {
     kind: "published",
@@ -45,7 +45,7 @@ export function noWorld(port: number): Problem {
   };
 }
 
-/** What the kernel said to a listener on the host's port. */
+/** Explains a listener's errno on the host's port. */
 export async function notOpened(hostPort: number, errno: string): Promise<Problem> {
   return errno === "EADDRINUSE" ? taken(hostPort, await portHolder(hostPort)) : refusedBy(hostPort, errno);
 }
@@ -72,12 +72,12 @@ function refusedBy(hostPort: number, errno: string): Problem {
   };
 }
 
-/** Who has a port of this host, for a person who wonders. */
-
-/** What `/proc/net/tcp` calls a socket that listens (include/net/tcp_states.h: TCP_LISTEN). */
+/** State of a listening socket in `/proc/net/tcp` (include/net/tcp_states.h: TCP_LISTEN). */
 const LISTENING = "0A";
 
-/** 127.0.0.1 and every address, as v4, v6 and v4 in v6: words in the host's order, which is little-endian here. */
+/**
+ * 127.0.0.1 and the wildcard addresses, as IPv4, IPv6 and mapped IPv4: words in host byte order, little-endian here.
+ */
 const COVERING: ReadonlySet<string> = new Set([
   "0100007F",
   "00000000",
@@ -88,8 +88,8 @@ const COVERING: ReadonlySet<string> = new Set([
 type Listener = { readonly inode: string; readonly uid: string };
 
 /**
- * The program that listens where 127.0.0.1:`port` would be, in words; undefined when it is gone, or is not to be seen. Reads
- * every process of this user (all of them, as root), so it is for the way of an error.
+ * Describes the program that occupies 127.0.0.1:`port`; undefined when gone or invisible. Reads every process of this
+ * user (as root, of all users), so call only after an error.
  */
 async function portHolder(port: number): Promise<string | undefined> {
   const listener = (await Promise.all(["tcp", "tcp6"].map((kind) => listenerIn(kind, port)))).find(
@@ -104,7 +104,7 @@ async function portHolder(port: number): Promise<string | undefined> {
 
 /** proc(5), /proc/net/tcp: number, local and remote address, state, queues, timer, retransmits, uid, timeout, inode. */
 async function listenerIn(kind: string, port: number): Promise<Listener | undefined> {
-  // A host without IPv6 has no such file, ignoring: then nobody listens there.
+  // A host without IPv6 has no such file, ignoring: nobody listens there.
   const table = await readFile(`/proc/self/net/${kind}`, "latin1").catch(() => "");
   const wanted = port.toString(16).toUpperCase().padStart(4, "0");
   for (const line of table.split("\n").slice(1)) {
@@ -118,7 +118,7 @@ async function listenerIn(kind: string, port: number): Promise<Listener | undefi
 async function processWith(link: string): Promise<string | undefined> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
   for (const pid of pids) {
-    // Gone meanwhile, or another user's, ignoring: it is not to be seen.
+    // Process gone or another user's, ignoring: its sockets are invisible.
     const open = await readdir(`/proc/${pid}/fd`).catch(() => []);
     for (const fd of open) if ((await readlink(`/proc/${pid}/fd/${fd}`).catch(() => "")) === link) return pid;
   }

@@ -1,4 +1,4 @@
-/** The ports of this broker's host that lead into worlds. */
+/** Ports of the broker's host forwarded into worlds. */
 import type { World } from "../../world/backend.ts";
 import { HostPort } from "./host-port.ts";
 import { noNetwork, notOpened, noWorld, type Problem, publishedAlready } from "./problems.ts";
@@ -8,34 +8,34 @@ import { redact } from "../secrets/redact.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import type { Effective } from "../model/effective.ts";
 
-/** Who asked for it: `world.publish` of a policy, or an operator by hand. */
+/** Who requested a port: `world.publish` of a policy, or an operator. */
 export type Asker = "policy" | "operator";
 
-/** A port that leads into a world, or one that its policy asks for and that does not. */
+/** A published port, or a policy's port whose opening failed. */
 export type Publication = {
   readonly port: number;
   readonly hostPort: number;
   readonly by: Asker;
-  /** Open now. */
+  /** Open connections. */
   readonly connections: number;
   readonly problem: Problem | null;
 };
 
-/** For the record. */
+/** An event for the trace. */
 export type PublishEvent = {
   readonly event: "opened" | "closed" | "failed";
   readonly session: string;
   readonly port: number;
   readonly hostPort: number;
   readonly by: Asker;
-  /** Why it failed or was closed. */
+  /** Reason of a failure or a close. */
   readonly message: string | null;
 };
 
 export type PublisherParts = {
-  /** The session's world as it is now, or is being made; undefined without one. */
+  /** The session's world, present or in the making; undefined without a world. */
   readonly worldOf: (session: string) => Promise<World> | undefined;
-  /** Whose session that is, in words. */
+  /** Describes the session's owner. */
   readonly ownerOf: (session: string) => string;
   /** Must not throw. */
   readonly onEvent: (event: PublishEvent) => void;
@@ -45,12 +45,12 @@ type Claim = {
   readonly session: string;
   readonly port: HostPort;
   readonly askers: Set<Asker>;
-  /** Null when it is open, else the errno name. */
+  /** Null when open, else the errno name. */
   readonly opened: Promise<string | null>;
   isOpen: boolean;
 };
 
-/** What a session's policies publish. */
+/** The ports in a session's policies. */
 type Wish = {
   readonly hash: string;
   readonly ports: readonly number[];
@@ -59,15 +59,15 @@ type Wish = {
   readonly done: Promise<void>;
 };
 
-/** All published connections of a broker; each takes two of its descriptors. */
+/** Published connections per broker; each takes two descriptors. */
 const MAX_ALL = 4096;
 
-/** How soon a port that could not be opened is tried again, with a command. */
+/** Interval before a command retries a failed port. */
 const RETRY_MS = 1000;
 
 /**
- * Each port belongs to a session, leads to whatever world that has now, and is closed when it has none. Every port of the
- * host is one session's at a time: who came first has it.
+ * Publishes ports. A port belongs to a session, leads to the session's current world, and closes when the session has
+ * no world. A host port serves a single session: the first to ask.
  */
 export class Publisher {
   readonly #parts: PublisherParts;
@@ -78,7 +78,7 @@ export class Publisher {
     this.#parts = parts;
   }
 
-  /** Opens a port for an operator; `wasOpen`: it led there already. */
+  /** Opens a port for an operator. `wasOpen`: the port already led there. */
   async open(session: string, port: number, hostPort: number): Promise<{ wasOpen: boolean } | Problem> {
     const world = await this.#parts.worldOf(session)?.catch(() => undefined);
     if (world === undefined) return noWorld(port);
@@ -90,7 +90,10 @@ export class Publisher {
     return failed === "ECANCELED" ? noWorld(port) : await notOpened(hostPort, failed);
   }
 
-  /** Takes an operator's wish back. `kept`: the policy publishes it too, so it stays open; `policy`: the policy alone does. */
+  /**
+   * Withdraws an operator's request. `kept`: stays open for the policy too. `policy`: only the policy asked for the
+   * port.
+   */
   close(session: string, port: number, hostPort: number): "closed" | "kept" | "policy" | "unknown" {
     const claim = this.#claims.get(hostPort);
     if (claim?.session !== session || claim.port.port !== port) return "unknown";
@@ -101,8 +104,8 @@ export class Publisher {
   }
 
   /**
-   * Brings the ports of a session to what its policies publish; `hash` is theirs together. It costs a look when nothing has
-   * changed. What cannot be opened is told to `onEvent`, once, and tried again with later commands.
+   * Opens and closes ports of a session to match its policies; `hash` covers all of them. Cheap when nothing has
+   * changed. A port that cannot be opened is reported once to `onEvent` and retried by later commands.
    */
   async follow(session: string, world: World, hash: string, ports: readonly number[]): Promise<void> {
     const before = this.#wishes.get(session);
@@ -116,13 +119,13 @@ export class Publisher {
     await done;
   }
 
-  /** The session has no world any more. */
+  /** Closes all ports of a session whose world has ended. */
   closeAll(session: string, cause: string): void {
     this.#wishes.delete(session);
     for (const claim of this.#of(session)) this.#drop(claim, cause);
   }
 
-  /** The ports of a session, open ones first. */
+  /** Lists the ports of a session, open ports first. */
   of(session: string): readonly Publication[] {
     const open = this.#of(session).map(({ port: { port, hostPort, connections }, askers }) => {
       return { port, hostPort, by: askerOf(askers), connections, problem: null };
@@ -133,7 +136,7 @@ export class Publisher {
     return [...open, ...failed];
   }
 
-  /** The broker stops. */
+  /** Closes all ports when the broker stops. */
   end(): void {
     this.#wishes.clear();
     for (const claim of [...this.#claims.values()]) this.#drop(claim, "the broker stops");
@@ -160,12 +163,12 @@ export class Publisher {
     if (failed === "ECANCELED") return;
     if (failed === null) problems.delete(port);
     else if (typeof failed !== "string") this.#complain(session, port, failed, problems);
-    // Who has the port is found out beside the command, which need not wait for it.
+    // Finding the port's holder is slow, so the command does not wait.
     else void notOpened(port, failed).then((problem) => this.#complain(session, port, problem, problems));
   }
 
   #complain(session: string, port: number, problem: Problem, problems: Map<number, Problem>): void {
-    // It was found out slowly, and the port is open by now.
+    // The port was opened while its holder was looked up.
     if (problem.kind !== "published" && this.#claims.get(port)?.session === session) return;
     const isKnown = problems.get(port)?.kind === problem.kind;
     problems.set(port, problem);
@@ -174,7 +177,7 @@ export class Publisher {
     this.#parts.onEvent({ event: "failed", session, port, hostPort: port, by: "policy", message });
   }
 
-  /** Null when the port leads to the session's world now, an errno name when the kernel refuses it. */
+  /** Returns null when the port leads to the session's world, or an errno name when the kernel refuses. */
   async #claim(session: string, port: number, hostPort: number, by: Asker): Promise<Problem | string | null> {
     if (this.#parts.worldOf(session) === undefined) return "ECANCELED";
     const known = this.#claims.get(hostPort);
@@ -230,7 +233,7 @@ export class Publisher {
   }
 }
 
-/** An operator's wish outlives an edit of the policy, so it is the one to name. */
+/** An operator's request outlives an edit of the policy, so the operator is named. */
 function askerOf(askers: ReadonlySet<Asker>): Asker {
   return askers.has("operator") ? "operator" : "policy";
 }
@@ -239,9 +242,10 @@ function isDue({ problems, triedAt }: Wish): boolean {
   return problems.size > 0 && performance.now() - triedAt > RETRY_MS;
 }
 
-/** The lines that published ports leave in the trace. They belong to no agent: they name other agents and host programs. */
-
-/** `session` is undefined when nobody knows it any more. */
+/**
+ * Makes the trace line of an event. The line has no agent, because its message may name other agents and host programs.
+ * `session` is undefined for a forgotten session.
+ */
 export function publishSpan(happened: PublishEvent, session: Session | undefined): SpanRecord {
   const { event, port, hostPort, by, message } = happened;
   return eventSpan({
@@ -254,7 +258,10 @@ export function publishSpan(happened: PublishEvent, session: Session | undefined
   });
 }
 
-/** Brings the ports of a session to what its policies publish; `world` is its warm one. Never rejects. */
+/**
+ * Makes an event's trace line. The line has no agent, because its message may name other agents and host programs.
+ * `session` is undefined for a forgotten session.
+ */
 export function followPolicy(
   publisher: Publisher,
   { id }: Session,
@@ -264,7 +271,7 @@ export function followPolicy(
   return publisher.follow(id, world, hash, publishedBy(policies));
 }
 
-/** Of two policies, what both name. */
+/** Lists the ports named in every policy. */
 function publishedBy(policies: Effective["policies"]): readonly number[] {
   const [first = [], ...others] = policies.map(({ document }) => document.world?.publish ?? []);
   return [...new Set(first)].filter((port) => others.every((ports) => ports.includes(port)));
