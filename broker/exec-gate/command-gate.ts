@@ -12,7 +12,7 @@ import { concernedStarts } from "../policy/index.ts";
 import { ExecGate, type GateParts } from "./gate.ts";
 import { OwnCommands } from "./own-commands.ts";
 
-/** What a gate needs of the broker. */
+/** The gate's dependencies on the broker. */
 export type GateNeeds = GroundNeeds & StartNeeds & { readonly onFault: OnFault };
 
 type OwnGateParts = Pick<GateParts, "isIsolated" | "ask" | "records" | "close"> & {
@@ -20,11 +20,11 @@ type OwnGateParts = Pick<GateParts, "isIsolated" | "ask" | "records" | "close"> 
 };
 
 /**
- * What every gate of a job has. Most commands start nothing that is asked about: what decides is made when the first such start
- * comes, since it costs more than all else that a command's gate is.
+ * The gate of a job. Most commands start no program that needs a decision, so the decider, its most expensive part, is
+ * made at the first such start.
  */
 export class CommandGate {
-  /** What the world asks. */
+  /** The world's interface to the gate. */
   readonly programs: ProgramGate;
   readonly #broker: GateNeeds;
   readonly #make: () => ExecGate;
@@ -33,7 +33,7 @@ export class CommandGate {
 
   constructor(broker: GateNeeds, job: Job, parts: () => OwnGateParts) {
     const { request, effective, environment } = job;
-    // A request that says another PATH does not hide where programs are: its command may copy one from there.
+    // All PATHs count: a request with another PATH could still copy a program from a folder of the usual PATH.
     const paths = [request.env?.["PATH"], environment.variables["PATH"], broker.environments.path];
     const refuses = effective.policies.some(({ mode }) => mode === "enforce");
     this.#broker = broker;
@@ -46,13 +46,13 @@ export class CommandGate {
     };
   }
 
-  /** The command is over: what had no line of its own is counted. */
+  /** Ends the gate: starts without a line are counted. */
   finish(): void {
     this.#finished = true;
     this.#made?.finish();
   }
 
-  /** Of what came after the end nobody is left to ask: only a gate that was there before goes on, for what is kept. */
+  /** After the end, only an existing gate goes on, for kept processes; a new one would have nobody to ask. */
   #decide(...asked: Parameters<ProgramGate["decide"]>): ReturnType<ProgramGate["decide"]> {
     try {
       return (this.#made ??= this.#make()).decide(...asked);
@@ -90,7 +90,7 @@ function execGate(
   });
 }
 
-/** Where the programs lie that copies are known by; a relative folder is another one after each `cd`. */
+/** Folders of programs that copies are compared with; a relative folder would change with each `cd`. */
 function foldersOf(path: string): readonly string[] {
   const folders = path.split(":").filter((folder) => folder.startsWith("/") && !folder.includes("\0"));
   return [...new Set(folders)];

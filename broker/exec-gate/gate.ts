@@ -1,4 +1,4 @@
-/** Decides about each program that one command starts, by the policies as they are then. */
+/** Decides on each program that a command starts, by the policies of that moment. */
 import { isRefusal, type Refusal } from "../model/refusal.ts";
 import type { ProgramFile, ProgramStart } from "../../world/backend.ts";
 import type { Granted } from "../approvals/question.ts";
@@ -18,7 +18,7 @@ import {
 import { BoundedMap } from "../model/bounded-map.ts";
 import { BELIEVED_MS } from "../policy/program-paths.ts";
 
-/** Puts the question of a start to a person and waits for the answer; `wait` says for how long. */
+/** Asks a person about a start and awaits the answer; `wait` receives the waiting time. */
 export type AskAboutStart = (
   start: ProgramStart,
   finding: StartFinding,
@@ -27,9 +27,9 @@ export type AskAboutStart = (
 ) => Promise<Granted | Refusal>;
 
 export type GateParts = {
-  /** False: the command began where everything starts. */
+  /** False: at the command's start, all policies only observed. */
   readonly refuses: boolean;
-  /** What holds now; undefined while nothing loads. */
+  /** The policies in force; undefined while none loads. */
   readonly now: () => Effective | undefined;
   readonly wheres: readonly [Where, ...Where[]];
   /** Whether the command runs on an overlay. */
@@ -37,9 +37,9 @@ export type GateParts = {
   readonly own: OwnCommands;
   readonly ask: AskAboutStart;
   readonly records: Pick<StartRecords, "noted" | "refused" | "finish">;
-  /** Told of bugs. */
+  /** Reports internal errors. */
   readonly onFault: (what: string, error: unknown) => void;
-  /** The command is over, and nobody waits for an answer any more. */
+  /** Called at the command's end: pending questions are dropped. */
   readonly close: () => void;
 };
 
@@ -54,13 +54,13 @@ export class ExecGate {
     this.#interpreters = new Interpreters(parts.wheres[0]);
   }
 
-  /** The command is over: what had no line of its own is counted. */
+  /** Ends the gate: starts without a line are counted. */
   finish(): void {
     this.#parts.close();
     this.#parts.records.finish();
   }
 
-  /** Whatever goes wrong here, the program does not start. */
+  /** Decides on a start. Any internal error refuses the program. */
   decide(start: ProgramStart, wait: (milliseconds: number) => void): boolean | Promise<boolean> {
     try {
       const answer = this.#judge(start, wait);
@@ -83,13 +83,13 @@ export class ExecGate {
     if (decision.mode === "observe" || !this.#parts.refuses) return this.#observe(start, effective, first);
     const denial = against.find(({ verdict }) => verdict === "deny");
     if (denial !== undefined) return this.#refuse(start, deniedStart(denial), effective);
-    // Nobody is asked about what could not be started after a yes.
+    // No question about a start that would be refused despite approval.
     const overlay = against.find(({ verdict }) => verdict === "isolate");
     if (overlay !== undefined) return this.#refuse(start, needsOverlay(overlay), effective);
     return this.#ask(start, effective, against, wait);
   }
 
-  /** Without what the command itself, or what a person said of it, does justice to already. */
+  /** Drops findings already satisfied by the command itself or by an approval. */
   #notMet({ found }: StartDecision, start: ProgramStart, effective: Effective): readonly StartFinding[] {
     const { isIsolated, own } = this.#parts;
     const asking = found.filter(({ verdict, rule }) => verdict === "ask" && rule.list !== "approval.require");
@@ -138,7 +138,7 @@ export class ExecGate {
     if (first === undefined) return true;
     const granted = await this.#parts.ask(start, first, effective, wait);
     if (isRefusal(granted)) return this.#refuse(start, unapproved(first, granted), effective);
-    // Minutes may have passed: what holds now must still let it start.
+    // Minutes may have passed, so the policies of now must still allow the start.
     const now = this.#parts.now();
     if (now?.hash !== effective.hash) return this.#refuse(start, policyChanged(first), now);
     this.#parts.own.approve(asking, start, effective);
@@ -156,23 +156,24 @@ export class ExecGate {
   }
 }
 
-/** Scripts that were let start and whose interpreter has not been asked for yet: each is one step of one process. */
+/** Allowed scripts whose interpreter has not started yet, one per process. */
 const MAX_WAITING = 256;
 
 /**
- * `#!/usr/bin/env python3`: env looks for the interpreter and starts it of its own. Where the kernel itself starts one
- * (`#!/usr/bin/python3`) a list of all that may run is asked about the script alone, and so it is here.
+ * Handles `#!/usr/bin/env python3`, where env finds and starts the interpreter as a second start. With
+ * `#!/usr/bin/python3` the kernel starts the interpreter, and `commands.allowed` is asked about the script alone; so
+ * the gate also skips env's second start.
  */
 class Interpreters {
   readonly #where: Where;
-  /** What a process starts next, by its id. */
+  /** Expected next start by process id. */
   readonly #next = new Map<number, string>();
 
   constructor(where: Where) {
     this.#where = where;
   }
 
-  /** A start goes on. */
+  /** Notes the interpreter expected after an allowed start. */
   passed({ pid, files, cut }: ProgramStart): void {
     const last = files.at(-1);
     if (cut || files.length < 2 || last === undefined || !looksForAnother(last)) return;
@@ -181,7 +182,10 @@ class Interpreters {
     this.#next.set(pid, JSON.stringify(last.argv.slice(1)));
   }
 
-  /** Whether this is what a script that was let start is started by: the program that its name stands for, with its very words. */
+  /**
+   * Whether a start is the expected interpreter of an allowed script: the program of that name, with exactly the same
+   * arguments.
+   */
   isNext({ pid, files: [file], cut }: ProgramStart): boolean {
     const next = this.#next.get(pid);
     this.#next.delete(pid);
@@ -193,7 +197,7 @@ class Interpreters {
 
 const ENV = /^\/(usr\/)?bin\/env$/;
 
-/** Without options and variables, which could make another program of it. */
+/** Whether env only looks up a program: options and variables could select another program. */
 function looksForAnother({ path, argv: [, program] }: ProgramFile): boolean {
   return (
     path !== null &&
@@ -204,15 +208,15 @@ function looksForAnother({ path, argv: [, program] }: ProgramFile): boolean {
   );
 }
 
-/** Decisions kept for one command, and how long its words may be to be kept, in characters. */
+/** Cached decisions per command, and the longest cached key in characters. */
 const MAX_KEPT = 500;
 const MAX_WORDS = 4096;
 
 type Kept = { readonly decision: StartDecision; readonly at: number };
 
 /**
- * What was decided about the starts of one command: builds start the same programs by the thousand. It holds as long as the
- * policies are the very same ones, and what names stand for as long as elsewhere.
+ * Cache of decisions on a command's starts: builds start the same programs by the thousand. Valid for identical
+ * policies, and for `BELIEVED_MS` because program names may resolve differently later.
  */
 class KeptStarts {
   readonly #wheres: readonly [Where, ...Where[]];

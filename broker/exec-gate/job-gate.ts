@@ -14,15 +14,15 @@ import type { StartFinding, Where } from "../policy/index.ts";
 import { nobodyIsAsked } from "./start-refusals.ts";
 
 export type JobGateParts = {
-  /** The command's own line. */
+  /** The command's `command_start` line. */
   readonly started: SpanRecord;
-  /** Writes a line below it. */
+  /** Writes a line below `started`. */
   readonly write: (span: SpanRecord) => void;
-  /** Aborts when nobody waits for the command any more. */
+  /** Aborts when nobody awaits the command. */
   readonly signal: AbortSignal;
 };
 
-/** Of a command that runs. */
+/** Makes the gate of a running command. */
 export function jobGate(
   broker: GateNeeds & AskNeeds,
   job: Job,
@@ -39,21 +39,21 @@ export function jobGate(
         return askAboutStart(broker, asking, { start, finding, effective }, wait);
       },
       records: new StartRecords({ started, secrets: secretsOfJob(job), write }),
-      // What is kept goes on starting programs.
+      // Kept processes go on starting programs.
       close: () => (job.request.background === "keep" ? undefined : over.abort()),
     };
   });
 }
 
-/** A person is asked about a program that a running command starts, which waits meanwhile. */
-
-/** What asking about a start needs of the broker. */
+/** Dependencies on the broker for asking about a start. */
 type AskNeeds = QuestionNeeds & { readonly approvals: Approvals };
 
-/** Beyond the time that a question waits: the answer must come first. */
+/** Added to a question's waiting time, so the answer arrives before the timeout. */
 const MARGIN_MS = 2000;
 
-/** `wait` is told how long it may take, before anything else happens. */
+/**
+ * Asks a person about a program started by a running command; the start waits. Calls `wait` with the time limit first.
+ */
 async function askAboutStart(
   broker: AskNeeds,
   { job, where, signal }: { readonly job: Job; readonly where: Where; readonly signal: AbortSignal },
@@ -64,7 +64,7 @@ async function askAboutStart(
   if (job.replays !== undefined) return nobodyIsAsked(finding, "a replay asks nobody");
   const argv = shownWords(asked.start, where);
   if (argv === null) return nobodyIsAsked(finding, "it has no file that a person could know it by");
-  // An agent that did not say it would wait is told at once, with the question's id, and can do something else meanwhile.
+  // An agent that did not offer to wait gets the question's id at once, and can do other work meanwhile.
   const patience = job.request.approval_wait_ms ?? 0;
   const question = (): Question | Refusal => startQuestion(broker, jobOf(job, argv, asked), patience > 0);
   const first = question();
@@ -74,7 +74,10 @@ async function askAboutStart(
   return await askPerson(broker.approvals, question, waitMs, signal);
 }
 
-/** By the bare name where that stands for this file: so an answer for the same words as a command of their own counts. */
+/**
+ * Uses the bare name if the name resolves to this file, so an answer also counts for the same words as a separate
+ * command.
+ */
 function shownWords({ files: [file] }: ProgramStart, where: Where): readonly [string, ...string[]] | null {
   const { called, path, argv } = file;
   if (path === null) return null;
@@ -83,7 +86,7 @@ function shownWords({ files: [file] }: ProgramStart, where: Where): readonly [st
   return [isItsName ? name : called.startsWith("/") ? called : path, ...argv.slice(1)];
 }
 
-/** The same program as a command of its own: an answer is bound to the same. */
+/** Makes a job for the same program as a separate command: the answer binds to the same facts. */
 function jobOf(
   job: Job,
   argv: readonly [string, ...string[]],
@@ -113,7 +116,7 @@ function jobOf(
   };
 }
 
-/** What it would do alone says little of what it does in the middle of another's work: it is not tried out. */
+/** Makes the question. No preview: the program's effect alone differs from its effect inside a running command. */
 function startQuestion(broker: QuestionNeeds, job: Job, waits: boolean): Question | Refusal {
   const question = commandQuestion(broker, job);
   if (isRefusal(question)) return question;
@@ -121,7 +124,7 @@ function startQuestion(broker: QuestionNeeds, job: Job, waits: boolean): Questio
   return { ...question, notes: [...question.notes, note], previewFirst: false };
 }
 
-/** Of a command that is tried out before it is approved, as if it were: on an overlay, and nobody is asked or told. */
+/** Makes the gate of a preview: runs on an overlay as if approved, asks nobody and reports nothing. */
 export function previewGate(broker: GateNeeds, job: Job): CommandGate {
   return new CommandGate(broker, job, () => ({
     isIsolated: true,

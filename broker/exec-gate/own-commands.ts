@@ -1,4 +1,4 @@
-/** The simple commands that a command line was judged by: what of them is approved, and what was told, is not said again. */
+/** The simple commands of the judged command line: starting one needs no second approval and no second notice. */
 import { posix } from "node:path";
 import type { DecisionRule } from "../../schemas/generated/types.ts";
 import type { ProgramStart } from "../../world/backend.ts";
@@ -17,14 +17,14 @@ import {
 } from "../policy/index.ts";
 
 export type OwnParts = {
-  /** The hash of the policies that a person approved the command under; null: nobody did. */
+  /** Hash of the policies at a person's approval of the command; null without approval. */
   readonly approvedUnder: string | null;
-  /** Those of the command line, read when they are first needed. */
+  /** Parses the command line's simple commands on first use. */
   readonly commands: () => readonly SimpleCommand[];
   readonly where: Where;
-  /** Rules that the command's own line, or those below it, name already. */
+  /** Rules already named in lines of the command. */
   readonly told: readonly DecisionRule[];
-  /** The line asked, and went on because it was only watched. */
+  /** An observing policy would have asked about the command line. */
   readonly wouldAsk?: boolean;
 };
 
@@ -32,7 +32,7 @@ export class OwnCommands {
   readonly #parts: OwnParts;
   #commands: readonly SimpleCommand[] | undefined;
   #programs: readonly string[] | undefined;
-  /** What a person said yes to as a part of what else was started; each for one start. */
+  /** Commands approved as part of another start; each counts for a single start. */
   readonly #granted: { readonly command: SimpleCommand; readonly under: string }[] = [];
 
   constructor(parts: OwnParts) {
@@ -40,8 +40,8 @@ export class OwnCommands {
   }
 
   /**
-   * Whether a person said yes to all that asks here, under the policies that hold now: to this very command, or to what it
-   * only starts in turn, which is looked at again then.
+   * Whether a person approved every asking finding under the policies in force: either this start itself, or the inner
+   * commands that this program merely starts. Each inner command is judged again at its own start.
    */
   isApproved(asking: readonly StartFinding[], start: ProgramStart, { hash }: Effective): boolean {
     const own = this.#parts.approvedUnder === hash ? this.#own() : [];
@@ -51,8 +51,8 @@ export class OwnCommands {
   }
 
   /**
-   * Whether this start needs no answer of its own under `approval.require`: a person said yes to the line, the line names the
-   * program, or it names one that runs the project's own commands or is known to start this one.
+   * Whether this start needs no separate answer under `approval.require`: a person approved the line, or the line names
+   * the program, a runner of the project's own commands, or a program known to start this one.
    */
   speaksFor(start: ProgramStart, { hash }: Effective): boolean {
     const { approvedUnder, wouldAsk } = this.#parts;
@@ -67,7 +67,7 @@ export class OwnCommands {
     );
   }
 
-  /** Each such answer counts for one start. */
+  /** Each approval counts for a single start. */
   #isGranted(start: ProgramStart, hash: string): boolean {
     const granted = this.#granted.findIndex(
       ({ command, under }) => under === hash && this.#isThis(command, start),
@@ -75,21 +75,21 @@ export class OwnCommands {
     return granted >= 0 && this.#granted.splice(granted, 1).length > 0;
   }
 
-  /** A person was shown all of it: what such a start starts in turn needs no other answer. */
+  /** Records an approval: the person saw the whole start, so the programs inside need no separate answer. */
   approve(asked: readonly StartFinding[], { files: [file] }: ProgramStart, { hash: under }: Effective): void {
     const isWhole = asked.some(({ rule }) => rule.list === "approval.require");
     const inner = [
       ...asked.flatMap(({ command }) => command ?? []),
       ...(isWhole ? readArgv(file.argv).fragments : []),
     ].filter(({ depth }) => depth > 0);
-    // Of each reading of the same words.
+    // Once per distinct words: several readings may yield the same command.
     const each = new Map(inner.map((command) => [JSON.stringify(command.words), command]));
     for (const command of each.values()) {
       if (this.#granted.length < MAX_GRANTED) this.#granted.push({ command, under });
     }
   }
 
-  /** Whether the line of the command, or one below it, says the same of this very start. */
+  /** Whether the command's lines already report this rule for this start. */
   hasTold({ rule: { source, pattern } }: StartWarning, start: ProgramStart): boolean {
     const isTold = this.#parts.told.some((rule) => rule.source === source && rule.pattern === pattern);
     return isTold && this.#own().some((one) => this.#isThis(one, start));
@@ -99,7 +99,7 @@ export class OwnCommands {
     return (this.#commands ??= this.#parts.commands());
   }
 
-  /** By the file that its program stands for, by the name that it gets, and by its words. */
+  /** Compares resolved file, program name and arguments. */
   #isThis(own: SimpleCommand, { files: [file], cut }: ProgramStart): boolean {
     const [program, ...words] = own.words;
     const [name = "", ...given] = file.argv;
@@ -125,10 +125,13 @@ export class OwnCommands {
 
 const MAX_GRANTED = 100;
 
-/** Beyond it a command is another one, and a person is asked again: each word that was not known is tried as each. */
+/**
+ * Bound on the comparison; longer commands count as different, and a person is asked again. Each unknown word may match
+ * any number of arguments.
+ */
 const MAX_COMPARED = 100_000;
 
-/** The same words inside another program, that starts it: `sh -c 'git push'`. */
+/** Whether the same words stand inside a program that starts them: `sh -c 'git push'`. */
 function isWritten(own: SimpleCommand, command: SimpleCommand): boolean {
   return (
     command.depth > 0 &&
@@ -137,7 +140,7 @@ function isWritten(own: SimpleCommand, command: SimpleCommand): boolean {
   );
 }
 
-/** Whether words may be what became of those that were written: one that was not known may have become any, or several. */
+/** Whether arguments may result from the written words: an unknown word may expand to any words. */
 function fits(written: readonly CommandWord[], words: readonly string[], home: string): boolean {
   if (written.length * words.length > MAX_COMPARED) return false;
   let reached = new Set([0]);

@@ -6,20 +6,20 @@ import { redact, redactRule, redactWords, type KnownSecrets } from "../secrets/r
 import type { SpanRecord } from "../spans/trace.ts";
 import type { RefusedStart } from "./start-refusals.ts";
 
-/** A command can start a denied program a hundred thousand times: so many have a line, the rest are counted. */
+/** Bound on lines: a command can start a denied program a hundred thousand times; further starts are only counted. */
 export const MAX_LINES = 1000;
 
 export type RecordParts = {
-  /** The command's own line. */
+  /** The command's `command_start` line. */
   readonly started: SpanRecord;
   readonly secrets: KnownSecrets;
   readonly write: (span: SpanRecord) => void;
 };
 
-/** What the starts of one command leave in the trace, below its span. */
+/** Writes a command's starts into the trace, below the command's span. */
 export class StartRecords {
   readonly #parts: RecordParts;
-  /** What was noted: once for each rule and fragment. */
+  /** Starts already noted, by rule and fragment. */
   readonly #noted = new Set<string>();
   #lines = 0;
   #untold = 0;
@@ -28,7 +28,7 @@ export class StartRecords {
     this.#parts = parts;
   }
 
-  /** A start that went on: it was only watched, or warned of. */
+  /** Records an allowed start that was observed or warned about. */
   noted(start: ProgramStart, effective: Effective, decision: Decision & { rule: DecisionRule }): void {
     const { verdict, rule } = decision;
     const key = JSON.stringify([verdict, rule.source, rule.pattern, rule.fragment]);
@@ -37,7 +37,7 @@ export class StartRecords {
     this.#write(start, effective, decision, {});
   }
 
-  /** @param effective what it was refused by; absent: no policy had anything to say. */
+  /** @param effective the refusing policies; undefined when no policy loaded. */
   refused(start: ProgramStart, { verdict, rule, error }: RefusedStart, effective?: Effective): void {
     const { code, message, hint, approval_id } = error;
     const known = this.#parts.secrets;

@@ -16,7 +16,7 @@ export function deniedStart(finding: StartFinding): RefusedStart {
   return denied(finding.rule, message, hint);
 }
 
-/** What runs already cannot be put on an overlay any more. */
+/** A running command cannot be moved onto an overlay. */
 export function needsOverlay(finding: StartFinding): RefusedStart {
   const { rule, policyId } = finding;
   const message = `Policy '${policyId}' lets this program start on an overlay alone, and the command that starts it has none${because(finding)}`;
@@ -24,7 +24,7 @@ export function needsOverlay(finding: StartFinding): RefusedStart {
   return denied(rule, message, hint);
 }
 
-/** A person did not say yes. */
+/** The start was not approved; `error` says why. */
 export function unapproved({ rule }: StartFinding, error: Refusal): RefusedStart {
   return { verdict: "ask", rule, error };
 }
