@@ -1,14 +1,14 @@
 import type { KnownSecrets } from "../secrets/redact.ts";
 
-/** Where words were cut off a secret may have been, and what is left of it looks like none. */
+/** Marks cut text: a cut-off secret no longer looks like a secret. */
 const CUT = "…";
 
-/** Fewer characters of a secret give nothing away. */
+/** Shorter prefixes of a secret reveal nothing. */
 const FEWEST = 3;
 
 /**
- * The words of a program of which not all was told: the last one up to its last blank, since a token has none, and no word
- * ends with the beginning of a known secret.
+ * Shortens the incompletely reported words of a program. The last word ends at its last blank, since a token has no
+ * blanks; no word ends with a prefix of a known secret.
  */
 export function withoutCutEnds(words: readonly string[], known: KnownSecrets): readonly string[] {
   return words.map((word, at) => {

@@ -8,32 +8,32 @@ import { constants } from "node:os";
 import { eventSpan } from "../spans/event-span.ts";
 import { withoutCutEnds } from "./cut-words.ts";
 
-/** Programs of one command that have spans, and the length of their paths and words; the rest is counted. */
+/** Bounds per command: programs with spans, and characters of their paths and words; further programs are counted. */
 const MAX_PROGRAMS = 100_000;
 const MAX_TEXT = 64 * 1024 * 1024;
 
-/** How long a start waits for its end, so that a short program has one line and not two. */
+/** How long a start waits for its end, so a short program has a single line. */
 const HOLD_MS = 50;
 
-/** What one turn of the event loop does: some two milliseconds. */
+/** Work per turn of the event loop: about two milliseconds. */
 const EVENTS_A_TURN = 200;
 const LINES_A_TURN = 32;
 
-/** How often lines for which there was no room are tried again. */
+/** Retry interval on a full disk. */
 const AGAIN_MS = 1000;
 
-/** A program that has not ended, or whose end is not written. */
+/** A running program, or one whose end is not yet written. */
 type Live = {
   readonly startedAt: bigint;
-  /** The first of its lines, or its only one, once it was made. */
+  /** The first or only line, once made. */
   first: SpanRecord | undefined;
   end: Ended | "unseen" | undefined;
 };
 
 type Line = {
-  /** Makes it when its turn has come; again when there was no room. */
+  /** Makes the line when its turn comes; called again after a failed write. */
   readonly make: () => SpanRecord;
-  /** The second of two. */
+  /** Whether this is a program's second line. */
   readonly closes: boolean;
 };
 
@@ -41,16 +41,16 @@ type Ids = Pick<SpanRecord, "span_id" | "parent_span">;
 
 export type ProgramRecorderOptions = {
   readonly trace: Pick<Trace, "addAll" | "onFault">;
-  /** The first line of the command. */
+  /** The command's `command_start` line. */
   readonly command: SpanRecord;
   readonly known: KnownSecrets;
-  /** Fewer, for tests. */
+  /** Smaller bounds, for tests. */
   readonly limits?: { readonly programs: number; readonly text: number };
 };
 
 /**
- * Writes spans of the programs that one command starts, below its own. In the order in which they are told, so that a
- * parent's line always stands before its children's, wherever it is cut off.
+ * Writes the spans of a command's programs below the command's span, in the order of the reports: a parent's line
+ * always precedes its children's, even in a truncated trace.
  */
 export class ProgramRecorder {
   readonly #options: ProgramRecorderOptions;
@@ -62,7 +62,7 @@ export class ProgramRecorder {
   #recorded = 0;
   #leftOut = 0;
   #text = 0;
-  /** Lines were given up: what comes after them could name a parent that has none. */
+  /** Some lines were dropped: later lines could name a parent without a line. */
   #isBroken = false;
   #hasFailed = false;
   #timer: NodeJS.Timeout | undefined;
@@ -73,7 +73,7 @@ export class ProgramRecorder {
     this.#common = commonOf(options.command);
   }
 
-  /** `ExecRequest.onPrograms`. */
+  /** Handler for `ExecRequest.onPrograms`. */
   readonly add = (events: readonly ProgramEvent[], untold: number): void => {
     this.#leftOut += untold;
     if (events.length === 0) return;
@@ -81,15 +81,15 @@ export class ProgramRecorder {
     this.#schedule(HOLD_MS);
   };
 
-  /** Undefined: nothing was told. */
+  /** Undefined when no program was reported. */
   get counts(): ProgramCounts | undefined {
     const counts = { recorded: this.#recorded, left_out: this.#leftOut };
     return counts.recorded + counts.left_out === 0 ? undefined : counts;
   }
 
   /**
-   * Settles when all that was told is written, or given up because there is no room. What is `kept` of the command goes on
-   * being recorded until that is gone too; of everything else an end that was not told by now will never be.
+   * Settles when all reported programs are written, or dropped on a full disk. With `kept`, recording goes on until the
+   * kept processes end; otherwise ends not reported by now never come.
    */
   async finish(run: Pick<CommandRun, "closed">, kept: boolean): Promise<void> {
     await this.#settle(!kept);
@@ -112,7 +112,7 @@ export class ProgramRecorder {
     this.#timer ??= setTimeout(() => void this.#write(), after).unref();
   }
 
-  /** One at a time: who asks meanwhile waits for the same. Settles early when the kernel refuses. Never rejects. */
+  /** Starts writing, or joins the pending write. Settles early when the kernel refuses. Never rejects. */
   #write(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -202,14 +202,14 @@ export class ProgramRecorder {
     this.#live.clear();
   }
 
-  /** As its only line, where that is not made yet. */
+  /** Ends a program; a line not yet made becomes the program's only line. */
   #close(live: Live, end: Ended | "unseen"): void {
     const { first } = live;
     live.end = end;
     if (first !== undefined) this.#push(() => lastOf(first, live), true);
   }
 
-  /** A kernel that refuses may have room later; whatever else it is will not mend itself. */
+  /** A kernel error may be temporary, such as a full disk; any other error is permanent. */
   #refused(error: unknown): void {
     const { span_id: id } = this.#options.command;
     this.#hasFailed = true;
@@ -217,7 +217,7 @@ export class ProgramRecorder {
     if (!(error instanceof Error && "syscall" in error)) this.#giveUp();
   }
 
-  /** A program whose first line stands and whose last is given up is closed as `lost` by the next broker. */
+  /** Drops all pending lines. A program left with only its first line is closed as `lost` by the next broker. */
   #giveUp(): void {
     const lines = this.#lines.filter(({ closes }) => !closes).length;
     const starts = this.#told.flat().filter(({ kind }) => kind !== "ended").length;
@@ -230,13 +230,11 @@ export class ProgramRecorder {
   }
 }
 
-/** The last that is known of it. */
+/** Makes the line of the latest known state. */
 function lastOf(started: SpanRecord, { startedAt, end }: Live): SpanRecord {
   if (end === undefined) return started;
   return end === "unseen" ? lostProgram(started) : endedProgram(started, startedAt, end);
 }
-
-/** The lines of one program that a command started. */
 
 type Started = Extract<ProgramEvent, { kind: "started" }>;
 type Refused = Extract<ProgramEvent, { kind: "refused" }>;
@@ -246,14 +244,14 @@ const SIGNALS: ReadonlyMap<number, string> = new Map(
   Object.entries(constants.signals).map(([name, number]) => [number, name]),
 );
 
-/** What the lines of all programs of a command have in common. */
+/** Fields common to all program lines of a command. */
 function commonOf(command: SpanRecord): SpanRecord {
   const { session_id, world_id, policy_id, policy_hash, policy_commit, agent_id } = command;
   const whose = { session_id, world_id, policy_id, policy_hash, policy_commit, agent_id };
   return eventSpan({ event_type: "exec", component: "world", signal: null, ...whose });
 }
 
-/** The line of a start: the only one that a refused program has, the first of one that still runs when it is written. */
+/** Makes the line of a start: the only line of a refused program, the first of a program still running when written. */
 function startedProgram(
   common: SpanRecord,
   known: KnownSecrets,
@@ -280,7 +278,7 @@ function startedProgram(
   };
 }
 
-/** The line of an end, and the only one of a program that was over before its first was written. */
+/** Makes the line of an end: the only line of a program that ended before its first line was written. */
 function endedProgram(started: SpanRecord, startedAt: bigint, event: Ended): SpanRecord {
   const { at, code, signal, replaced } = event;
   const took = Math.max(0, Number((at - startedAt) / 1000n) / 1000);
@@ -295,22 +293,22 @@ function endedProgram(started: SpanRecord, startedAt: bigint, event: Ended): Spa
   };
 }
 
-/** The same where nobody told of the end: its world was gone before. */
+/** Makes the line of an end never reported, because the world was gone. */
 function lostProgram(started: SpanRecord): SpanRecord {
   return { ...started, ts: new Date().toISOString(), outcome: "lost" };
 }
 
-/** As a shell says it, and as spans of commands do. */
+/** Encodes a signal like a shell, and like the spans of commands. */
 function signalled(signal: number): Pick<SpanRecord, "exit" | "signal"> {
   return { exit: 128 + signal, signal: SIGNALS.get(signal) ?? `SIG${signal}` };
 }
 
-/** Of a clock that is not the broker's. Throws a RangeError for what no date can say. */
+/** Formats a time of the world's clock. Throws a RangeError outside the range of dates. */
 function timeOf(nanoseconds: bigint): string {
   return new Date(Number(nanoseconds / 1_000_000n)).toISOString();
 }
 
-/** To the microsecond: most programs take less than a few milliseconds. */
+/** Formats to the microsecond: most programs take less than a few milliseconds. */
 function preciseTimeOf(nanoseconds: bigint): string {
   const micros = String((nanoseconds / 1000n) % 1000n).padStart(3, "0");
   return `${timeOf(nanoseconds).slice(0, -1)}${micros}Z`;

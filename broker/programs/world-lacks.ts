@@ -1,11 +1,11 @@
 /**
- * Why a program fails inside that works outside, where nothing refuses it but the world itself: no call of it is told, so the reason is
- * told by what the program is for. Only of a program that failed, since many need less than all that they are for.
+ * Explains failures caused by the world itself: no refused call is reported, so the reason follows from the program's
+ * purpose. Only for failed programs, since many succeed with a part of their features.
  */
 import { basename } from "node:path";
 import type { ProgramEvent } from "../../world/backend.ts";
 
-/** Said behind `'NAME' failed: `. */
+/** The sentence follows `'NAME' failed: `. */
 type Lack = { readonly names: string; readonly sentence: string; readonly of?: "root" | "others" };
 
 const LACKS: readonly Lack[] = [
@@ -29,47 +29,50 @@ const LACKS: readonly Lack[] = [
   },
 ];
 
-/** As dash and bash say it, in every locale but a translated one. */
+/** Messages of dash and bash in untranslated locales. */
 const NO_RIGHT = /: (?:Permission denied|Operation not permitted)$/m;
 
 const ROOT_IS_NOBODY =
   "root has no capabilities in a world: modes and owners of files hold for it as for every user, which may be why something was not permitted. A person can do this outside of Substrate";
 
-/** What a shell's `ulimit` cannot raise: core files (`-c`), and descriptors (`-n`) beyond the bound of a command. */
+/**
+ * `ulimit` options that a world's shell cannot raise: core files (`-c`), and descriptors (`-n`) beyond a command's
+ * bound.
+ */
 const RAISES = /^ulimit\s+(?:.*\s)?-[A-Za-z]*[cn]/;
 
 const BOUNDED =
   "ulimit: a world's commands write no core files, and have at most half of the broker's descriptors, 65,536 at most (ulimit -Hn). A person can run it outside of Substrate";
 
-/** What is told at a command's end. */
+/** An explanation at a command's end. */
 export type FailureTold = { readonly program: string | null; readonly message: string };
 
 export type CommandEnd = {
   readonly argv: readonly string[];
-  /** It exited with another code than 0, or a signal ended it. */
+  /** Whether the exit code was not 0, or a signal ended the command. */
   readonly failed: boolean;
-  /** The shell builtins that the command ran, as they were written. */
+  /** Shell builtins of the command, as written. */
   readonly builtins: readonly string[];
-  /** Something else was refused, and is told: that is why it failed, as far as anybody can say. */
+  /** Whether another reported refusal already explains the failure. */
   readonly explained: boolean;
-  /** What it wrote to standard error, as far as that was kept. */
+  /** The kept part of standard error. */
   readonly stderr: () => string;
 };
 
-/** Follows the programs of one command. */
+/** Tracks the programs of a command. */
 export class WorldLacks {
   readonly #isRoot: boolean;
-  /** By number; those that have not ended. */
+  /** Running programs by number. */
   readonly #live = new Map<number, string>();
   readonly #failed = new Set<string>();
-  /** They ended, and nobody knows how (before Linux 6.15). */
+  /** Programs that ended with unknown status (before Linux 6.15). */
   readonly #unknown = new Set<string>();
 
   constructor(uid: number) {
     this.#isRoot = uid === 0;
   }
 
-  /** `ExecRequest.onPrograms`. */
+  /** Handler for `ExecRequest.onPrograms`. */
   readonly add = (events: readonly ProgramEvent[]): void => {
     for (const event of events) {
       if (event.kind === "started") {
@@ -79,7 +82,7 @@ export class WorldLacks {
     }
   };
 
-  /** At most one of each kind of lack. */
+  /** Returns at most one explanation per lack. */
   told(end: CommandEnd): readonly FailureTold[] {
     const own = basename(end.argv[0] ?? "");
     const names = [...this.#failed, ...(end.failed ? [...this.#unknown, own] : [])];
