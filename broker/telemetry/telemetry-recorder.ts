@@ -12,17 +12,19 @@ import { withoutCutEnds } from "../programs/cut-words.ts";
 import { type KnownSecrets, type Redaction, redact } from "../secrets/redact.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 
-/** What one list of a span names, and how many characters all of them have together: a span is one line. */
+/** Bounds: entries per list of a span, and characters of all lists together, since a span is a single line. */
 const MAX_LISTED = 50;
 const MAX_TEXT = 32 * 1024;
 
-/** What the line that closes a command says of it; `redacted` is all that was replaced in the line. */
+/** Fields of the command's closing line; `redacted` lists all replacements in the line. */
 type Fields = Pick<SpanRecord, "redacted"> & { readonly telemetry: SpanTelemetry };
 
-/** By what each is shown as, but for its secrets: those are looked for in what was reported, which may have them alone. */
+/**
+ * Events by shown text, secrets included: redaction needs the reported text, where a secret may still be recognizable.
+ */
 type Listed = ReadonlyMap<TelemetryKind, ReadonlyMap<string, TelemetryEvent>>;
 
-/** Gathers what the programs of one command report of themselves, until its last line is written. */
+/** Collects the telemetry of a command's programs until the command's last line is written. */
 export class TelemetryRecorder {
   readonly #why: string | undefined;
   readonly #asked: boolean;
@@ -40,12 +42,12 @@ export class TelemetryRecorder {
     this.#known = known;
   }
 
-  /** Undefined where there is nothing to be loaded, or nobody asks: then no program is another than without. */
+  /** Undefined when telemetry is off or no policy asks: then programs run exactly as without telemetry. */
   get onTelemetry(): ExecRequest["onTelemetry"] {
     return this.#asked && this.#why === undefined ? (report) => this.#take(report) : undefined;
   }
 
-  /** What there is to say; nothing where no policy asks. `before` is what was replaced in the rest of the line. */
+  /** Makes the fields; empty when no policy asks. `before` lists the replacements in the rest of the line. */
   fields(before: SpanRecord["redacted"]): Fields | Record<string, never> {
     if (!this.#asked) return {};
     const off = this.#why ?? (this.#isOver && this.#counts === undefined ? NOT_HEARD : undefined);
@@ -82,7 +84,7 @@ export class TelemetryRecorder {
     );
     return {
       state: "on",
-      // A world that is lost says nothing at its end.
+      // A lost world sends no final report.
       reason: this.#isOver ? null : NOT_WHOLE,
       counts: counts as Record<TelemetryKind, number>,
       unlisted: this.#unlisted + (this.#counts?.untold ?? 0),
@@ -97,18 +99,19 @@ const NOT_WHOLE = "there may be more: the command had no end that its world coul
 type Told = Pick<Required<SpanTelemetry>, "counts" | "unlisted" | "dropped"> &
   Pick<SpanTelemetry, "state" | "reason">;
 
-/** Of a path `/a/./b` and `/a//b` are `/a/b`, whatever stands there; `/a/../b` may be something else. */
+/** Normalizes a path: `/a/./b` and `/a//b` always equal `/a/b`, but `/a/../b` may differ. */
 function shownAs(kind: TelemetryKind, text: string): string {
   return kind === "connect" ? text : text.replace(/\/(?:\.?\/)+/g, "/");
 }
 
 function withoutSecrets(told: Told, listed: Listed, known: KnownSecrets): Fields {
-  // Each secret once: reports may be full of one.
+  // Lists each kind of secret once: reports may repeat a secret many times.
   const redacted = new Map<string, Redaction>();
   const clean = (kind: TelemetryKind): string[] => {
     const texts = [...(listed.get(kind)?.values() ?? [])].map(({ text, cut }) => {
       const whole = cut ? withoutCutEnds([text], known).join("") : text;
-      // Before and after: a secret may have empty steps in it, and one without may have been reported with some.
+      // Redacts before and after normalizing: a secret may itself contain `//`, or may have been reported with extra
+      // slashes.
       const first = redact(whole, "telemetry", known);
       const second = redact(shownAs(kind, first.text), "telemetry", known);
       for (const one of [...first.redacted, ...second.redacted]) redacted.set(one.kind, one);
