@@ -1,10 +1,10 @@
-/** Scopes of the network: one name, address or range, with one port. Pure. */
+/** Network scopes: a name, address or range, with a port. Pure. */
 import type { NetScope } from "../model/scope.ts";
 import { type NetEntry, readEntry } from "../network/names/entries.ts";
 import { rangeText } from "../network/names/ranges.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 
-/** What `net:host:port` names, read as `host:port` is in `net.allowed`; or why it is none that could be granted. */
+/** Parses `net:host:port`, with `host:port` as in `net.allowed`; a refusal for text that cannot be granted. */
 export function readNetScope(asked: string): NetScope | Refusal {
   const opens = readEntry(asked.slice("net:".length));
   if (typeof opens === "string") return malformed(asked, `net:host:port, and ${opens}`);
@@ -16,12 +16,12 @@ export function readNetScope(asked: string): NetScope | Refusal {
   return { kind: "net", asked, opens, port };
 }
 
-/** The words for people and records: `net:name:443`, `net:10.0.0.0/8:5432`; one address without its `/32`. */
+/** Prints a scope: `net:name:443`, `net:10.0.0.0/8:5432`; a single address without `/32`. */
 export function netText(scope: Pick<NetScope, "opens" | "port">): string {
   return `net:${hostText(scope)}:${scope.port}`;
 }
 
-/** The name in the spelling that is compared, the address, or the range. */
+/** Prints the normalized name, the address, or the range. */
 export function hostText({ opens }: Pick<NetScope, "opens">): string {
   return opens.kind === "name" ? opens.name : rangeText(opens.range).replace(/\/32$/, "");
 }
@@ -30,7 +30,7 @@ export function netEntry(scope: NetScope): NetEntry {
   return { written: netText(scope), source: "scope_token", allows: scope.opens };
 }
 
-/** What a person could overlook. */
+/** Notes details that a person could overlook. */
 export function netNotes({ asked, opens, port }: NetScope): readonly string[] {
   const text = netText({ opens, port });
   const spelled = asked === text ? [] : [`${quoted(asked)} is '${text}'`];
@@ -54,7 +54,7 @@ function noSuchFamily(asked: string): Refusal {
   );
 }
 
-/** A text that says nothing that could be asked for. */
+/** Refuses unreadable text. */
 export function malformed(text: string, wanted: string): Refusal {
   return refusal(
     "invalid_request",

@@ -1,10 +1,10 @@
-/** From the path of a scope to the place that it is now. Looks at the host. */
+/** Resolves the path of a scope on the host. */
 import type { NamedScope, PlacedScope, Scope } from "../model/scope.ts";
 import { type BigIntStats, lstatSync, realpathSync } from "node:fs";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { netText } from "./net-scope.ts";
 
-/** The place of a scope, or why there is none. */
+/** Resolves a scope; a refusal when nothing suitable exists. */
 export function placeScope(named: NamedScope): PlacedScope | Refusal {
   const path = realOf(named.path);
   const stat = path === undefined ? undefined : statOf(path);
@@ -16,7 +16,7 @@ export function placeScope(named: NamedScope): PlacedScope | Refusal {
   return { named, kind: named.kind, path, type, identity, owner: Number(stat.uid) };
 }
 
-/** The words for people and records: `fs.write:/real/path`, with `/**` when it was asked so, or `net:host:port`. */
+/** Prints a scope: `fs.write:/real/path`, with `/**` if asked so, or `net:host:port`. */
 export function scopeText(scope: Scope): string {
   if (scope.kind === "net") return netText(scope);
   return `${scope.kind}:${scope.path}${scope.named.below ? "/**" : ""}`;
@@ -26,7 +26,7 @@ export function filesOf(scopes: readonly Scope[]): readonly PlacedScope[] {
   return scopes.filter((scope) => scope.kind !== "net");
 }
 
-/** The same as an entry of `fs.read` or `fs.write`, where a folder's bare name gives nothing below it. */
+/** Converts a scope to an entry of `fs.read` or `fs.write`, where a folder's bare name excludes its content. */
 export function scopeEntry({ path, type }: Pick<PlacedScope, "path" | "type">): string {
   if (type === "file") return path;
   return path === "/" ? "/**" : `${path}/**`;
@@ -36,7 +36,7 @@ function realOf(path: string): string | undefined {
   try {
     return realpathSync.native(path);
   } catch {
-    // Missing, a loop, or not ours to enter, ignoring which: nothing that could be bound.
+    // Missing, a loop, or unreadable, ignoring which: not mountable.
     return undefined;
   }
 }
@@ -45,7 +45,7 @@ function statOf(path: string): BigIntStats | undefined {
   try {
     return lstatSync(path, { bigint: true, throwIfNoEntry: false });
   } catch {
-    // Gone or closed since it was found, ignoring which.
+    // Removed or closed meanwhile, ignoring which.
     return undefined;
   }
 }

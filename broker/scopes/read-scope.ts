@@ -1,13 +1,13 @@
-/** From the text of a scope to what it names. Pure. */
+/** Parses the text of a scope. Pure. */
 import type { NamedScope, NetScope } from "../model/scope.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { malformed } from "./net-scope.ts";
 import { readNetScope } from "./net-scope.ts";
 
-/** What `$PROJECT`, `$HOME` and `~` stand for. */
+/** Values of `$PROJECT`, and of `$HOME` and `~`. */
 export type Folders = { readonly project: string; readonly home: string };
 
-/** What a scope names, or why it is none that could be granted. */
+/** Parses a scope; a refusal for text that cannot be granted. */
 export function readScope(text: string, folders: Folders): NamedScope | NetScope | Refusal {
   if (text.startsWith("net:")) return readNetScope(text);
   const kind = text.startsWith("fs.read:") ? "fs.read" : "fs.write";
@@ -28,7 +28,7 @@ function absolute(path: string, { project, home }: Folders): string | undefined 
   return `${variable.includes("PROJECT") ? project : home}${path.slice(variable.length)}`;
 }
 
-/** Where `..` leads depends on the links before it: a person could not see what they grant. */
+/** The target of `..` depends on earlier links, so a person could not see the granted path. */
 function climbs(text: string): Refusal {
   return refusal(
     "scope_denied",

@@ -1,4 +1,4 @@
-/** What no grant of the network ever gives, and what needs none. Pure: no name is looked up before it is granted. */
+/** Network scopes that are never granted, or need no grant. Pure: no name is resolved before a grant. */
 import { HOST_INTERNAL, isLocalhost } from "../network/names/names.ts";
 import { internalPart } from "../network/names/internal-addresses.ts";
 import { isWithin, rangeText, readRange } from "../network/names/ranges.ts";
@@ -7,7 +7,7 @@ import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { NetScope } from "../model/scope.ts";
 import { hostText } from "./net-scope.ts";
 
-/** Why a scope can never be granted; undefined when a person may be asked. `rules`: of the policies, no token among them. */
+/** Why a scope can never be granted; undefined when a person may be asked. `rules`: of the policies, without tokens. */
 export function netNeverGranted(scope: NetScope, rules: NetRules): Refusal | undefined {
   const why = scope.opens.kind === "name" ? closedName(scope, rules) : closedRange(scope, rules);
   if (why === undefined) return undefined;
@@ -18,7 +18,7 @@ export function netNeverGranted(scope: NetScope, rules: NetRules): Refusal | und
   );
 }
 
-/** Whether the policies allow it already. */
+/** Whether the policies already allow the scope. */
 export function isNetGiven({ opens, port }: NetScope, rules: NetRules): boolean {
   if (opens.kind === "name") return rules.connection(opens.name, port).allowed;
   return rules.ranges.some(({ cidr, ports }) => {
@@ -34,7 +34,7 @@ function closedName(scope: NetScope, rules: NetRules): string | undefined {
   return `the host's own localhost opens by an entry of net.allowed alone, such as '${HOST_INTERNAL}:${scope.port}'`;
 }
 
-/** A grant lifts the refusal of no internal address at the gateway either: this says so before a person is asked. */
+/** The gateway would refuse internal addresses despite a grant: refuse before a person is asked. */
 function closedRange({ opens, port }: NetScope, rules: NetRules): string | undefined {
   if (opens.kind === "name" || rules.coversRange(opens.range, port)) return undefined;
   const internal = internalPart(opens.range);

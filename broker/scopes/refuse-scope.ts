@@ -1,4 +1,4 @@
-/** What no grant ever gives, whoever says yes. Pure: the places are found already. */
+/** File scopes that are never granted, even with a person's approval. Pure: paths are already resolved. */
 import { isPrivate, patternCovers } from "../../world/backend.ts";
 import type { SpecOfFiles } from "../worlds/world-spec.ts";
 import { isWithin, type ProjectRules, protectedBecause } from "../project/projects.ts";
@@ -6,12 +6,12 @@ import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { DeniedPlaces } from "./denied-places.ts";
 import type { PlacedScope } from "../model/scope.ts";
 
-/** The kernel's own: what a world shows there is its own, whatever is granted. */
+/** Kernel file systems: each world has its own, whatever is granted. */
 const KERNEL = ["/proc", "/sys", "/dev"] as const;
 
 /**
- * Why a scope can never be granted; undefined when a person may be asked. `spec` is what the policy gives, `places` where
- * its deny lists lead.
+ * Why a scope can never be granted; undefined when a person may be asked. `spec` is the policy's world, `places` the
+ * resolved deny lists.
  */
 export function neverGranted(
   scope: PlacedScope,
@@ -39,7 +39,7 @@ function hidden({ path }: PlacedScope, rules: ProjectRules): string | undefined 
   return over === undefined ? undefined : `it lies in SUBSTRATE_HOME ('${over}')`;
 }
 
-/** Both the place and what it was called: a denied link is denied as well as where it leads. */
+/** Checks the real path and the asked path: denying a link denies the link and its target. */
 function denied(
   { kind, path, named }: PlacedScope,
   { files }: SpecOfFiles,
@@ -55,7 +55,7 @@ function denied(
   return write === undefined ? undefined : `fs.deny_write holds '${write}'`;
 }
 
-/** In doubt it is denied: what a `[…]` stands for is decided where the world is made. */
+/** Denies when in doubt: `[…]` is matched only when the world is made. */
 function mayCover(pattern: string, path: string): boolean {
   return patternCovers(pattern.replace(/(?<!\\)\[[^\]]*\]/g, "?"), path);
 }

@@ -1,4 +1,4 @@
-/** The journey of a call for scopes: what is asked for, what no grant gives, what a person says, and the token. */
+/** Handles a request for scopes: parse, refuse, ask a person, issue the token. */
 import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type { RequestScopesReply, RequestScopesRequest } from "../../schemas/generated/types.ts";
 import type { Granted } from "../approvals/question.ts";
@@ -25,7 +25,7 @@ import type { ScopeGrant, ScopeTokens } from "./tokens.ts";
 import { eventSpan } from "../spans/event-span.ts";
 import { redact } from "../secrets/redact.ts";
 
-/** What a call for scopes needs of the broker. */
+/** Dependencies on the broker. */
 export type ScopeNeeds = QuestionNeeds & {
   readonly approvals: Approvals;
   readonly around: Surroundings;
@@ -35,12 +35,12 @@ export type ScopeNeeds = QuestionNeeds & {
   readonly trace: Pick<Trace, "event">;
 };
 
-/** However long a policy lets people take, a token is worth nothing after an hour. */
+/** A token expires after at most an hour, whatever `approval.timeout_secs` says. */
 const MAX_TOKEN_MS = 3_600_000;
 
 type Named = NamedScope | NetScope;
 
-/** A token for scopes, or why there is none. `signal` aborts when nobody waits for the answer any more. */
+/** Returns a token, or a refusal. `signal` aborts when nobody awaits the answer. */
 export async function requestScopes(
   broker: ScopeNeeds,
   agent: string,
@@ -77,7 +77,7 @@ function prepareCall(broker: ScopeNeeds, agent: string, request: RequestScopesRe
   return { span: newId("spn"), agent, request, place, session, ground };
 }
 
-/** What the policies allow of the network; asked for only when it matters, because presets ask tools of the host. */
+/** Returns the network rules, computed only for network scopes, because presets ask tools of the host. */
 async function netRulesOf(
   broker: ScopeNeeds,
   { place, ground: { effective } }: ScopeCall,
@@ -121,7 +121,7 @@ function specOf(broker: ScopeNeeds, { ground: { effective, site } }: ScopeCall):
   return worldSpec(effective.policies, site, { kind: "direct" }, broker.around);
 }
 
-/** Whether the policy gives it already; what is denied was refused before. */
+/** Whether the policy already gives the scope; denied scopes were refused before. */
 function isGiven(scope: Scope, { files }: SpecOfFiles, rules: NetRules): boolean {
   if (scope.kind === "net") return isNetGiven(scope, rules);
   const lists = scope.kind === "fs.write" ? files.write : [...files.read, ...files.write];
@@ -179,7 +179,7 @@ function nobodyMayBeAsked(policy: string, missing: readonly Scope[]): Refusal {
   );
 }
 
-/** A call that could have been granted and was refused leaves a span; one that cannot be read leaves none. */
+/** Records a refusal of a valid request; unreadable requests leave no span. */
 function recordRefusal(broker: ScopeNeeds, call: ScopeCall, error: Refusal): Refusal {
   if (error.code === "invalid_request") return error;
   try {
@@ -190,9 +190,10 @@ function recordRefusal(broker: ScopeNeeds, call: ScopeCall, error: Refusal): Ref
   return { ...error, span_id: call.span };
 }
 
-/** The lines that a call for scopes leaves in the trace; those of its question are in `../approvals/`. */
-
-/** A token was given, and what for. The token is not in it, nor anything that it could be known by. */
+/**
+ * Makes the trace line of an issued token, without the token or any hint of its value. Lines of the question come from
+ * `../approvals/`.
+ */
 function issuedSpan(call: ScopeCall, { scopes, approval }: ScopeGrant): SpanRecord {
   const subject = redact(scopes.map(scopeText).join(" "), "scopes").text;
   return {
@@ -203,7 +204,7 @@ function issuedSpan(call: ScopeCall, { scopes, approval }: ScopeGrant): SpanReco
   };
 }
 
-/** The one line of a call that was refused. */
+/** Makes the only line of a refused request. */
 function refusedScopesSpan(call: ScopeCall, error: Refusal): SpanRecord {
   const { code, message, hint, approval_id } = error;
   return {

@@ -5,7 +5,7 @@ import type { Place, Session } from "../model/place.ts";
 import type { NetScope, NamedScope, Scope } from "../model/scope.ts";
 import { filesOf, placeScope, scopeText } from "./place-scope.ts";
 
-/** A call for scopes that makes sense: where, and under which rules. Nobody was asked. */
+/** A valid request for scopes with its place and policies, before anyone is asked. */
 export type ScopeCall = {
   readonly span: string;
   readonly agent: string;
@@ -15,7 +15,7 @@ export type ScopeCall = {
   readonly ground: Ground;
 };
 
-/** The places of scopes in their order, or the first reason why one has none. Names and addresses have none to look for. */
+/** Resolves scopes in order; returns the first refusal. Network scopes need no resolution. */
 export function placeAll(named: readonly (NamedScope | NetScope)[]): readonly Scope[] | Refusal {
   const placed: Scope[] = [];
   for (const scope of named) {
@@ -26,7 +26,9 @@ export function placeAll(named: readonly (NamedScope | NetScope)[]): readonly Sc
   return placed;
 }
 
-/** Another place under the same name was never granted: its name may be a link by now. Undefined when all are the same. */
+/**
+ * Refuses a scope whose path now leads to another file or folder, say by a new link. Undefined when all are unchanged.
+ */
 export function movedSince(scopes: readonly Scope[]): Refusal | undefined {
   const files = filesOf(scopes);
   const placed = placeAll(files.map(({ named }) => named));

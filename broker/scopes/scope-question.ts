@@ -1,4 +1,4 @@
-/** What a person is asked about scopes, and all that their answer is bound to. */
+/** The question to a person about scopes, and the facts that bind the answer. */
 import { isRefusal, type Refusal } from "../model/refusal.ts";
 import { createHash } from "node:crypto";
 import { isLabel } from "../policies/assignment.ts";
@@ -13,12 +13,12 @@ import type { Scope } from "../model/scope.ts";
 import { scopeText } from "./place-scope.ts";
 import { movedSince, type ScopeCall } from "./scope-call.ts";
 
-/** What asking about scopes needs of the broker. */
+/** Dependencies on the broker. */
 export type QuestionNeeds = PlaceNeeds & GroundNeeds;
 
 const DEFAULT_TIMEOUT_SECS = 300;
 
-/** The question as it is now, or why nothing is asked any more. `missing` are those that the policy does not give. */
+/** Makes the question, or a refusal when outdated. `missing`: scopes beyond the policy. */
 export function scopeQuestion(
   broker: QuestionNeeds,
   call: ScopeCall,
@@ -56,7 +56,7 @@ export function scopeQuestion(
   };
 }
 
-/** How long a question waits, and how long a token lives unless an hour is less. */
+/** How long a question waits; also a token's lifetime, capped at an hour. */
 export function timeoutMs({ ground: { effective } }: Pick<ScopeCall, "ground">): number {
   const secs = effective.policies.map(
     ({ document }) => document.approval?.timeout_secs ?? DEFAULT_TIMEOUT_SECS,
@@ -64,7 +64,7 @@ export function timeoutMs({ ground: { effective } }: Pick<ScopeCall, "ground">):
   return Math.min(...secs) * 1000;
 }
 
-/** Why no answer counts any more: another policy holds, or another place is there. */
+/** Why an answer no longer counts: changed policies, or another folder at the path. */
 function outdatedBecause(
   broker: QuestionNeeds,
   call: ScopeCall,
@@ -81,14 +81,14 @@ function outdatedBecause(
   return movedSince(missing);
 }
 
-/** The reason is not in it: the same scopes for another reason are the same question. */
+/** Omits the reason: the same scopes for another reason are the same question. */
 function keyOf({ session, place, ground }: ScopeCall, missing: readonly Scope[]): string {
   const places = missing.map((scope) => `${scopeText(scope)} ${identityOf(scope)}`).sort();
   const parts = ["scopes", ground.effective.hash, session.id, place.identity, places];
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 
-/** A name is the same wherever it leads. */
+/** Identifies a path; a network name has no identity beyond its text. */
 function identityOf(scope: Scope): string {
   return scope.kind === "net" ? "" : scope.identity;
 }

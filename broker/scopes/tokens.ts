@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import type { BoundPolicy } from "../approvals/question.ts";
 import type { Scope } from "../model/scope.ts";
 
-/** What a token stands for, and all that it is bound to. */
+/** A token's grant and the facts that bind the token. */
 export type ScopeGrant = {
   readonly agent: string;
   readonly project: string;
@@ -11,38 +11,40 @@ export type ScopeGrant = {
   readonly policyHash: string;
   readonly policies: readonly BoundPolicy[];
   readonly scopes: readonly Scope[];
-  /** `policy`: it gives nothing that the policy does not. */
+  /** `policy`: nothing beyond the policy. */
   readonly how: "once" | "session" | "policy";
-  /** The approval that a person gave; null when nobody was asked. */
+  /** The person's approval; null when nobody was asked. */
   readonly approval: string | null;
 };
 
 type Kept = ScopeGrant & { readonly until: number };
 
-/** Live tokens of one agent, and of all labels together. The oldest of them goes first; its agent asks again. */
+/** Live tokens per agent, and of all labels together. The oldest is evicted; its agent must ask again. */
 const MAX_OF_AGENT = 64;
 const MAX_OF_LABELS = 1024;
 
-/** The tokens of this broker, by hash. In memory alone: no copy can leak, and none is worth anything after a restart. */
+/** The broker's tokens by hash. Kept only in memory: no copy can leak, and a restart invalidates all. */
 export class ScopeTokens {
   readonly #kept = new Map<string, Kept>();
   readonly #isLabel: (agent: string) => boolean;
 
-  /** `isLabel`: whether an agent has no socket of its own. Labels cost nothing, so they push out each other's alone. */
+  /**
+   * `isLabel`: whether an agent lacks its own socket. Labels cost nothing, so labels evict only each other's tokens.
+   */
   constructor(isLabel: (agent: string) => boolean) {
     this.#isLabel = isLabel;
   }
 
-  /** A new token, good for `forMs`. */
+  /** Issues a token that expires after `forMs`. */
   issue(grant: ScopeGrant, forMs: number): string {
     this.#makeRoom(grant.agent);
     const token = `scp_${randomBytes(32).toString("base64url")}`;
-    // A clock that nobody sets back.
+    // A monotonic clock.
     this.#kept.set(hashOf(token), { ...grant, until: performance.now() + forMs });
     return token;
   }
 
-  /** What a token stands for; undefined when it was never given, was used up, or is over. */
+  /** Returns a token's grant; undefined for an unknown, used or expired token. */
   find(token: string): ScopeGrant | undefined {
     const hash = hashOf(token);
     const kept = this.#kept.get(hash);
@@ -52,8 +54,8 @@ export class ScopeTokens {
   }
 
   /**
-   * The same, used up if it was for one command. `giveBack` is for a command that did not begin after all. In one turn of the
-   * loop, so that of two commands with the same token one gets it.
+   * Like `find`, but uses up a token for one command. Call `giveBack` if the command did not begin. Runs in a single
+   * turn of the event loop, so only one of two concurrent commands gets the token.
    */
   take(token: string): { readonly grant: ScopeGrant; readonly giveBack: () => void } | undefined {
     const grant = this.find(token);
@@ -65,7 +67,7 @@ export class ScopeTokens {
     return { grant, giveBack: () => void this.#kept.set(hash, kept) };
   }
 
-  /** A policy was read: tokens that were given under other words of it are over. */
+  /** Drops tokens given under an older version of a reloaded policy. */
   policyRead(source: string, hash: string): void {
     for (const [key, { policies }] of this.#kept) {
       if (policies.some((policy) => policy.source === source && policy.hash !== hash)) this.#kept.delete(key);
@@ -79,7 +81,7 @@ export class ScopeTokens {
     if (oldest !== undefined) this.#kept.delete(oldest[0]);
   }
 
-  /** Those of which one has to go for one more. */
+  /** Candidates for eviction when a quota is full. */
   #crowdOf(agent: string): readonly (readonly [hash: string, kept: Kept])[] {
     const all = [...this.#kept];
     const own = all.filter(([, kept]) => kept.agent === agent);

@@ -1,4 +1,4 @@
-/** What a command's token stands for, and its being used up. */
+/** Checks and spends a command's scope token. */
 import type { PlacedScope, Scope, UsedScopes } from "../model/scope.ts";
 import type { World } from "../../world/backend.ts";
 import type { Effective } from "../model/effective.ts";
@@ -12,7 +12,7 @@ import type { CompiledPolicy } from "../policy/index.ts";
 import { fileLists } from "../policy/files/file-lists.ts";
 import { netEntry } from "./net-scope.ts";
 
-/** What a token gives this agent, here and now; nothing is used up. */
+/** Returns the scopes of a token for this agent and place, without spending the token. */
 export function usableScopes(
   tokens: ScopeTokens,
   agent: string,
@@ -28,8 +28,8 @@ export function usableScopes(
 }
 
 /**
- * Uses the token up if it is for one command; the last step before its world is made. Returns what gives it back when the
- * command did not begin after all.
+ * Spends a token for one command, as the last step before the world is made. Returns `giveBack` for a command that did
+ * not begin.
  */
 export function spendScopes(
   tokens: ScopeTokens,
@@ -42,7 +42,7 @@ export function spendScopes(
   return tokens.take(used.token) ?? worthless();
 }
 
-/** Why a world cannot give what these scopes stand for: it has no network, and its command would fail without a reason. */
+/** Refuses network scopes in a world without network: the command would fail without a reason. */
 export function lacksNetwork(
   { scopes, texts }: { readonly scopes: readonly Pick<Scope, "kind">[]; readonly texts: readonly string[] },
   { network, isolation }: Pick<World, "network"> & { readonly isolation: Pick<World["isolation"], "net"> },
@@ -59,7 +59,7 @@ function isFor({ agent, project, identity }: ScopeGrant, caller: string, place: 
   return agent === caller && project === place.project && identity === place.identity;
 }
 
-/** An overlay holds what is written in the project; elsewhere it would be there at once. */
+/** An overlay holds only changes in the project; writes elsewhere would take effect at once. */
 function cannotHold({ project }: Place, { scopes }: UsedScopes): Refusal | undefined {
   const outside = filesOf(scopes).find(({ kind, path }) => kind === "fs.write" && !isWithin(path, project));
   if (outside === undefined) return undefined;
@@ -70,7 +70,7 @@ function cannotHold({ project }: Place, { scopes }: UsedScopes): Refusal | undef
   );
 }
 
-/** The same words for every reason: who guesses learns nothing. */
+/** The same words for every reason: a guesser learns nothing. */
 function worthless(): Refusal {
   return refusal(
     "scope_denied",
@@ -89,9 +89,8 @@ function otherPolicy({ id, hash }: Effective): Refusal {
 }
 
 /**
- * What holds with these scopes: the same policies with more in `fs.read` and `fs.write`, the deny lists as they are, and
- * names and addresses beside them all. Its hash is another one, so that no decision and no world without them is taken
- * for one with them. Pure.
+ * Adds scopes to the policies: more entries in `fs.read` and `fs.write`, unchanged deny lists, and extra names and
+ * addresses. The hash differs, so no decision and no world without the scopes is reused. Pure.
  */
 export function widened(
   { policies: [first, ...others], ...named }: Effective,
@@ -107,7 +106,7 @@ export function widened(
   };
 }
 
-/** A file that may be written may be read as well, as with the lists of a policy. */
+/** A writable file is also readable, as in a policy's lists. */
 function wider(policy: CompiledPolicy, scopes: readonly PlacedScope[]): CompiledPolicy {
   const { document } = policy;
   const { read, write } = fileLists(document);
