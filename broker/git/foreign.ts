@@ -28,7 +28,7 @@ function isNested(project: string, rules: ProjectRules, gitFolders: GitFolders):
   if (!existsSync(join(project, ".git"))) return true;
   const link = gitFolders.of(project, () => rules);
   if (link === undefined) return isInRepository(project, rules);
-  // The settings are in the other repository, which may itself be nested.
+  // Git reads the outer repository's settings; the outer repository may be nested too.
   return link.folder === undefined || isInRepository(aboveGit(link.folder.path), rules);
 }
 
