@@ -131,7 +131,7 @@ const MAX_GRANTED = 100;
  */
 const MAX_COMPARED = 100_000;
 
-/** Whether the same words stand inside a program that starts them: `sh -c 'git push'`. */
+/** Whether the same words stand inside a program that runs a command line: `sh -c 'git push'`. */
 function isWritten(own: SimpleCommand, command: SimpleCommand): boolean {
   return (
     command.depth > 0 &&

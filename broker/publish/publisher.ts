@@ -8,7 +8,7 @@ import { redact } from "../secrets/redact.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import type { Effective } from "../model/effective.ts";
 
-/** Who requested a port: `world.publish` of a policy, or an operator. */
+/** Requester of a port: a policy's `world.publish`, or an operator by hand. */
 export type Asker = "policy" | "operator";
 
 /** A published port, or a policy's port whose opening failed. */
