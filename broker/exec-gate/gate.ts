@@ -138,7 +138,7 @@ export class ExecGate {
     if (first === undefined) return true;
     const granted = await this.#parts.ask(start, first, effective, wait);
     if (isRefusal(granted)) return this.#refuse(start, unapproved(first, granted), effective);
-    // Minutes may have passed, so the policies of now must still allow the start.
+    // Minutes may have passed: an answer counts only under unchanged policies.
     const now = this.#parts.now();
     if (now?.hash !== effective.hash) return this.#refuse(start, policyChanged(first), now);
     this.#parts.own.approve(asking, start, effective);

@@ -1,6 +1,6 @@
 /**
  * Searches for git settings and hooks changed during a command whose listing is incomplete: a command may end its own
- * world, exceed the listing's bound, or close a folder. The search uses ctime, which no command can set.
+ * world, exceed the listing's bound, or close a folder (`chmod 0`). The search uses ctime, which no command can set.
  */
 import {
   chmodSync,
@@ -18,7 +18,7 @@ import type { SettleTurns } from "./settle-turns.ts";
 /** From `include/uapi/asm-generic/fcntl.h`; Node has no constant. */
 const O_PATH = 0o10000000;
 
-/** Each takes 0.01 to 0.03 ms. */
+/** Bound on the search; each folder takes 0.01 to 0.03 ms. */
 const MOST_FOLDERS = 100_000;
 
 /** Bound on climbs to a closed parent. An ended command's folders no longer change, so climbing up once is enough. */

@@ -1,7 +1,7 @@
 /**
  * Parses the settings of a git folder, and the two settings that define its working tree. Follows the syntax of
- * git-config(1); includes are not followed. Git itself is not run: parsing delays every command, and the folder's
- * settings may name programs.
+ * git-config(1), but not includes. Git itself is not run: the broker parses for each command, and the folder's settings
+ * may name programs.
  */
 
 export type TreeSettings = {

@@ -22,7 +22,10 @@ export function isForeignGit(
   return isNested(project, rules(), gitFolders);
 }
 
-/** A repository inside another repository, unless a person listed the inner one, or the outer one knows it as a worktree or submodule. */
+/**
+ * Whether a repository lies in another one, except when a person listed the inner, or the outer knows it as a worktree
+ * or submodule.
+ */
 function isNested(project: string, rules: ProjectRules, gitFolders: GitFolders): boolean {
   if (!isRepository(project) || rules.roots.includes(project)) return false;
   if (!existsSync(join(project, ".git"))) return true;
@@ -32,7 +35,10 @@ function isNested(project: string, rules: ProjectRules, gitFolders: GitFolders):
   return link.folder === undefined || isInRepository(aboveGit(link.folder.path), rules);
 }
 
-/** A repository of the home folder holds settings files (dotfiles) and says nothing about the projects below. */
+/**
+ * Whether a parent folder below the home folder is a repository. A repository of the home folder itself holds settings
+ * files (dotfiles) and says nothing about the projects below.
+ */
 function isInRepository(folder: string, { home }: ProjectRules): boolean {
   const ends = (at: string): boolean => at === "/" || isWithin(home, at);
   for (let at = dirname(folder); !ends(at); at = dirname(at)) if (isRepository(at)) return true;

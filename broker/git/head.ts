@@ -1,6 +1,6 @@
 /**
- * Reads the current commit of a folder from git's own files (gitrepository-layout(5)). Git itself is not run: reading
- * delays every command, and git would run programs named in the project's settings.
+ * Reads the current commit of a folder from git's own files (gitrepository-layout(5)). Git itself is not run: the
+ * broker reads for each command, and git would run programs named in the project's settings.
  */
 import { BoundedMap } from "../model/bounded-map.ts";
 import { lstatSync } from "node:fs";

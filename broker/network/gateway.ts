@@ -219,7 +219,7 @@ function violationOf(
 /** Retry interval for lines that could not be written. */
 const AGAIN_MS = 1000;
 
-/** A line takes one or two kilobytes. Any further line is lost; its bytes stay reserved. */
+/** Bound on queued lines of one or two kilobytes. Any further line is lost; its bytes stay reserved. */
 const MAX_LATE = 10_000;
 
 type ConnectionLinesOptions = {

@@ -258,10 +258,7 @@ export function publishSpan(happened: PublishEvent, session: Session | undefined
   });
 }
 
-/**
- * Makes an event's trace line. The line has no agent, because its message may name other agents and host programs.
- * `session` is undefined for a forgotten session.
- */
+/** Applies the published ports of the policies to a session's warm world. Never rejects. */
 export function followPolicy(
   publisher: Publisher,
   { id }: Session,

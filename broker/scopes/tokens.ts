@@ -81,7 +81,7 @@ export class ScopeTokens {
     if (oldest !== undefined) this.#kept.delete(oldest[0]);
   }
 
-  /** Candidates for eviction when a quota is full. */
+  /** Candidates for eviction when the quota of the agent, or of all labels, is full. */
   #crowdOf(agent: string): readonly (readonly [hash: string, kept: Kept])[] {
     const all = [...this.#kept];
     const own = all.filter(([, kept]) => kept.agent === agent);
