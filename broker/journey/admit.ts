@@ -9,23 +9,23 @@ import { allowanceOf } from "../budgets/limits.ts";
 import { exceeded } from "../budgets/exceeded.ts";
 import { TIME_LIMIT, type TimeLimit, timeLimitOf } from "../budgets/time-limit.ts";
 
-/** What a command may use. It is held until the line that closes its span, or until it is given back. */
+/** A command's reservation from the budgets, held until the line that closes the command's span, or until given back. */
 export type Admission = {
   readonly timeoutMs: number;
-  /** More milliseconds for a command whose time is over; 0 ends it. */
+  /** Milliseconds to add when the command's time is over; 0 ends the command. */
   readonly more: () => number;
-  /** For the line that starts the span: from it everything can be counted again. */
+  /** Fields for the span's start line; a lost budget count is rebuilt from these fields. */
   readonly fields: Pick<SpanRecord, "timeout_ms" | "budget">;
-  /** What to say when it was ended because its time was over. */
+  /** Why the command was ended when its time was over. */
   readonly ended: () => TimeOver;
 };
 
-/** A limit of the operator's leaves a violation span; how long the call itself wanted to wait is only told. */
+/** A limit set by the operator leaves a violation span; a time-out chosen by the call itself is only reported. */
 export type TimeOver =
   | { readonly kind: "limit"; readonly violation: WorldViolation }
   | { readonly kind: "own"; readonly message: string };
 
-/** Reserves for a job, or says which budget does not reach. In observe mode too: a budget is no rule about commands. */
+/** Reserves budget for a job, or refuses with the exhausted budget. Also in observe mode: a budget is no rule about commands. */
 export function admit({ budgets }: Broker, job: Job): Admission | Refusal {
   const limit = timeLimitOf(job.request, job.effective.policies);
   const order = orderOf(job, limit);
@@ -53,7 +53,7 @@ function limited({ agent }: Job, order: Order, { timeoutMs, cut }: HeldTime, lim
   };
 }
 
-/** It runs for as long as the budgets have run time for it, a slice at a time. */
+/** Admits a command without a time limit: the budgets lend run time slice by slice until a run-time budget is used up. */
 function unlimited(
   budgets: Broker["budgets"],
   { agent, span }: Job,
@@ -87,7 +87,7 @@ function timeOver({ by, ended: message }: TimeLimit): TimeOver {
     : { kind: "own", message };
 }
 
-/** The terms of a call that was refused by a budget: what it named binds all the same. */
+/** The span fields of a call refused by a budget: the limits named by the call bind even then. */
 export function refusedTerms(job: Job): Pick<SpanRecord, "budget"> {
   return budgetField(orderOf(job, timeLimitOf(job.request, job.effective.policies)));
 }

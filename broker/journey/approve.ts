@@ -5,12 +5,12 @@ import type { Broker } from "../broker.ts";
 import type { Job } from "../model/job.ts";
 import { previewCommand } from "./preview.ts";
 
-/** Whether a person must be asked: the policy says so, or the caller does. */
+/** Whether a person must be asked, because of the policy or because of the caller. */
 export function mustAsk({ decision, request }: Job): boolean {
   return decision.verdict === "ask" || request.require_approval === true;
 }
 
-/** The job as it runs once a person has said yes, now or earlier; or why it does not run. */
+/** Returns the approved job, by a new or an earlier answer of a person; or the reason for not running. */
 export async function approved(broker: Broker, job: Job, signal: AbortSignal): Promise<Job | Refusal> {
   const waitMs = job.request.approval_wait_ms ?? 0;
   const tryOut: TryOut = (tried, layers) => previewCommand(broker, tried, layers);

@@ -2,8 +2,8 @@ import { assignedPolicies } from "../policies/assignment.ts";
 import type { Broker } from "../broker.ts";
 
 /**
- * Asks npm what it is set to ahead of the first world, which is made without its settings while that is not known. Every
- * assigned policy is read before: a program that one of them lets commands write is not run.
+ * Asks npm for its settings before the first world starts; a world made before npm answers lacks npm's settings. Reads every
+ * assigned policy first: a program writable by commands under any assigned policy is never run on the host.
  */
 export function askAhead({ config, policies, npmRetries }: Broker): void {
   for (const name of assignedPolicies(config())) policies.show(name);

@@ -1,4 +1,4 @@
-/** What `changes.auto_apply` does when an isolated command has ended. */
+/** Applies held changes under `changes.auto_apply` after an isolated command has ended. */
 import { isRefusal } from "../model/refusal.ts";
 import type { AutoApplied } from "../held/hint.ts";
 import { join, posix } from "node:path";
@@ -11,10 +11,10 @@ import type { SpanRecord } from "../spans/trace.ts";
 import { changeFound } from "../held/change.ts";
 import { changePath } from "../held/change-path.ts";
 
-/** For listing; applying has its own. */
+/** Time-out for listing the held changes; applying has its own time-out. */
 const PATIENCE_MS = 30_000;
 
-/** Undefined: the policy names no paths, none of them changed, or the command did not come to its end. */
+/** Returns undefined when the policy names no paths, no named path changed, or the command did not end by itself. */
 export async function autoApply(
   broker: Broker,
   job: Job,
@@ -61,8 +61,8 @@ function counted(count: number): string {
 }
 
 /**
- * Whether a change lies where every policy that holds lets changes apply by themselves. What tools run later and a list denies
- * (`held`) never does: the operator applies it.
+ * Tests whether every policy in force lets a change apply automatically. Denied autorun files (`held`) never apply automatically:
+ * the operator applies them.
  */
 function insideOf(
   broker: Broker,
@@ -82,14 +82,14 @@ function insideOf(
   };
 }
 
-/** `folder/**` is what lies in a folder, and a new folder of that name: not a link that takes its place, nor its removal. */
+/** `folder/**` covers a folder's contents, and a new folder of that name; never a link replacing the folder, nor its removal. */
 function placeOf(pattern: string): (path: string, kind: HeldChange["kind"]) => boolean {
   const cover: Cover = coverOf(pattern);
   if (!pattern.endsWith("/**")) return (path) => cover.covers(path);
   return (path, kind) => cover.covers(path) && (kind === "dir" || cover.covers(posix.dirname(path)));
 }
 
-/** Without those that lie in a new folder that is named as well. */
+/** Drops paths below a new folder that is itself in the list. */
 function topsOf(changes: readonly HeldChange[]): readonly string[] {
   const folders = new Set(changes.filter(({ kind }) => kind === "dir").map(({ path }) => path));
   const isBelow = (path: string): boolean => {

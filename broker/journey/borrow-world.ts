@@ -11,7 +11,7 @@ import { lacksNetwork, spendScopes } from "../scopes/use-scopes.ts";
 import { type SpecOfFiles, worldSpec } from "../worlds/world-spec.ts";
 import type { Lease } from "../worlds/worlds.ts";
 
-/** A world as the policy wants it, or why there is none. Nothing of the command has run. */
+/** Borrows a world that matches the policy, or refuses. The command has not started yet. */
 export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Refusal> {
   const scopes = scopesOfJob(job);
   const fresh = isIsolated(job) || scopes !== undefined || givesFreshWorlds(job.effective);
@@ -19,7 +19,7 @@ export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Ref
   return scopes === undefined ? await borrow(broker, job, fresh) : await borrowWith(broker, job, scopes);
 }
 
-/** Scopes hold for this command alone: its token is used up before its world is made, and only a refusal gives it back. */
+/** Borrows with a scope token: the token is spent before the world is made, and given back only after a refusal. */
 async function borrowWith(broker: Broker, job: Job, scopes: UsedScopes): Promise<Lease | Refusal> {
   const spent = spendScopes(broker.scopeTokens, job.place, scopes, isIsolated(job));
   if (isRefusal(spent)) return spent;
@@ -47,7 +47,7 @@ async function borrow(broker: Broker, job: Job, fresh: boolean): Promise<Lease |
   }
 }
 
-/** A replay never writes to the project itself. */
+/** Requires an overlay: a replay never writes to the project itself. */
 function onOverlay(lease: Lease): Lease | Refusal {
   const { overlay } = lease.world.isolation;
   if (overlay === "on") return lease;
@@ -59,7 +59,7 @@ function onOverlay(lease: Lease): Lease | Refusal {
   );
 }
 
-/** The lease, if its world has all that `world.require` names; else it is given back. */
+/** Returns the lease if its world provides every part listed in `world.require`; otherwise releases the lease and refuses. */
 export function asRequired(effective: Effective, lease: Lease): Lease | Refusal {
   const missing = missingParts(effective, lease);
   if (missing.length === 0) return lease;
@@ -72,7 +72,7 @@ export function asRequired(effective: Effective, lease: Lease): Lease | Refusal 
   );
 }
 
-/** Why there is no world, as a refusal. Throws what is no such reason. */
+/** Turns `WorldUnavailable` into a refusal. Throws every other error again. */
 export function unavailable(effective: Effective, error: unknown): Refusal {
   if (!(error instanceof WorldUnavailable)) throw error;
   return refusal("isolation_unavailable", error.message, error.hint, { policy_id: effective.id });
@@ -82,7 +82,10 @@ export function givesFreshWorlds({ policies }: Effective): boolean {
   return policies.some((policy) => policy.document.world?.reuse_session === false);
 }
 
-/** The job's policies as they are whenever it is asked. What a token gives beyond them was given under the words that held then. */
+/**
+ * Returns a function for the job's current policies. A token's scopes were granted under one policy content, so a changed policy
+ * hash drops the scopes.
+ */
 function asItIs(broker: Broker, job: Job): () => Effective | undefined {
   if (job.replays?.follow !== undefined) return job.replays.follow;
   const scopes = scopesOfJob(job);
@@ -110,7 +113,7 @@ function specFor(broker: Broker, job: Job): SpecOfFiles {
   );
 }
 
-/** What `world.require` names and the world has not achieved, each with the world's own word for it. */
+/** Parts listed in `world.require` and missing in the world, each with the state reported by the world. */
 function missingParts({ policies }: Effective, lease: Lease): readonly string[] {
   const required = new Set(policies.flatMap((policy) => policy.document.world?.require ?? []));
   const achieved = lease.world.isolation;

@@ -1,4 +1,4 @@
-/** The shell that `substrate exec` and `check` were called from: what of its variables a command gets, and what they are worth. */
+/** Variables from the shell that called `substrate exec` or `check`: the passed variables, and the trusted values among them. */
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
 import type { BaseEnvironment } from "../model/environment.ts";
@@ -9,7 +9,7 @@ import type { Place } from "../model/place.ts";
 import type { Asker } from "../project/projects.ts";
 import { socketVariables } from "../project/shared-sockets.ts";
 
-/** What a command starts with: of the caller's shell where the call brings one, else of the broker's. */
+/** Returns a command's base environment: from the caller's shell when the call includes one, else from the broker's. */
 export function environmentFor(
   broker: Broker,
   effective: Effective,
@@ -31,21 +31,22 @@ function passingOf({ around }: Broker, { policies }: Effective): Passing {
   };
 }
 
-/** The lists of all that hold and have one: with two, only what both pass gets in. */
+/** The `world.env` lists of all policies in force; with several lists, a variable needs to be in each. */
 function passedLists(policies: Effective["policies"]): readonly (readonly string[])[] {
   const lists = policies.map(({ document }) => document.world?.env).filter((list) => list !== undefined);
   return lists.length === 0 ? [PASSED_BY_DEFAULT] : lists;
 }
 
-/** Who calls on the operator's socket may approve whatever a rule does not let through. */
+/** Trusts every variable: a caller on the operator's socket may approve any command anyway. */
 function ofPerson(variables: CallerShell["variables"]): CallerShell {
   return { variables, key: "person", isPersons: true, trusts: () => true };
 }
 
 /**
- * An agent says of itself what its shell has. Where rules let through only what they name, a PATH of its choice must not put
- * another program behind the name: its folders are the system's or the broker's own, and so is the place that a version manager's
- * variable names. A hidden folder of the home may be, or hold, another project, in which commands write.
+ * Trusts only harmless variables of an agent's shell, because an agent can invent them. Rules may allow a program by name, so an
+ * agent's PATH must not put another program behind the name: each folder must belong to the system or to the broker's own PATH,
+ * and so must a folder named by a version manager's variable. Hidden folders of the home are not trusted: such a folder may be,
+ * or contain, another project, writable by commands.
  */
 function ofAgent(
   { environments }: Broker,

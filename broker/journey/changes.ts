@@ -3,7 +3,7 @@ import { NO_CHANGES, type Strayed, type World } from "../../world/backend.ts";
 import { holdsChanges, isIsolated, type Job } from "../model/job.ts";
 import type { Ran } from "../worlds/run.ts";
 
-/** It may have changed anything: all of it is kept. */
+/** For a time-out: the command may have changed anything, so the whole overlay is kept. */
 const UNLISTED: FsDiff = {
   ...NO_CHANGES,
   held: true,
@@ -11,16 +11,16 @@ const UNLISTED: FsDiff = {
   summary: "not measured: looking at what it wrote took too long, and was given up",
 };
 
-/** A diff of the largest listing takes a second or two. */
+/** Time-out in milliseconds; a diff of the largest listing takes one or two seconds. */
 const DIFF_PATIENCE_MS = 30_000;
 
-/** What a command changed, as far as it was seen. */
+/** Lists a command's changes, as far as they could be observed. */
 export async function changesOf(job: Job, world: World, ran: Ran): Promise<FsDiff> {
   if (ran.ending.kind === "not_started") return NO_CHANGES;
   return withStrays(await listed(job, world, ran), await world.strays());
 }
 
-/** `AbortSignal.timeout` would leave a timer and a weak reference behind for each command, which the collector pays for. */
+/** Uses `setTimeout`: `AbortSignal.timeout` leaves a timer and a weak reference per command to the garbage collector. */
 async function listed(job: Job, world: World, ran: Ran): Promise<FsDiff> {
   const patience = new AbortController();
   const late = setTimeout(() => patience.abort(), DIFF_PATIENCE_MS);

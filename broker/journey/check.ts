@@ -8,7 +8,7 @@ import { undecidedIn } from "../policy/index.ts";
 import type { Asker } from "../project/projects.ts";
 import { placeOf } from "../project/request.ts";
 
-/** The verdict on a command, and why. Runs nothing, charges nothing, records nothing. */
+/** Returns the verdict on a command, and the reason. Runs, charges and records nothing. */
 export function check(
   broker: Broker,
   agent: string,

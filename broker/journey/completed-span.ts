@@ -1,4 +1,4 @@
-/** The lines that a command leaves in the trace once it has ended. */
+/** Trace lines written after a command has ended. */
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { FsDiff, ProgramCounts } from "../../schemas/generated/types.ts";
@@ -16,20 +16,20 @@ import { refusalFields } from "../spans/span-records.ts";
 import { redact } from "../secrets/redact.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 
-/** All that is known of a command once it is over. */
+/** Everything known about a finished command. */
 export type Completion = {
   readonly ran: Ran;
   readonly outcome: Outcome;
   readonly changes: FsDiff;
   readonly violations: readonly WorldViolation[];
-  /** Undefined: its world has none. */
+  /** Undefined when the world has no network. */
   readonly network: CommandNetwork | undefined;
-  /** Undefined counts: its world told of none. */
+  /** `counts` is undefined when the world reported no programs. */
   readonly programs: { readonly counts: ProgramCounts | undefined };
   readonly telemetry: Pick<TelemetryRecorder, "fields">;
 };
 
-/** The line that closes a command: ended, ended by us, lost with its world, or never started. */
+/** Builds the line that closes a command's span: the command ended, was ended, was lost with its world, or never started. */
 export function completedSpan(started: SpanRecord, job: Job, completion: Completion): SpanRecord {
   const { ran, outcome, changes, network } = completion;
   const { counts: programs } = completion.programs;
@@ -57,8 +57,8 @@ export function completedSpan(started: SpanRecord, job: Job, completion: Complet
 }
 
 /**
- * One line for each builtin of the command's shell that changes its state and certainly ran; the last one counts those that have
- * none. What stands behind `&&`, `||` or `if` and may have been passed over has no line.
+ * Builds a line for each builtin of the command's shell that changes the shell's state and certainly ran; the last line counts
+ * builtins without a line. A builtin behind `&&`, `||` or `if` that the shell may have skipped gets no line.
  */
 export function builtinSpans(job: Job, started: SpanRecord, ran: Ran): readonly SpanRecord[] {
   const { verdict, mode, builtins } = job.decision;
@@ -83,25 +83,25 @@ export function builtinSpans(job: Job, started: SpanRecord, ran: Ran): readonly 
   });
 }
 
-/** Whether `cd` comes there. What the home is inside only the command knows. */
+/** Whether `cd` certainly succeeds. Only the command knows the value of HOME inside the world. */
 function leadsToFolder({ place: { cwd } }: Job, folders: readonly string[]): boolean {
   if (folders.some((folder) => folder.includes("\0"))) return false;
   try {
     return folders.every((_, at) => statSync(resolve(cwd, ...folders.slice(0, at + 1))).isDirectory());
   } catch {
-    // Not there, or not ours to look into, ignoring: then nobody knows that the builtin ran.
+    // Missing, or unreadable for the broker, ignoring: the builtin cannot be proven to have run.
     return false;
   }
 }
 
 function certaintiesOf({ ending, timedOut, cancelled }: Ran): ReadonlySet<Certainty> {
   if (ending.kind === "not_started") return new Set();
-  // A shell that was ended in the middle came to its first command, and nobody knows how much further.
+  // A shell ended early certainly reached its first command; how much further is unknown.
   if (ending.kind !== "exited" || timedOut || cancelled) return new Set(["started"]);
   return new Set(ending.code === 0 ? ["started", "ended", "succeeded"] : ["started", "ended"]);
 }
 
-/** The limit that a command met stands in its own line too: it says why it ended so. Each has a line of its own beside. */
+/** Repeats a met limit in the command's own line, as the reason for its end. Each limit also has a line of its own. */
 function limitFields(violations: readonly WorldViolation[]): Pick<SpanRecord, "violation" | "message"> {
   const met = violations.find(({ kind }) => kind === "limit");
   return met === undefined

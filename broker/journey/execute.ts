@@ -1,6 +1,6 @@
 /**
- * The journey of a command, step by step. Each step has its own file; each returns what the next one needs, or a
- * refusal that ends the journey. Nothing throws on the way but a bug.
+ * The journey of a command, step by step. Each step has its own file and returns the input of the next step, or a refusal that
+ * ends the journey. Only bugs throw.
  */
 import { isRefusal, type Refusal, refusal, stopping } from "../model/refusal.ts";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ import { explainWrite, writeRules } from "./refused-writes.ts";
 import type { Lease } from "../worlds/worlds.ts";
 import { whyFailed } from "./why-failed.ts";
 
-/** Decides, runs and records one command. `signal` aborts when nobody waits for the answer any more. */
+/** Decides, runs and records one command. `signal` aborts when the caller has disconnected. */
 export async function execute(
   broker: Broker,
   agent: string,
@@ -66,12 +66,12 @@ async function journey(
   return outcome ?? (await journey(broker, agent, request, signal, how));
 }
 
-/** From a job to its end. */
+/** Takes a job through all remaining steps. */
 export async function proceed(broker: Broker, asked: Job, signal: AbortSignal): Promise<Outcome> {
   const denial = refuseByScopes(asked) ?? refuseByDecision(asked);
   if (denial !== undefined) return recordRefusal(broker, asked, denial);
 
-  // Before a person is asked: nobody should say yes to what cannot run then, and a yes that counts once would be lost.
+  // Reserve before asking a person: nobody should approve a command that cannot run, and a one-time approval would be lost.
   const admission = admit(broker, asked);
   if (isRefusal(admission)) return recordRefusal(broker, asked, admission);
   try {
@@ -146,14 +146,14 @@ async function runAndRecord(
     if (over?.kind === "own") notices.takeTimeOver(over.message);
     notices.takeFailure(whyFailed(job, ran, { lacks, writes, explained: notices.any }));
     notices.takeObserved(witnesses.network?.observed ?? []);
-    // Until it is known that nothing changed, what may be in the overlay is kept.
+    // Keep the overlay until the listing proves it unchanged.
     held = holdsChanges(job);
     const kept = await git.kept(await changesOf(job, world, ran));
     const listed = broker.homeLinks.told(kept, project);
     violations.finish();
     const auto = listed.held ? await autoApply(broker, job, world, started, ran) : undefined;
     const changes = auto === undefined ? listed : { ...listed, held: auto.held };
-    // What was applied by itself can be taken back from its layers.
+    // Auto-applied changes can be undone from the overlay's layers, so keep them.
     held = listed.held;
     const canChange = broker.backend.held !== null;
     const hint = heldHint(job.span, job.effective, changes, auto, canChange, forOperator(world, changes));
@@ -178,7 +178,7 @@ async function runAndRecord(
   }
 }
 
-/** What is wrong before the command begins. */
+/** Collects problems known before the command begins. */
 function firstNotices(broker: Broker, { span, place, effective }: Job, { first, world }: Lease): Notices {
   const notices = new Notices(span);
   if (first) notices.takePlaces(world.spec.places ?? []);
@@ -188,25 +188,25 @@ function firstNotices(broker: Broker, { span, place, effective }: Job, { first, 
   return notices;
 }
 
-/** What of the held changes tools run later, and a list of the policy denies to plain commands. */
+/** Held autorun files on a policy's deny list for plain commands: only the operator applies them. */
 function forOperator({ spec: { project, files } }: World, { held, autorun }: FsDiff): readonly string[] {
   const covers = held ? (files.held ?? []).map(coverOf) : [];
   return autorun.filter((path) => covers.some((cover) => cover.covers(join(project, path))));
 }
 
-/** Without its line on record no command begins. */
+/** Writes the start line; a command without a recorded start never begins. */
 async function recordStart(broker: Broker, started: SpanRecord): Promise<Refusal | undefined> {
   try {
     await broker.trace.start(started);
     return undefined;
   } catch (error) {
-    // The line may stand there and only not be durable.
+    // The line may be in the log without being durable.
     broker.trace.closeFailed(started, error);
     return cannotRecord("Nothing ran", error);
   }
 }
 
-/** A token that is worth nothing is no token left out: whoever sends one wants what it stands for. */
+/** Refuses a worthless token instead of ignoring it: the caller relies on the token's scopes. */
 function refuseByScopes({ scopes }: Job): Refusal | undefined {
   return scopes !== null && isRefusal(scopes) ? scopes : undefined;
 }
@@ -228,7 +228,7 @@ function runRequest(
   };
 }
 
-/** The command reads its token there, and nobody else can: never in a variable, an argument or a file. */
+/** Passes the token by descriptor, readable by the command alone: never in a variable, an argument or a file. */
 function tokenFile(job: Job): RunRequest["memoryFile"] {
   const scopes = scopesOfJob(job);
   return scopes === undefined
@@ -236,7 +236,7 @@ function tokenFile(job: Job): RunRequest["memoryFile"] {
     : { variable: "SUBSTRATE_SCOPE_FD", bytes: Buffer.from(scopes.token) };
 }
 
-/** A call that could have run and was refused leaves a span; one that made no sense leaves none. */
+/** Records a refused call. A call that could have run leaves a span; a malformed call leaves no span. */
 function recordRefusal(broker: Broker, job: Job, error: Refusal): Outcome {
   try {
     if (error.code === "budget_exceeded") return refused(recordShortage(broker, job, error));

@@ -1,4 +1,4 @@
-/** What a plain command does to git's own files: judged while it runs, and once more when it has ended. */
+/** Guards git's own files against a plain command: judges them during the run, and again after the command has ended. */
 import { join } from "node:path";
 import type { FsDiff } from "../../schemas/generated/types.ts";
 import type { World } from "../../world/backend.ts";
@@ -10,22 +10,22 @@ import type { RunRequest } from "../worlds/run.ts";
 import { covers } from "../worlds/world-spec.ts";
 
 export type GitWatch = {
-  /** What a run asks and tells it. */
+  /** Callbacks for the run. */
   readonly listeners: Pick<RunRequest, "replacements" | "removals" | "onBrought" | "onSealed">;
-  /** The changes without what the command brought that git would run: that is taken out. */
+  /** Takes out files brought by the command that git would execute, and returns the remaining changes. */
   readonly kept: (changes: FsDiff) => Promise<FsDiff>;
 };
 
-/** Begins to watch, just before the command begins. `tell`: of what is taken out. */
+/** Starts watching, just before the command begins. `tell` receives each removal. */
 export function watchGit(broker: Broker, job: Job, world: World, tell: BroughtBy["tell"]): GitWatch {
   const { judgedSettings, madeRepositories } = broker;
   const { project } = job.place;
   const judged = broughtBy(broker, job, world, tell);
-  // Held changes are somebody's to look at, and no git reads them before. Who lets commands write git's own settings says the same
-  // of those below.
+  // Two cases are not judged: held changes, since a person reviews them before any git reads them; and a policy that leaves
+  // `.git/config` writable, since such a policy also covers the repositories below.
   const judges = !isIsolated(job) && world.spec.files.seal.some((path) => path.endsWith(".git/config"));
   const since = Date.now();
-  // A repository that a command made may be taken away and made anew by this one.
+  // A repository made by an earlier command is not the person's: a later command may remove and recreate it.
   const isPersons = isIsolated(job) || !madeRepositories.isMade(join(project, ".git"));
   const stood = isIsolated(job) || judgedSettings.stoodAtFirst(world, project);
   return {

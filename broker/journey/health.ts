@@ -5,8 +5,8 @@ import type { Broker } from "../broker.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 
 /**
- * What worlds on this host achieve, found out by making one, and the warm worlds of the agents that `visible`
- * lets through, with the processes that run in them.
+ * Probes the host's isolation by making a world, and lists the warm worlds of agents accepted by `visible`, with the processes in
+ * each world.
  */
 export async function health(
   broker: Broker,

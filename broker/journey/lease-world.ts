@@ -5,18 +5,18 @@ import type { Session } from "../model/place.ts";
 import type { SpecOfFiles } from "../worlds/world-spec.ts";
 import type { Lease } from "../worlds/worlds.ts";
 
-/** A world that is wanted. */
+/** A request for a world. */
 export type WorldOrder = {
   readonly session: Session;
   readonly spec: SpecOfFiles;
   readonly effective: Effective;
-  /** The policies as they are whenever it is asked; undefined while none loads. */
+  /** Reads the current policies at each call; undefined while no policy loads. */
   readonly now: () => Effective | undefined;
-  /** For one command alone. */
+  /** Whether the world serves a single command. */
   readonly fresh: boolean;
 };
 
-/** Lends a world whose network is served by the rules that hold now, and whose ports are published. Throws `WorldUnavailable`. */
+/** Leases a world, serves its network by the current rules, and publishes its ports. Throws `WorldUnavailable`. */
 export async function leaseWorld(broker: Broker, order: WorldOrder): Promise<Lease> {
   const { session, spec, effective, now, fresh } = order;
   const { agent, project } = session;
@@ -36,7 +36,7 @@ export async function leaseWorld(broker: Broker, order: WorldOrder): Promise<Lea
   }
 }
 
-/** The policies by name: what a command of one has left running is not handed over to another, whatever they say. */
+/** The policies' names. Processes left running under one set of names are not handed over to another, even with equal rules. */
 function underOf({ policies }: Effective): string {
   return policies.map(({ id }) => id).join(" ");
 }

@@ -1,4 +1,4 @@
-/** What happened inside a command and would otherwise stand in the trace alone, told in its reply (CONTRACT §3). */
+/** Notices of a reply: events inside a command otherwise visible only in the trace (CONTRACT §3). */
 import { basename, dirname } from "node:path";
 import type { FsDiff, Notice, Verdict } from "../../schemas/generated/types.ts";
 import type { WritePlace } from "../../world/backend.ts";
@@ -7,14 +7,15 @@ import { TIME_LIMIT } from "../budgets/time-limit.ts";
 import type { FailureTold } from "../programs/world-lacks.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 
-/** A reply is read by a model: so many notices say what is wrong, and the trace has the rest. */
+/** Models read the replies, and 20 notices are enough to explain a failure; the trace lists the rest. */
 const MAX_NOTICES = 20;
 
-/** Notices beyond this many different messages are counted together. */
+/** Further distinct messages are only counted. */
 const MAX_KNOWN = 1000;
 
 /**
- * Each npm writes one, also one that a command before left running, and nobody misses it on the host but who is told by npm to read it.
+ * Each npm writes such a log, including an npm left running by an earlier command. Only a command whose npm names the log in its
+ * output misses the file on the host.
  */
 const NPM_LOG = /\/_logs\/[^/]+\.log$/;
 
@@ -25,15 +26,15 @@ export class Notices {
   #more = 0;
   #listed = false;
 
-  /** `span`: the command's own. */
+  /** `span`: the id of the command's own span. */
   constructor(span: string) {
     this.#span = span;
   }
 
-  /** Takes a line below the command's own; one that is about nothing an agent can act on is no notice. */
+  /** Adds a line below the command's span; skips events that an agent cannot act on. */
   take(line: SpanRecord): void {
     const kind = kindOf(line);
-    // What a kept process does after the reply has nobody to be told.
+    // After the reply, a kept process has no caller left to notify.
     if (kind === undefined || this.#listed) return;
     const isStart = line.violation?.kind === "program";
     const notice: Notice = {
@@ -45,16 +46,16 @@ export class Notices {
       span_id: line.span_id,
       ...(typeof line.approval_id === "string" ? { approval_id: line.approval_id } : {}),
     };
-    // A tool that may not write in a folder tries it again under other names.
+    // Group writes by folder: a tool without write access retries under other file names.
     this.#add(notice, line.violation?.kind === "write" ? dirname(line.violation.subject) : undefined);
   }
 
-  /** Takes why the command was ended, when its own call said how long it may take, or nobody did. */
+  /** Adds the reason for ending the command at its own time-out, or without any time limit. */
   takeTimeOver(message: string): void {
     this.#add({ kind: "budget", message, rule: null, program: null, count: 1, span_id: this.#span });
   }
 
-  /** Takes the folders of `fs.write` that are not there to be written. */
+  /** Adds the folders of `fs.write` that could not be opened for writing. */
   takePlaces(places: readonly WritePlace[]): void {
     for (const { path, why } of places) {
       if (why === null) continue;
@@ -63,29 +64,29 @@ export class Notices {
     }
   }
 
-  /** Whether anything is told by now. */
+  /** Whether there are any notices yet. */
   get any(): boolean {
     return this.#known.size > 0;
   }
 
-  /** Takes why a command, or a program of it, failed where no line of the trace says so. */
+  /** Adds reasons for the failure of a command, or of a program inside it, that no trace line explains. */
   takeFailure(reasons: readonly FailureTold[]): void {
     for (const { program, message } of reasons)
       this.#add({ kind: "denied", message, rule: null, program, count: 1, span_id: this.#span });
   }
 
-  /** Takes what of its network an enforcing policy would have refused. */
+  /** Adds connections that an enforcing policy would have refused. */
   takeObserved(sentences: readonly string[]): void {
     for (const message of sentences)
       this.#add({ kind: "observed", message, rule: null, program: null, count: 1, span_id: this.#span });
   }
 
-  /** Takes a sentence about a policy or settings that do not load, or about a file of git's that a policy does not cover. */
+  /** Adds a sentence about a policy or settings that do not load, or about a git file not covered by the policy. */
   takePolicy(message: string): void {
     this.#add({ kind: "policy", message, rule: null, program: null, count: 1, span_id: this.#span });
   }
 
-  /** Takes what became of the changes; `said` is what the command wrote to its standard error. */
+  /** Adds the fate of the changes; `said` is the command's standard error. */
   takeChanges({ held, world_only, writes, mods, deletes, dirs }: FsDiff, said = ""): void {
     const own = { rule: null, program: null, span_id: this.#span };
     if (held) {
@@ -99,7 +100,7 @@ export class Notices {
     this.#add({ ...own, kind: "world_only", message, count: stayed.length });
   }
 
-  /** At most {@link MAX_NOTICES}, then one that says how many more there are. */
+  /** Returns at most {@link MAX_NOTICES} notices, then a last notice with the number of omitted ones. */
   list(): Notice[] {
     this.#listed = true;
     const all = [...this.#known.values()];
@@ -111,10 +112,10 @@ export class Notices {
     return [...all.slice(0, MAX_NOTICES), rest];
   }
 
-  /** `place`: where it happened, if that makes it the same whatever its message says. */
+  /** `place`: groups notices by place, whatever their messages say. */
   #add(notice: Notice, place?: string): void {
     const { kind, program, rule, message } = notice;
-    // A start that is tried again and again says other words each time; what is denied and why stays the same.
+    // A retried start varies its words; program and rule stay the same, so they are the key.
     const what = place ?? (program === null ? message : [program, rule?.source, rule?.pattern]);
     const key = JSON.stringify([kind, what]);
     const known = this.#known.get(key);
@@ -124,7 +125,7 @@ export class Notices {
   }
 }
 
-/** A package manager's cache has hundreds of long names: the folder around them says what they are. */
+/** Names the shared parent folder: a package manager's cache contributes hundreds of long names. */
 function placesWords(paths: readonly string[]): string {
   const [first = "", ...others] = paths;
   if (others.length === 0) return `'${first}'`;
@@ -138,13 +139,13 @@ function placesWords(paths: readonly string[]): string {
     : `${paths.length} paths below '${shared}'`;
 }
 
-/** What the operator limits for a command, and an agent can heed next time; limits of a world are no such amount. */
+/** Limits set by the operator per command, so an agent can respect them next time; limits of a world are not among them. */
 const LIMITS: readonly string[] = [...BUDGET_NAMES, TIME_LIMIT];
 
 function kindOf({ violation, decision, code }: SpanRecord): Notice["kind"] | undefined {
   switch (violation?.kind) {
     case "program":
-      // A line without a code is about a start that went on, or counts those that have no line.
+      // A line without a code is a start that went on, or a count of starts without lines.
       if (code === undefined) return decision !== null && decision.verdict in WOULD ? "observed" : undefined;
       return decision?.verdict === "ask" ? "approval_required" : "denied";
     case "write":
@@ -162,7 +163,7 @@ function kindOf({ violation, decision, code }: SpanRecord): Notice["kind"] | und
   }
 }
 
-/** What an enforcing policy would have done about the start of a program. */
+/** The action of an enforcing policy at a program start, by the observed verdict. */
 const WOULD: Readonly<Partial<Record<Verdict, string>>> = {
   would_deny: "would refuse that this program starts",
   would_ask: "would ask a person before this program starts",
@@ -179,7 +180,7 @@ function observedWords({ decision, policy_id: policy }: SpanRecord): string {
   return `Policy '${policy}' only observes; with 'mode: enforce' it ${WOULD[verdict] ?? ""}${why}`;
 }
 
-/** The subject of a start is its words as JSON (`redactWords`). */
+/** A start's subject is its argv as JSON (`redactWords`). */
 function programOf({ violation }: SpanRecord): string | null {
   const [word] = JSON.parse(violation?.subject ?? "[]") as readonly string[];
   return word === undefined ? null : basename(word);

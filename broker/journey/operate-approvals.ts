@@ -1,4 +1,4 @@
-/** What an operator does about questions that wait for a person. Nobody else can. */
+/** Operator calls on pending approvals; only the operator's socket can make them. */
 import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type {
   ApprovalDecision,
@@ -8,12 +8,12 @@ import type {
 } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
 
-/** What waits, and what is wrong with the file of what was approved for always. */
+/** Lists pending approvals, and problems with the file of permanent approvals. */
 export function listApprovals(broker: Broker): ApprovalsReply {
   return { approvals: broker.approvals.list(), problems: broker.always.problems() };
 }
 
-/** The answer counts once it is on record; it counts for nothing else than what was asked. */
+/** Decides an approval. The answer takes effect once recorded, and only for the exact question asked. */
 export async function decideApproval(
   broker: Broker,
   id: string,
@@ -33,7 +33,7 @@ export async function decideApproval(
   }
 }
 
-/** Tries the command out on an overlay that is discarded. */
+/** Tries the command on an overlay, which is then discarded. */
 export async function previewApproval(broker: Broker, id: string): Promise<ApprovalPreviewReply | Refusal> {
   const preview = await broker.approvals.preview(id);
   return isRefusal(preview) ? preview : { approval_id: id, preview };

@@ -1,4 +1,4 @@
-/** What an operator does with worlds: making a session's world before its first command, and ending worlds. */
+/** Operator calls on worlds: pre-warming a session's world, and ending worlds. */
 import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type {
   EndedWorld,
@@ -18,19 +18,19 @@ import { placeOfWorld } from "../project/request.ts";
 import type { Session } from "../model/place.ts";
 import type { Lease } from "../worlds/worlds.ts";
 
-/** Who a call of the operator is for when it does not say. */
+/** The default agent of an operator's call. */
 const OPERATOR = "human";
 
 const CAUSE = "an operator restarted it";
 
-/** A session, and what would hold for its next command. */
+/** A session, and the policies for its next command. */
 export type Spot = {
   readonly session: Session;
   readonly ground: Ground;
   readonly now: () => Effective | undefined;
 };
 
-/** Makes the session's world, so that its next command finds it ready. */
+/** Pre-warms the session's world for its next command. */
 export async function warmWorld(
   broker: Broker,
   request: WorldWarmRequest,
@@ -42,7 +42,9 @@ export async function warmWorld(
   return isRefusal(world) ? world : { world };
 }
 
-/** Makes the session's world if it has none, of whatever policy; undefined when it has one now. */
+/**
+ * Pre-warms the session's world if the session has no world under any policy; returns undefined when a world exists afterwards.
+ */
 export async function warmIfNone(broker: Broker, spot: Spot): Promise<Refusal | undefined> {
   if (broker.worlds.isWarm(spot.session.id)) return undefined;
   if (givesFreshWorlds(spot.ground.effective)) return cannotWarm(spot);
@@ -129,7 +131,7 @@ async function endWorlds(
   if (running > 0 && !force) return isBusy(running, session === undefined);
   const ports = new Map(sessions.map((id) => [id, openPorts(broker, id)]));
   const ended = await broker.worlds.restart(session, CAUSE);
-  // A session's ports led to its newest world, which is listed first.
+  // A session's ports led to its newest world, and `ended` lists the newest first.
   const takePorts = (id: string): ClosedPorts => {
     const closed = ports.get(id) ?? [];
     ports.delete(id);
@@ -147,7 +149,7 @@ function openPorts(broker: Broker, session: string): ClosedPorts {
     .map(({ port, hostPort, by }) => ({ port, host_port: hostPort, by }));
 }
 
-/** What a policy publishes leads to the new world by now. */
+/** Removes ports already published into the new world by a policy. */
 function withoutOpen(broker: Broker, ended: EndedWorld): EndedWorld {
   const open = openPorts(broker, ended.session_id ?? "").map(({ host_port: port }) => port);
   return { ...ended, closed_ports: ended.closed_ports.filter(({ host_port: port }) => !open.includes(port)) };

@@ -12,7 +12,10 @@ import { type How, IN_WORLD } from "../project/request.ts";
 import { usableScopes } from "../scopes/use-scopes.ts";
 import { seccompMode } from "../worlds/world-spec.ts";
 
-/** From a valid request to a job, or the first reason why it cannot be one. It runs in a world, or where it says. */
+/**
+ * Turns a valid request into a job, or refuses with the first problem. `How` says where the command will run; default: in a
+ * world.
+ */
 export function prepareJob(
   broker: Broker,
   agent: string,

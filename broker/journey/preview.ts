@@ -1,7 +1,7 @@
 /**
- * Trying a command out before a person is asked: in a fresh world, on an overlay of the project, and all of it is
- * discarded. Nothing but that overlay can be written, and such a world has no network, so nobody gets an effect that
- * way; its output is read and thrown away, so nobody learns anything either but how it ended and what it changed.
+ * Tries a command out before a person is asked: in a fresh world, on an overlay of the project, all discarded afterwards. Only
+ * the overlay is writable and the world has no network, so the command has no effect outside; its output is discarded too, so
+ * only its ending and its changes become known.
  */
 import { isRefusal } from "../model/refusal.ts";
 import { join } from "node:path";
@@ -20,13 +20,13 @@ import type { Wanted } from "../worlds/world-spec.ts";
 import type { Lease } from "../worlds/worlds.ts";
 import { noPreview } from "../approvals/preview-words.ts";
 
-/** How long a command is tried out, and how long its changes are listed, in milliseconds. */
+/** Time-outs in milliseconds: for running the command, and for listing its changes. */
 const RUN_MS = 10_000;
 const DIFF_MS = 5_000;
 
 const MAX_NAMES = 20;
 
-/** Never throws for what the host cannot do: then it says why there is no preview. */
+/** Returns the preview. When the host lacks an ability, the preview says why instead of throwing. */
 export async function previewCommand(broker: Broker, job: Job, layers: string): Promise<ApprovalPreview> {
   if (job.place.project === NO_PROJECT)
     return noPreview("It works in no project, and only a project has an overlay");
@@ -39,7 +39,7 @@ export async function previewCommand(broker: Broker, job: Job, layers: string): 
   }
 }
 
-/** A world that keeps nothing, or why there is none. */
+/** Leases a world for the preview, or returns the reason for having no world. */
 async function overlayWorld(broker: Broker, job: Job, layers: string): Promise<Lease | string> {
   try {
     const lease = asRequired(job.effective, await broker.worlds.leaseFresh(previewed(broker, job, layers)));
@@ -51,7 +51,7 @@ async function overlayWorld(broker: Broker, job: Job, layers: string): Promise<L
   }
 }
 
-/** The lease, if its world has an overlay; else it is given back. */
+/** Returns the lease if its world has an overlay; otherwise releases the lease. */
 function emptied(lease: Lease): Lease | string {
   const { overlay } = lease.world.isolation;
   try {
@@ -66,8 +66,8 @@ function emptied(lease: Lease): Lease | string {
 }
 
 /**
- * As an isolated command's, which writes nothing outside of its overlay; also where stray writes would be kept. Nobody serves
- * its network, and the rules of it are none.
+ * Describes the preview's world: like that of an isolated command, with no write outside the overlay, even where stray writes
+ * would be kept. No network is served, and no network rules apply.
  */
 function previewed(broker: Broker, job: Job, layers: string): Wanted {
   const { effective, site } = job;
@@ -82,7 +82,9 @@ function previewed(broker: Broker, job: Job, layers: string): Wanted {
   };
 }
 
-/** Names are unknown at once: with sockets that nobody answers on, a program would wait for its time-out. */
+/**
+ * Closes the DNS sockets so that lookups fail at once; on open sockets without a server, a program would wait for its time-out.
+ */
 function serveNobody({ network }: World): void {
   const dns = network?.takeDns();
   dns?.udp.close();
@@ -116,7 +118,7 @@ async function tryOut(job: Job, world: World, gate: ProgramGate): Promise<Approv
   return typeof changes === "string" ? noPreview(changes) : outcome(ran, changes);
 }
 
-/** What it changed, or why that cannot be said: it may have made more than can be listed. */
+/** Lists the changes, or says why they cannot be listed: there may be too many. */
 async function changesOf(world: World): Promise<FsDiff | string> {
   const patience = AbortSignal.timeout(DIFF_MS);
   try {

@@ -1,11 +1,11 @@
-/** An operator's wish for a port that leads into a world. */
+/** Operator calls for ports that lead into a world. */
 import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type { WorldPublishReply, WorldPublishRequest } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
 import { type Spot, spotOf, warmIfNone } from "./operate-worlds.ts";
 import { isProblem, type Problem } from "../publish/problems.ts";
 
-/** Opens a port into the session's world, which is made when there is none; or closes it. */
+/** Opens a port into the session's world, making the world if necessary; or closes a port. */
 export async function publishWorld(
   broker: Broker,
   request: WorldPublishRequest,
@@ -40,7 +40,7 @@ async function replyOf(
   port: number,
   hostPort: number,
 ): Promise<WorldPublishReply> {
-  // It could not be made, ignoring: whoever asked for it was told.
+  // The world could not be made, ignoring: the caller that wanted the world got the error.
   const world = await broker.worlds.current(session.id)?.catch(() => undefined);
   return {
     state,

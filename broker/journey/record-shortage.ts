@@ -5,7 +5,7 @@ import { shortageSpan } from "../spans/span-records.ts";
 import { refusedTerms } from "./admit.ts";
 import { SHARED } from "../budgets/ledger.ts";
 
-/** The refusal as its caller gets it: with its span, unless a flood of such calls left this one out. */
+/** Records a budget refusal and adds the span's id; during a flood of such calls, some refusals get no span. */
 export function recordShortage(broker: Broker, job: Job, error: Refusal): Refusal {
   const source = broker.budgets.ledger.isLabel(job.agent) ? SHARED : job.agent;
   const isWritten = broker.limitSpans.record(source, () => ({

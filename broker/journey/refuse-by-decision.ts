@@ -3,7 +3,7 @@ import { HELD_WHERE_ISOLATED, isHeldRow } from "../policy/files/held-names.ts";
 import type { Job } from "../model/job.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 
-/** Lists of what is allowed, and the command that adds to them. What a list denies no command opens. */
+/** Allow lists, each with the command that extends it. No command lifts a deny list. */
 const LIFTED_BY: ReadonlyMap<string, string> = new Map([
   ["fs.write", "write PATH"],
   ["fs.read", "read PATH"],
@@ -11,7 +11,10 @@ const LIFTED_BY: ReadonlyMap<string, string> = new Map([
   ["commands.allowed", "command PATTERN"],
 ]);
 
-/** The refusal of a command that the policy stops and no answer lifts; undefined when it may run, or may be asked for. */
+/**
+ * Refuses a command that the policy stops and that no answer of a person lifts; undefined when the command may run or be asked
+ * for.
+ */
 export function refuseByDecision(job: Job): Refusal | undefined {
   const { verdict, rule, policyId } = job.decision;
   const facts = { policy_id: policyId, rule, exit: 126 };
@@ -44,7 +47,7 @@ function silentPolicy({ effective }: Job): string | undefined {
   return effective.policies.find(({ document }) => document.approval?.interactive === false)?.id;
 }
 
-/** Whether the row that denies says nothing of isolated commands. */
+/** Whether the denying row leaves isolated commands alone. */
 function isHeldElsewhere({ decision: { rule }, place: { project } }: Job): boolean {
   if (rule?.list !== "fs.deny_write") return false;
   return pathPatterns([rule.pattern], project, "/").every((row) => isHeldRow(row, project));

@@ -1,4 +1,4 @@
-/** Why a mount of the world refused a write, in the words of the policies, and what a person or an agent can do about it. */
+/** Explains a write refused by the world's mounts: the policy's reason, and how a person or an agent can lift the refusal. */
 import { existsSync, lstatSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import type { World, WorldViolation, WritePlace } from "../../world/backend.ts";
@@ -12,22 +12,22 @@ import { absolutePath, deniedBy, type Folders, isCovered, isWithin } from "../po
 import type { CompiledPolicy } from "../policy/index.ts";
 import { sealedInstallation } from "../worlds/world-spec.ts";
 
-/** What the lists say of the paths of one command. */
+/** Rules for the paths written by one command. */
 export type WriteRules = Folders & {
   readonly policies: readonly CompiledPolicy[];
-  /** The running installation: no policy opens it. */
+  /** Folders of the running installation: no policy opens them. */
   readonly installation: readonly string[];
-  /** The folders of `fs.write` as the world has them. */
+  /** The folders of `fs.write` as mounted in the world. */
   readonly places: readonly WritePlace[];
   /** The command's PATH. */
   readonly searched: string;
-  /** The command writes straight to the project; an isolated one could write more of it. */
+  /** Whether the command writes straight to the project; an isolated command could write more of the project. */
   readonly plain: boolean;
-  /** What git does with a path that its settings or links name. */
+  /** Explains how git uses a path named by its settings or links. */
   readonly gitReason?: (path: string) => string | undefined;
 };
 
-/** What is asked about the writes of one command in a world. */
+/** Collects the rules for the writes of one command in a world. */
 export function writeRules(
   { around, gitNamed }: Broker,
   { effective, place, environment }: Job,
@@ -43,12 +43,12 @@ export function writeRules(
 }
 
 /**
- * The same violation with the list that is the reason, and the command that lifts it; of a name that an isolated command may write,
- * that it may. Others come back as they are.
+ * Adds the deciding list and the command that lifts it to a violation; for a name writable by isolated commands, says so. Other
+ * violations are returned unchanged.
  */
 export function explainWrite(violation: WorldViolation, rules: WriteRules): WorldViolation {
   const { kind, subject: path, message } = violation;
-  // One that says how many more there were is about no path.
+  // A line that counts further violations has no path.
   if (!path.startsWith("/")) return violation;
   if (kind === "write")
     return { ...violation, message: `'${path}' was not written: ${reasonOf(path, rules)}` };
@@ -56,13 +56,13 @@ export function explainWrite(violation: WorldViolation, rules: WriteRules): Worl
   return isName ? { ...violation, message: `${message}${otherWay(path, rules)}` } : violation;
 }
 
-/** To stand behind a reason. */
+/** Returns a suffix for a reason: "isolate the command", where isolation helps. */
 function otherWay(path: string, { policies, project, home, plain }: WriteRules): string {
   const denied = policies.flatMap(({ document }) => fileScope(document, project, home).denyWrite);
   return plain && isHeldName(path, denied, project) ? `; ${HELD_WHERE_ISOLATED}` : "";
 }
 
-/** Why a path is not written, and which command would be let write it. */
+/** Says why a path cannot be written, and which command opens the path. */
 export function reasonOf(path: string, rules: WriteRules): string {
   return `${listedReason(path, rules)}${otherWay(path, rules)}`;
 }
@@ -95,10 +95,10 @@ function listedReason(path: string, rules: WriteRules): string {
 }
 
 /**
- * What a person would open for it: the bare repository that it lies in, else the folder that is there, else the path itself where
- * that folder is nobody's to open (the home, what contains it, what lies directly in `/`, or what holds credentials or programs) and
- * the path is there. One that is not is often a lock or a temporary name: a folder that was made there would keep the person's own
- * programs from working.
+ * Picks the place that a person would open: the bare repository around the path, else the nearest existing folder. When that
+ * folder must not be opened (the home, a folder above the home, a folder directly in `/`, or a folder with credentials or
+ * programs), an existing path is offered itself. A missing path is not offered: often a lock or a temporary name, and a folder
+ * made at that name would break the person's own programs.
  */
 function worthOpening(path: string, rules: WriteRules): string | undefined {
   const folders: string[] = [];
@@ -111,8 +111,8 @@ function worthOpening(path: string, rules: WriteRules): string | undefined {
 }
 
 /**
- * Whether whoever may write there could replace credentials, or programs that a person starts by their names: the place holds
- * some or may hold them later, or is one of them.
+ * Whether write access there could replace credentials, or programs started by name: the place contains such files, may contain
+ * them later, or is such a file.
  */
 function holdsWorth(place: string, rules: WriteRules): boolean {
   const credentials = DENIED_READS.map((row) => absolutePath(row.path, rules));
@@ -123,7 +123,10 @@ function holdsWorth(place: string, rules: WriteRules): boolean {
   );
 }
 
-/** A person's own shell may search more folders than this command. Those of a working tree that are called so are none of them. */
+/**
+ * Whether a place looks like a folder of programs: a person's shell may search more folders than this command's PATH. `bin`
+ * folders of a working tree do not count.
+ */
 function isOfTools(place: string, home: string): boolean {
   const isIn = /(?:^|\/)s?bin(?:\/|$)/.test(place);
   if (!isWithin(place, home)) return isIn;
@@ -131,14 +134,14 @@ function isOfTools(place: string, home: string): boolean {
   return (isIn || isFolder(join(place, "bin"))) && /^(?:\.|s?bin(?:\/|$))/.test(below);
 }
 
-/** What every git folder holds. */
+/** Entries present in every git folder. */
 const GIT_PARTS = ["HEAD", "objects", "refs"] as const;
 
 function isFolder(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
   } catch {
-    // Closed to the broker, which is closed to the person too.
+    // Closed to the broker, so also closed to the person.
     return false;
   }
 }

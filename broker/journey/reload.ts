@@ -3,8 +3,8 @@ import type { PolicyReloadReply, PolicyReply } from "../../schemas/generated/typ
 import type { Broker } from "../broker.ts";
 
 /**
- * Reads every policy and the settings again, now. Nobody needs it for an edit to hold, since each decision compares the
- * file: it tells what holds, and what is wrong with a file that does not load.
+ * Reads every policy and the settings again now, and reports problems. An edit takes effect without a reload, since each decision
+ * checks the files.
  */
 export function reload(broker: Broker): PolicyReloadReply {
   const policies = broker.policies.reload().map(({ name, policy, problems }) => ({
@@ -15,7 +15,7 @@ export function reload(broker: Broker): PolicyReloadReply {
   return { policies, settings: { problems: broker.reloadSettings().map(({ text }) => text) } };
 }
 
-/** A policy as it holds now: of a file that does not load, the last good one, and what is wrong with the file. */
+/** Shows a policy in force: for a file that does not load, the last good version and the file's problems. */
 export function showPolicyInForce({ policies }: Broker, name: string): PolicyReply | Refusal {
   const found = policies.inForce(name);
   if (isRefusal(found)) return found;

@@ -1,4 +1,4 @@
-/** From a recorded command to a job: today's rules, the recorded surroundings. Nothing runs, nothing is charged. */
+/** Builds a job from a recorded command: today's rules in the recorded environment. Nothing runs, nothing is charged. */
 import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
@@ -12,7 +12,7 @@ import { prepareJob } from "./prepare-job.ts";
 import { secretsIn } from "../secrets/redact.ts";
 import { notReplayable, type Recorded } from "../replay/recorded.ts";
 
-/** Under which policy: today's, or one that is named: instead of it, or narrowing it. */
+/** The policy of a replay: today's, or a named policy that replaces or narrows today's. */
 export type Under =
   | { readonly kind: "today" }
   | { readonly kind: "instead" | "narrowed"; readonly policy: string };
@@ -41,7 +41,7 @@ function replayed({ policies }: Broker, { span }: Recorded, under: Under, { envi
   };
 }
 
-/** As it was asked for, but for who waits and what is charged: the policy of today says that. */
+/** Rebuilds the recorded request; waiting time and budgets come from today's policy instead. */
 function requestOf(broker: Broker, recorded: Recorded, under: Under): ExecuteRequest {
   const { span, given, agent, cwd, command, stdin } = recorded;
   const profile = under.kind === "narrowed" ? under.policy : given.profile;
@@ -59,7 +59,7 @@ function requestOf(broker: Broker, recorded: Recorded, under: Under): ExecuteReq
   };
 }
 
-/** The shell that the command was called from, as its span has it. */
+/** The caller's shell as recorded in the span. */
 function shellOf({ given, context: { path } }: Recorded): Pick<ExecuteRequest, "caller_env"> {
   const { caller_env: variables } = given;
   return variables === undefined
@@ -67,7 +67,7 @@ function shellOf({ given, context: { path } }: Recorded): Pick<ExecuteRequest, "
     : { caller_env: { ...variables, ...(path === null ? {} : { PATH: path }) } };
 }
 
-/** The recorded PATH, where today's is another. It is judged as strictly as one that a request brings. */
+/** Returns the recorded PATH if today's PATH differs. It is judged as strictly as a PATH in a request. */
 function restored({ environments }: Broker, { context, given, env = {} }: Recorded): Variables {
   const { path } = context;
   if (given.caller_env !== undefined) return {};
@@ -75,7 +75,7 @@ function restored({ environments }: Broker, { context, given, env = {} }: Record
   return isOther ? { PATH: path } : {};
 }
 
-/** What was restored is on record, so it is no variable of the request; and a locale that was not there then is not now. */
+/** Moves restored variables from the request to the recorded environment, and drops a locale that was not set at the time. */
 function surrounded(job: Job, { context, given, env }: Recorded): Job {
   if (given.caller_env !== undefined) return job;
   const { LANG: lang, LC_ALL: all, ...base } = job.environment.variables;
@@ -105,7 +105,7 @@ function localeOf(
   return { LANG: recorded };
 }
 
-/** Another policy in the place of the assigned one: what a person wants to know before it is in force. */
+/** Judges the job under another policy instead of the assigned policy, so a person sees the effect before assigning it. */
 function underPolicy(broker: Broker, job: Job, policy: string): Job | Refusal {
   const effective = broker.policies.named(policy);
   if (isRefusal(effective)) return effective;
@@ -118,7 +118,7 @@ function gone({ span, cwd }: Recorded, { message }: Refusal): Refusal {
   return notReplayable(span, [`its folder '${cwd}' cannot be used any more (${message})`]);
 }
 
-/** A folder that lies in another project now is another place, whatever it is called. */
+/** Refuses when the folder belongs to another project by now, even at the same path. */
 function otherProject(broker: Broker, { span }: Recorded, job: Job): Refusal | undefined {
   const was = span.session_id === null ? undefined : broker.sessions.find(span.session_id)?.project;
   if (was === undefined || was === job.place.project) return undefined;

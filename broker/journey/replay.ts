@@ -1,6 +1,6 @@
 /**
- * A recorded command once more: in a fresh world, on an overlay of the project that is dropped, under the rules of today; and what
- * it does now beside what is on record. It takes the journey of every other command, so all that holds for those holds for it.
+ * Replays a recorded command in a fresh world, on an overlay of the project that is then discarded, under today's rules, and
+ * compares the result with the record. A replay takes the same journey as every other command, so the same guarantees apply.
  */
 import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type { ReplayReply, ReplayRequest, Span } from "../../schemas/generated/types.ts";
@@ -20,13 +20,13 @@ import { replayJob, type Under } from "./replay-job.ts";
 import { tellable } from "../replay/drift.ts";
 
 /**
- * How long files are looked at when the command has ended, in milliseconds: next to nothing where all is the same, and longer
- * where something is to be explained.
+ * How long the file search may continue after the command has ended, in milliseconds: little time when all results match, more
+ * time when a difference needs an explanation.
  */
 const LATE_MS = 5;
 const EXPLAIN_MS = 1000;
 
-/** `isOperator`: may name any policy, instead of the one that is assigned. */
+/** `isOperator`: whether the caller may replace the assigned policy by any other. */
 export async function replay(
   broker: Broker,
   span: Span,
@@ -63,7 +63,7 @@ async function runAgain(
 ): Promise<{ readonly now: Span; readonly compared: Compared } | Refusal> {
   const outcome = await proceed(broker, job, signal);
   if (outcome.kind === "refused") return outcome.error;
-  // Its outputs go to nobody.
+  // Nobody reads the replay's outputs: release their memory.
   outcome.sent?.();
   const now = broker.trace.find(job.span);
   if (now === undefined) return lost(job);
@@ -81,8 +81,8 @@ function underOf(policy: string | undefined, isOperator: boolean): Under {
 }
 
 /**
- * A span's state is that of some moment before its command. Where all files were looked at and none was changed since it began, they
- * are what it found, whatever was edited between that moment and its beginning.
+ * The state of the files when the command began. A span's recorded state is slightly older than its command; if the search was
+ * complete and found no change since the command began, the recorded state is used, whatever was edited in between.
  */
 function stateNow(
   { replay_context: context }: Span,
@@ -91,7 +91,7 @@ function stateNow(
   return complete && unread === 0 && paths.length === 0 ? (context?.dirty_hash ?? null) : state;
 }
 
-/** What a command that is no replay would have got. */
+/** The environment that an ordinary command would get today. */
 function foundBy({ replays }: Job, dirtyHash: string | null): Found {
   const { today = {} } = replays ?? {};
   return {
@@ -101,7 +101,7 @@ function foundBy({ replays }: Job, dirtyHash: string | null): Found {
   };
 }
 
-/** As a span has it. */
+/** Redacts a value as spans do. */
 function shown(value: string | null, variables: Variables): string | null {
   return value === null ? null : redact(value, "drift", secretsIn(variables)).text;
 }
@@ -138,7 +138,7 @@ function endOf({ exit, signal, timed_out: timedOut }: Span): string {
   return JSON.stringify([exit, signal ?? null, timedOut === true]);
 }
 
-/** Every command that ran has one. */
+/** Returns a command's decision. Throws for a span without a decision: every command that ran has one. */
 function decisionOf({ decision, span_id: id }: Span): NonNullable<Span["decision"]> {
   if (decision === null) throw new Error(`Span ${id} of a command has no decision`);
   return decision;
@@ -158,7 +158,7 @@ function resultOf(span: Span): ReplayReply["results"]["now"] {
   };
 }
 
-/** Its end could not be written, and waits: what is not on record is not compared with what is. */
+/** The closing line is still waiting for disk space, and unrecorded results are not compared. */
 function notYet({ span }: Job): Refusal {
   return refusal(
     "busy",

@@ -10,29 +10,32 @@ import type { CommandNetwork } from "../network/command-network.ts";
 import type { Outcome } from "../model/outcome.ts";
 import type { Ran } from "../worlds/run.ts";
 
-/** Exit codes of a shell for a program that is not there, and for one that cannot be executed (POSIX, XCU 2.8.2). */
+/** Exit codes of a shell for a missing program, and for a program that cannot be executed (POSIX, XCU 2.8.2). */
 const NOT_FOUND = 127;
 const NOT_EXECUTABLE = 126;
 
 /** 128 + SIGKILL. */
 const KILLED = 137;
 
-/** What is known of a command that ran. */
+/** Results of a command that ran. */
 export type Result = {
   readonly ran: Ran;
   readonly changes: FsDiff;
   readonly notices: Notice[];
-  /** What to do about changes that are held. */
+  /** Advice about held changes. */
   readonly hint: string | undefined;
-  /** Why we ended it before its time, in a sentence. */
+  /** Why the broker ended the command early, as a sentence. */
   readonly cutShort: string | undefined;
-  /** Undefined: its world has none. */
+  /** Undefined when the world has no network. */
   readonly network: CommandNetwork | undefined;
 };
 
 type End = { readonly exit: number; readonly signal: string | null; readonly complaint: string };
 
-/** The reply of a command that ran, with why it was cut short if it was; or the refusal of one that could not be started or lost its world. */
+/**
+ * Builds the reply of a command that ran, with the reason for an early end; or a refusal when the command could not start or lost
+ * its world.
+ */
 export function replyOf(
   job: Job,
   world: World,
@@ -48,7 +51,7 @@ export function replyOf(
   const complaint = Buffer.from(
     `${end.complaint}${reasons.map((reason) => `substrate: ${reason}\n`).join("")}`,
   );
-  // The hash of the stream and its length are of the bytes that are returned.
+  // Hash and length of the stream cover the returned bytes, including the complaint.
   ran.stderr.count(complaint);
   return {
     kind: "ran",
@@ -81,7 +84,7 @@ export function replyOf(
 
 const MAX_NETWORK_WORDS = 3;
 
-/** Programs say that a name does not exist, that nobody listens, or that they were reset: a command that failed over it is told why. */
+/** Explains network failures to a failed command: programs only report a missing name, a refused or a reset connection. */
 function networkWords(network: CommandNetwork | undefined): readonly string[] {
   const refused = someOf(network?.refused ?? [], "were refused");
   const ask =
@@ -94,7 +97,7 @@ function someOf(sentences: readonly string[], what: string): readonly string[] {
   return [...sentences.slice(0, MAX_NETWORK_WORDS), ...(more > 0 ? [`${more} more ${what} like these`] : [])];
 }
 
-/** Bytes are 0 and not null where a world has no network: nothing can have left or come. */
+/** Resource usage. Bytes are 0, not null, in a world without a network: no byte can have left or arrived. */
 export function usageOf(
   ending: Ending,
   network: CommandNetwork | undefined,
@@ -115,7 +118,10 @@ export function usageOf(
   };
 }
 
-/** The scopes that its token gave it, the folders of the project that it wrote in, and what it wrote in outside of that. */
+/**
+ * Lists scopes used: the token's scopes, the project's top folders written to, and the opened places written to outside the
+ * project.
+ */
 export function scopesOf(job: Job, changes: FsDiff, network: CommandNetwork | undefined): string[] {
   const paths = [...changes.writes, ...changes.mods, ...changes.deletes, ...changes.dirs];
   const tops = new Set(paths.map((path) => path.split("/")[0] ?? path));
@@ -131,7 +137,7 @@ export function scopesOf(job: Job, changes: FsDiff, network: CommandNetwork | un
   ];
 }
 
-/** The smallest place that a path lies in, of those that `fs.write` or the call's token opens, and git's folder of the project. */
+/** Finds the smallest place around a path that `fs.write`, the call's token or the project's git folder opens. */
 function openedAround(path: string, job: Job): string {
   const { effective, place, environment, site } = job;
   const folders = { project: place.project, home: environment.variables["HOME"] ?? "/" };
@@ -153,7 +159,7 @@ function endOf(ending: Ending): End | Refusal {
     case "not_started":
       return notStarted(ending.step, ending.path, ending.errno);
     case "world_lost":
-      // Everything in a world is killed when it ends, whoever ended it: the command itself, a limit, or an operator.
+      // The end of a world kills everything inside, whether the command itself, a limit or an operator ended the world.
       return { exit: KILLED, signal: "SIGKILL", complaint: `substrate: the world ended: ${ending.cause}\n` };
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What shims say of programs that run outside every world. A start is decided here once more, by the same rules as any
- * command, so that what was asked and what is on record are one thing; nothing is run, isolated or charged.
+ * Reports of shims about programs outside every world. The broker decides each start by the same rules as a command, so the
+ * question and the record agree; a reported program is not run, isolated or charged by the broker.
  */
 import { cannotRecord, isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { constants } from "node:os";
@@ -16,11 +16,11 @@ import { refusedSpan } from "../spans/span-records.ts";
 import { recordUnjudged } from "./unjudged.ts";
 import { shimSpan } from "../shims/shim-span.ts";
 
-/** The shim, while it has no answer. */
+/** A shim waiting for an answer. */
 export type Asking = {
-  /** Aborts when it is gone: nobody is asked for it any more. */
+  /** Aborts when the shim has gone: pending questions for the shim are withdrawn. */
   readonly gone: AbortSignal;
-  /** Tells it that a person is asked, which takes longer than a shim waits for a broker. */
+  /** Tells the shim about a pending approval, because a person takes longer than a shim's time-out for the broker. */
   readonly waits: () => void;
 };
 
@@ -77,7 +77,7 @@ function callOf(
   } as ExecuteRequest;
 }
 
-/** Whatever the policy says of commands that are not known: nobody has looked at these words. */
+/** Refuses unreadable words even where the policy allows unknown commands: no rule has read these words. */
 function refuseUnread(
   { argv, decision: { mode, policyId } }: Job,
   { left_out }: ReportRequest,
@@ -91,7 +91,7 @@ function refuseUnread(
   );
 }
 
-/** On the host there is no overlay to run it on. */
+/** Refuses the verdict `isolate`: the host has no overlay for the program. */
 function refuseIsolation({ decision: { verdict, rule, policyId } }: Job): Refusal | undefined {
   if (verdict !== "isolate") return undefined;
   return refusal(
@@ -159,8 +159,8 @@ function nameOf(number: number): string {
 }
 
 /**
- * Closes the span of a start whose shim went away before it had the answer: it waited too long, or somebody ended it. Nobody
- * else would: whoever reports the end is started by the shim. A span that is closed already stays as it is.
+ * Closes the span of a start whose shim went away before the answer, by a time-out or a kill. No other report would close the
+ * span, because the shim itself starts the process that reports the end. An already closed span stays unchanged.
  */
 export function closeUnanswered(broker: Broker, agent: string, span: string): void {
   const run = broker.shims.runs.take(span, agent);
@@ -178,5 +178,5 @@ export function closeUnanswered(broker: Broker, agent: string, span: string): vo
 
 const NOT_STARTED = "The shim went away before it was answered, and without an answer it starts nothing";
 
-/** Whoever bypasses waits for no yes. */
+/** A bypassing shim starts its program without waiting for an answer. */
 const PERHAPS_STARTED = "the shim went away before it was answered, and may have started it";

@@ -3,7 +3,7 @@ import type { Effective } from "../model/effective.ts";
 
 const NONE: readonly string[] = [];
 
-/** A sentence for each file of a policy in force, and for the settings, that stopped loading while the broker runs. */
+/** Returns a sentence for each policy file in force, and for the settings, that no longer load. */
 export function staleWords(broker: Broker, { stale }: Effective): readonly string[] {
   const settings = broker.settingsProblems();
   if (stale === undefined && settings.length === 0) return NONE;

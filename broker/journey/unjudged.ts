@@ -8,7 +8,7 @@ import { eventSpan } from "../spans/event-span.ts";
 import { redact, redactWords, secretsIn } from "../secrets/redact.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 
-/** A call that was refused before any policy could judge it. */
+/** A call refused before any policy could judge it. */
 export type UnjudgedCall = {
   readonly agent: string;
   readonly request: ExecuteRequest;
@@ -16,7 +16,7 @@ export type UnjudgedCall = {
   readonly component: SpanRecord["component"];
 };
 
-/** Writes the violation line of a call that was denied because its policy has never loaded; other refusals pass as they are. */
+/** Writes a violation line for a call denied because its policy has never loaded; returns other refusals unchanged. */
 export function recordUnjudged(broker: Broker, call: UnjudgedCall, error: Refusal): Refusal {
   if (error.code !== "policy_denied") return error;
   try {

@@ -9,11 +9,11 @@ import { fileLists } from "../policy/files/file-lists.ts";
 type Known = {
   readonly lacks: WorldLacks;
   readonly writes: WriteRules;
-  /** Something else was refused, and is told. */
+  /** Whether another refusal already explains the failure. */
   readonly explained: boolean;
 };
 
-/** What is told of a command, or a program, that failed or could not write, beside what was refused with a line of its own. */
+/** Explains failures and refused writes of a command or its programs, as far as no trace line explains them. */
 export function whyFailed(job: Job, ran: Ran, { lacks, writes, explained }: Known): readonly FailureTold[] {
   const { ending, stderr } = ran;
   const failed = ending.kind === "signalled" || (ending.kind === "exited" && ending.code !== 0);
@@ -30,18 +30,21 @@ export function whyFailed(job: Job, ran: Ran, { lacks, writes, explained }: Know
 }
 
 /**
- * What a command says of a path, explained by the lists of its policies. No call that opens a file is told: reads would cost a
- * notification each, and so would every write of an isolated command, which would take twice as long over many files. So a hidden name,
- * and a write that an isolated command may not make, are told where its own standard error names the path: the name if the command
- * failed, since programs look for much that is not there; the write in any case. These are the command's words: they become a notice for
- * whoever reads them, and no line of the trace.
+ * Explains paths in a command's standard error by the policies' lists. The kernel reports no failed `open` here: notifications
+ * would cost time on each read, and would double the time of an isolated command that writes many files. So hidden names, and
+ * writes refused to an isolated command, are found in standard error: hidden names only if the command failed, since programs
+ * probe many missing files; refused writes always. The text comes from the command, so the result is a notice for the reader and
+ * never a trace line.
  */
 
-/** Paths that are looked up in the lists, and what is read of an output for them, in bytes: a lookup takes a part of a millisecond. */
+/** Bounds: paths looked up in the lists (each lookup takes a fraction of a millisecond), and bytes read from the output. */
 const MAX_PATHS = 32;
 const MAX_BYTES = 64 * 1024;
 
-/** `cat: a b: No such file or directory`, `touch: cannot touch 'a': …`, `sh: 1: cannot create a: …`, and as Node and Python say it. */
+/**
+ * `cat: a b: No such file or directory`, `touch: cannot touch 'a': …`, `sh: 1: cannot create a: …`, and the forms of Node and
+ * Python.
+ */
 const WRITTEN: readonly RegExp[] = [
   /['"`‘]([^'"`’\n]+)['"`’]: Read-only file system$/,
   /: (?:cannot create |cannot open )?([^:\n]+): Read-only file system$/,
@@ -59,11 +62,11 @@ type SaidWords = {
   readonly stderr: Buffer;
   readonly cwd: string;
   readonly failed: boolean;
-  /** Writes that were refused are not told in another way. */
+  /** Whether the command is isolated: its refused writes are reported in no other way. */
   readonly isolated: boolean;
 };
 
-/** A sentence for each path, at most {@link MAX_PATHS}. */
+/** Returns a sentence for each path, at most {@link MAX_PATHS}. */
 export function explainErrors(
   { stderr, cwd, failed, isolated }: SaidWords,
   rules: WriteRules,
@@ -89,7 +92,7 @@ function pathIn(line: string, patterns: readonly RegExp[], cwd: string): string 
   return found === undefined || found.includes("\0") ? undefined : resolve(cwd, found);
 }
 
-/** Whether anything stands there is not said: a hidden name is not there, existing or not. */
+/** Explains a hidden name without revealing whether the file exists. */
 function hiddenBy(path: string, rules: WriteRules): string | undefined {
   for (const { id, document, rules: set } of rules.policies) {
     const pattern = deniedBy(path, fileLists(document).deny_read, rules);

@@ -1,4 +1,4 @@
-/** Who watches one command while it runs: what it does against its world's rules, its programs, its network, what it reports. */
+/** Observers of one running command: its violations, programs, network and telemetry. */
 import type { World, WorldViolation } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
 import { type Job, secretsOfJob } from "../model/job.ts";
@@ -10,7 +10,7 @@ import type { SpanRecord } from "../spans/trace.ts";
 import { TelemetryRecorder } from "../telemetry/telemetry-recorder.ts";
 import type { Ran, RunRequest } from "../worlds/run.ts";
 
-/** One command's witnesses. They know of each other, so each step says in which order it asks them. */
+/** The observers of one command. They depend on each other, so each step fixes the order of its calls. */
 export class Witnesses {
   readonly violations: Violations;
   readonly programs: ProgramRecorder;
@@ -19,7 +19,7 @@ export class Witnesses {
   readonly #networkOf: (run: Ran["run"]) => CommandNetwork | undefined;
   #network: CommandNetwork | undefined;
 
-  /** `started`: the command's own line. `record`: writes the line of a violation. */
+  /** `started`: the command's start line. `record`: writes the line of a violation. */
   constructor(
     { gateway, projectRules, trace }: Pick<Broker, "gateway" | "projectRules" | "trace">,
     job: Job,
@@ -35,14 +35,14 @@ export class Witnesses {
     this.#networkOf = (run) => gateway.of(world)?.register(run, started, this.tell);
   }
 
-  /** Undefined before the command runs, and where its world has none. */
+  /** Undefined before the command runs, and in a world without a network. */
   get network(): CommandNetwork | undefined {
     return this.#network;
   }
 
   readonly tell = (violation: WorldViolation): void => this.violations.add(violation);
 
-  /** What a run tells them. */
+  /** Callbacks for the run. */
   get listeners(): Pick<RunRequest, "onViolation" | "onRun" | "onPrograms" | "onTelemetry"> {
     return {
       onViolation: this.tell,
@@ -57,7 +57,7 @@ export class Witnesses {
     };
   }
 
-  /** Settles when it is known of every program how it ended, and of every connection whose it is. */
+  /** Resolves once the ending of each program and the owner of each connection are known. */
   async settle({ run }: Ran, keepsProcesses: boolean): Promise<void> {
     await this.programs.finish(run, keepsProcesses);
     await this.#network?.settled();
