@@ -52,7 +52,7 @@ export type Broker = {
   readonly version: string;
   readonly backend: WorldBackend;
   readonly worlds: Worlds;
-  /** By project: what is done with its held changes. */
+  /** Locks each project's held changes. */
   readonly heldMutex: KeyedMutex;
   readonly gateway: Gateway;
   readonly npmRetries: NpmRetries;
@@ -87,23 +87,23 @@ export type Broker = {
   readonly homeLinks: HomeLinks;
   readonly warmSpecs: WarmSpecs;
   readonly environments: BaseEnvironments;
-  /** Init and filter, OS release and kernel: what a replay must find again. One for each kind of filter. */
+  /** Init, filter, OS release and kernel, by kind of filter: the parts of a world that a replay compares. */
   readonly worldImages: Readonly<Record<WorldSpec["seccomp"], WorldImage>>;
-  /** Where calls without a `cwd` work, when the broker was started in a folder that can be a project. */
+  /** Default `cwd` of calls: the folder in which the broker started, if that folder can be a project. */
   readonly startedIn: string;
-  /** The operator's settings as they are now. */
+  /** Returns the operator's current settings. */
   readonly config: () => ConfigDocument;
-  /** What is wrong with the settings while the last good ones hold. */
+  /** Problems of the settings file while the last good settings stay in force. */
   readonly settingsProblems: () => readonly ConfigProblem[];
-  /** Reads the settings again; what is wrong with them, if anything is. */
+  /** Reads the settings again and returns their problems. */
   readonly reloadSettings: () => readonly ConfigProblem[];
-  /** Calls `listener` each time the settings were read again and load. */
+  /** Calls `listener` after each reload of valid settings. */
   readonly onSettings: (listener: () => void) => void;
   readonly projectRules: () => ProjectRules;
-  /** Told of bugs, and of what cannot be kept: it stands in the log. */
+  /** Logs bugs and failed writes. */
   readonly onFault: OnFault;
 };
 
-/** For whoever assembles a broker, or tries whether one could work here: what comes from outside this folder. */
+/** Re-exports from `world/` for assembling a broker or probing the host. */
 export { KeyedMutex } from "../world/backend.ts";
 export type { BackendChoice, DoctorOrder, HostCheck, HostFinding, WorldBackend };

@@ -1,4 +1,4 @@
-/** A cache of at most so many entries: when a new one comes and it is full, the oldest goes. */
+/** A cache of bounded size: a full cache evicts its oldest entry. */
 export class BoundedMap<Key, Value> extends Map<Key, Value> {
   readonly #most: number;
 

@@ -6,18 +6,18 @@ export type Effective = {
   readonly policies: readonly [CompiledPolicy, ...CompiledPolicy[]];
   readonly id: string;
   readonly hash: string;
-  /** That has the assigned policy as it holds; null outside git, and while nobody has committed it. */
+  /** The commit that contains the assigned policy's current content; null outside git, and for uncommitted content. */
   readonly commit: string | null;
-  /** What is wrong with files that do not load and whose last good content holds; undefined when every file loads. */
+  /** Problems of policy files that do not load while their last good content holds; undefined when every file loads. */
   readonly stale?: readonly string[];
-  /** What a token adds; `hash` is then another one than the policies have. */
+  /** A token's additions; `hash` then differs from the policies' own hash. */
   readonly beyond?: Beyond;
 };
 
-/** What a token gives one command beyond its policies. */
+/** Additions of a token to one command's policies. */
 export type Beyond = {
-  /** The policies' own, for records. */
+  /** The hash of the policies alone, for records. */
   readonly policyHash: string;
-  /** Names and addresses that may be reached as well. */
+  /** Additional reachable names and addresses. */
   readonly net: readonly NetEntry[];
 };

@@ -3,23 +3,23 @@ import type { KnownSecrets } from "../secrets/redact.ts";
 /** Environment variables by name. */
 export type Variables = Readonly<Record<string, string>>;
 
-/** Variables, their hash, which every span of a command with just these names, and those of them that are secret. */
+/** Variables, their hash, recorded in every span of a command with exactly these variables, and the secret values among them. */
 export type BaseEnvironment = {
   readonly variables: Variables;
   readonly hash: string;
   readonly secrets: KnownSecrets;
-  /** Those that a caller's own shell has and the broker's has not, or not so. They are judged as the request's `env` is. */
+  /** Variables that the caller's shell adds or changes compared to the broker's. Judged like the request's `env`. */
   readonly brought: Variables;
-  /** What a rule that allows takes as it is: a variable that is set to the same is not changed. */
+  /** Values accepted by allow rules as unchanged: setting such a variable to the same value is no change. */
   readonly trusted: Variables;
-  /** What an approval is bound to. A person's yes or no holds in each of their terminals, whatever their PATH says. */
+  /** The variables that an approval is bound to. A person's answer holds in all their terminals, whatever the PATH of each. */
   readonly bound: Variables;
-  /** Of the caller's shell, all that was passed, PATH apart; undefined when the call says nothing of a shell. */
+  /** All passed variables of the caller's shell except PATH; undefined when the call includes no shell. */
   readonly callers: CallersVariables | undefined;
 };
 
 export type CallersVariables = {
   readonly variables: Variables;
-  /** Whether a span may hold them: none looks like a secret. */
+  /** Whether a span may record the variables: no value looks like a secret. */
   readonly areKept: boolean;
 };

@@ -1,6 +1,6 @@
 import { uuidv7 } from "uuidv7";
 
-/** A new id: its kind and a UUIDv7, so that ids sort by the time they were made. */
+/** Makes an id from its kind and a UUIDv7, so that ids sort by creation time. */
 export function newId(kind: "spn" | "wld" | "ses" | "apr"): string {
   return `${kind}_${uuidv7()}`;
 }

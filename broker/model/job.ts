@@ -8,10 +8,10 @@ import type { UsedScopes } from "./scope.ts";
 import { type KnownSecrets, secretsIn } from "../secrets/redact.ts";
 import type { Site } from "./site.ts";
 
-/** A call that makes sense: where, under which rules, and what was decided. Nothing has run. */
+/** A valid call with its place, policies and decision. The command has not run. */
 export type Job = {
   readonly span: string;
-  /** The `x-request-id` of the execute call; absent where none waits for the command. */
+  /** The `x-request-id` of the waiting execute call; absent when no call waits. */
   readonly call?: string;
   readonly agent: string;
   readonly request: ExecuteRequest;
@@ -23,32 +23,32 @@ export type Job = {
   readonly decision: Decision;
   readonly environment: BaseEnvironment;
   readonly worldImage: WorldImage;
-  /** What its token gives it beyond the policy, or why the token is worth nothing; null without one. */
+  /** The token's scopes beyond the policy, or the refusal of a worthless token; null without a token. */
   readonly scopes: UsedScopes | Refusal | null;
-  /** The approval that it runs by; null without one. */
+  /** Id of the approval that permits the command; null without an approval. */
   readonly approval: string | null;
-  /** Of the project when the command was asked for; null outside git. */
+  /** The project's commit at the time of the call; null outside git. */
   readonly projectCommit: string | null;
-  /** Of the project's files when it was asked for; null when nobody has looked. */
+  /** Hash of the project's files at the time of the call; null when not yet computed. */
   readonly dirtyHash: string | null;
-  /** What a retry of this call has in common with it; undefined without an idempotency_key. */
+  /** Identifies retries of the same call; undefined without an idempotency_key. */
   readonly idempotency: SpanIdempotency | undefined;
-  /** Of a replay. */
+  /** Set for replays. */
   readonly replays?: Replayed;
 };
 
 export type Replayed = {
-  /** What it repeats. */
+  /** The replayed span. */
   readonly span: string;
-  /** The policy that it was asked to run under, if one was named. */
+  /** The named policy; undefined when the replay names no policy. */
   readonly under: string | undefined;
-  /** That policy as it is whenever it is asked, where it holds instead of the assigned one. */
+  /** Returns the named policy's current version, when the policy replaces the assigned policy. */
   readonly follow: (() => Effective | undefined) | undefined;
-  /** What a command that is no replay would find: this one finds the recorded PATH and locale. */
+  /** The variables of an ordinary command today; a replay gets the recorded PATH and locale instead. */
   readonly today: BaseEnvironment["variables"];
 };
 
-/** The scopes that hold for it; undefined without any. */
+/** Returns the scopes in force for the command, if any. */
 export function scopesOfJob({ scopes }: Job): UsedScopes | undefined {
   return scopes === null || isRefusal(scopes) ? undefined : scopes;
 }
@@ -59,19 +59,19 @@ export function isIsolated(job: Job): boolean {
 }
 
 /**
- * The policies whose rows about files that tools run later say nothing of it, because its changes are held. The replay of a plain
- * command, and a look at what one would do, run on an overlay too and must find what the command finds.
+ * Policies whose deny rows for autorun files do not bind the command, because its changes are held. Replays and previews of a
+ * plain command run on an overlay too, but must meet the same rules as the plain command.
  */
 export function heldByPolicies({ decision: { verdict, approved, isolatedBy } }: Job): readonly string[] {
   return verdict === "isolate" || (verdict === "ask" && approved === "isolate") ? isolatedBy : [];
 }
 
-/** Whether what it changes there is kept for somebody to look at. */
+/** Whether the overlay's changes are kept for review. */
 export function holdsChanges(job: Job): boolean {
   return isIsolated(job) && job.replays === undefined;
 }
 
-/** What of its environment may stand in no line, wherever it turns up: its values under names that say so. */
+/** The secret values of the command's environment, by their names: redacted wherever they occur in a line. */
 export function secretsOfJob({
   request: { env },
   environment: { secrets },

@@ -1,12 +1,12 @@
 import type { ExecuteReply } from "../../schemas/generated/types.ts";
 import type { Refusal } from "./refusal.ts";
 
-/** The two ways an execute call ends: the command ran, whatever came of it, or nothing of it ran. */
+/** The two endings of an execute call: the command ran, with any result, or was refused before running. */
 export type Outcome =
   | {
       readonly kind: "ran";
       readonly reply: ExecuteReply;
-      /** Called by whoever has sent the reply, or will not: its outputs are in memory until then. Absent: nothing hangs on it. */
+      /** Releases the outputs from memory; called after sending the reply, or after giving up. Absent: no memory to release. */
       readonly sent?: () => void;
     }
   | { readonly kind: "refused"; readonly error: Refusal };

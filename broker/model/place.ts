@@ -1,4 +1,4 @@
-/** Where a call works, and the session that it belongs to. */
+/** The place of a call, and its session. */
 
 export type Place = {
   readonly project: string;
@@ -9,5 +9,5 @@ export type Place = {
 
 export type Session = { readonly id: string; readonly agent: string; readonly project: string };
 
-/** Whether the caller may see what belongs to an agent; to null belongs what is the operator's alone. */
+/** Whether the caller may see an agent's data; null stands for data of the operator alone. */
 export type Visible = (agent: string | null) => boolean;

@@ -6,12 +6,12 @@ export type ErrorCode = ErrorReply["error"]["code"];
 /** Why nothing ran, in the shape of the API's `error` object. A value, never thrown below `api/`. */
 export type Refusal = ErrorReply["error"];
 
-/** Whether a step was refused. Nothing else that a step returns has a `code`. */
+/** Whether a step was refused. Results of steps other than refusals have no `code`. */
 export function isRefusal<Value extends object>(value: Value | Refusal): value is Refusal {
   return "code" in value;
 }
 
-/** A refusal with its two sentences: what was wanted and received, and what to do next. */
+/** Makes a refusal from its two sentences: the problem with the received value, and the next step for the caller. */
 export function refusal(
   code: ErrorCode,
   message: string,
@@ -21,19 +21,19 @@ export function refusal(
   return { code, message, hint, ...more };
 }
 
-/** Why nothing new begins while the broker ends. */
+/** Refuses new work while the broker stops. */
 export function stopping(): Refusal {
   return refusal("busy", "The broker is stopping", "Try again once it runs", { retry_after_ms: 1000 });
 }
 
-/** Shows a value that came from outside: quoted, short, and with no control character that a terminal would obey. */
+/** Formats an external value for messages: quoted, shortened, control characters escaped against terminals. */
 export function quoted(value: unknown): string {
   const text = typeof value === "string" ? value : (JSON.stringify(value) ?? String(value));
   const short = text.length > 120 ? `${text.slice(0, 117)}…` : text;
   return `'${short.replace(/[\p{Cc}\p{Cf}]/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)}'`;
 }
 
-/** What has no line in the trace does not happen. `instead` says what did not: "Nothing ran". */
+/** Refuses an action that cannot be recorded in the trace. `instead` names the prevented action: "Nothing ran". */
 export function cannotRecord(instead: string, error: unknown): Refusal {
   const why = error instanceof Error ? error.message : String(error);
   return refusal(

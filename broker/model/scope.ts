@@ -1,29 +1,29 @@
-/** What a scope token can give one command beyond its policies. */
+/** Scopes that a token gives one command beyond its policies. */
 import type { Allowed } from "../network/names/entries.ts";
 import type { Effective } from "./effective.ts";
 
-/** Scopes that hold for one command. */
+/** Scopes in force for one command. */
 export type UsedScopes = {
   readonly token: string;
   readonly scopes: readonly Scope[];
   readonly texts: readonly string[];
-  /** What holds with them. */
+  /** The policies including the scopes. */
   readonly effective: Effective;
   readonly approval: string | null;
 };
 
-/** What can be granted. */
+/** A grantable scope. */
 export type Scope = PlacedScope | NetScope;
 
-/** A scope of files and the place that it stands for. */
+/** A file scope with its resolved place. */
 export type PlacedScope = {
-  /** As it was asked for: where to look again. */
+  /** The scope as requested, for resolving again. */
   readonly named: NamedScope;
   readonly kind: FileScopeKind;
   /** The real path. */
   readonly path: string;
   readonly type: "folder" | "file";
-  /** Device and inode: another one under the same name was not granted. */
+  /** Device and inode: a new file at the same path was not granted. */
   readonly identity: string;
   readonly owner: number;
 };
@@ -38,7 +38,7 @@ export type NamedScope = {
   readonly below: boolean;
 };
 
-/** What one scope opens: as an entry of `net.allowed` does, and never by a pattern. */
+/** A network scope's entry: like an entry of `net.allowed`, but never a pattern. */
 export type Opened = Extract<Allowed, { kind: "name" | "range" }>;
 
 export type NetScope = {

@@ -1,15 +1,15 @@
-/** Where a world is for. */
+/** The project that a world is made for. */
 export type Site = {
   readonly project: string;
-  /** Device and inode: a folder that was made anew under the same name is another project. */
+  /** Device and inode: a recreated folder of the same name is another project. */
   readonly identity: string;
-  /** Files that name a policy: whoever could write them inside would choose their own rules outside. */
+  /** Profile files, which choose policies: write access inside would let a command choose its own rules outside. */
   readonly profiles: readonly string[];
-  /** Where `.git` is a file. */
+  /** Set when `.git` is a file. */
   readonly git: GitLink | undefined;
-  /** The project's git folder where it lies in the project and is not called `.git`. */
+  /** The project's git folder, when it lies in the project under a name other than `.git`. */
   readonly gitInside?: string | undefined;
-  /** What git's settings name in the project: hooks, more settings, programs. */
+  /** Paths in the project named by git's settings: hooks, more settings, programs. */
   readonly gitNamed?: readonly string[];
 };
 
@@ -18,15 +18,15 @@ export type GitFolder = {
   readonly path: string;
   /** Device and inode. */
   readonly identity: string;
-  /** A worktree's: the repository has a working tree of its own elsewhere. */
+  /** Whether the folder belongs to a worktree: the repository then has its own working tree elsewhere. */
   readonly shared: boolean;
-  /** Folders of worktrees that stand outside of the project: other people's, or other commands'. */
+  /** Administrative folders of worktrees outside the project, used by other people or commands. */
   readonly others: readonly string[];
 };
 
-/** A `.git` that is a file. */
+/** A `.git` file. */
 export type GitLink = {
   readonly file: string;
-  /** What it leads to, when that points back. */
+  /** The linked git folder, if it points back at the file. */
   readonly folder: GitFolder | undefined;
 };

@@ -1,13 +1,13 @@
-/** Reading what an agent may have put there: never follows a link, never waits for a pipe, never reads more than asked. */
+/** Reads files that an agent may have placed: follows no link, waits for no pipe, reads no more than requested. */
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 
-/** The text of a plain file of that user with at most `most` bytes; undefined for everything else. */
+/** Reads a plain file of the user `uid` with at most `most` bytes; undefined for everything else. */
 export function readSmallFile(path: string, most: number, uid: number): string | undefined {
   let file: number;
   try {
     file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   } catch {
-    // Missing, a link, or not ours to read: in each case there is no such file of this user.
+    // Missing, a link, or unreadable: all mean that the user has no such file.
     return undefined;
   }
   try {
