@@ -3,20 +3,20 @@ import { lowest } from "./limits.ts";
 
 export type Counts = Record<BudgetName, number>;
 
-/** One window: from its first use until its length has passed. Times are milliseconds since 1970. */
+/** A running window, from its first use until its length has passed. Times are milliseconds since 1970. */
 export type Meter = {
   readonly lengthMs: number;
   readonly begunAt: number;
   readonly used: Counts;
-  /** The lowest limits that a call named; they bind until the window ends. */
+  /** The lowest limits named by calls; they bind until the window ends. */
   lowered: BudgetLimits;
 };
 
-/** What limits in one window, and what counts there already. */
+/** The limits in one window, and the amounts used there. */
 export type Gate = {
   readonly lengthMs: number;
   readonly limits: BudgetLimits;
-  /** What of them a call named, and not the policy. */
+  /** Limits named by calls, not by the policy. */
   readonly lowered: BudgetLimits;
   readonly used: Counts;
   /** Undefined before the first use. */
@@ -24,8 +24,8 @@ export type Gate = {
 };
 
 /**
- * What one agent, or all labels together, have used up. All that is used counts in every window that runs, whichever
- * policy it ran under; what is reserved counts towards all of them, also towards one that begins meanwhile.
+ * The use of one agent, or of all labels together. Each use counts in every running window, whatever its policy; reserved amounts
+ * count in all windows too, including windows begun later.
  */
 export class Account {
   readonly reserved: Counts = nothing();
@@ -35,12 +35,12 @@ export class Account {
     this.#meters = meters;
   }
 
-  /** Counts in all windows, and begins those of these lengths that do not run. */
+  /** Charges all running windows, and begins windows of the given lengths where none runs. */
   charge(name: BudgetName, amount: number, at: number, lengthsMs: readonly number[]): void {
     for (const meter of this.#running(at, lengthsMs)) meter.used[name] += amount;
   }
 
-  /** Takes back what was charged at a time. A window that began later did not count it. */
+  /** Takes back an amount charged at `chargedAt`. A window begun later had not counted the charge. */
   refund(name: BudgetName, amount: number, chargedAt: number): void {
     for (const meter of this.#meters)
       if (meter.begunAt <= chargedAt) meter.used[name] = Math.max(0, meter.used[name] - amount);
@@ -52,7 +52,7 @@ export class Account {
       meter.lowered = lowest(meter.lowered, limits);
   }
 
-  /** What limits now: what is given for a window's length, and what calls named in windows that run. */
+  /** Returns the limits in force: the given limit of each window length, lowered by calls in running windows. */
   gates(given: ReadonlyMap<number, BudgetLimits>, at: number): readonly Gate[] {
     const meters = this.#meters.filter((meter) => runs(meter, at));
     const unused = [...given.keys()].filter((length) => meters.every(({ lengthMs }) => lengthMs !== length));
@@ -68,7 +68,7 @@ export class Account {
     ];
   }
 
-  /** What a gate still lets through; infinite without a limit, never below 0. */
+  /** Returns the remaining amount: infinite without a limit, never below 0. */
   room({ limits, used }: Gate, name: BudgetName): number {
     const limit = limits[name];
     return limit === undefined
@@ -80,7 +80,7 @@ export class Account {
     this.#meters = [];
   }
 
-  /** Nothing is held, and nothing counts any more. */
+  /** Whether no amount is reserved and no window runs. */
   isIdle(at: number): boolean {
     return Object.values(this.reserved).every((held) => held === 0) && !this.hasUsed(at);
   }
@@ -89,7 +89,7 @@ export class Account {
     return this.#meters.some((meter) => runs(meter, at));
   }
 
-  /** A copy to be kept. */
+  /** Returns a copy for storing. */
   meters(): readonly Meter[] {
     return this.#meters.map((meter) => ({ ...meter, used: { ...meter.used } }));
   }
@@ -103,7 +103,7 @@ export class Account {
     return this.#meters;
   }
 
-  /** Nearly always so, and asked several times for each command: without a list of its own. */
+  /** Nearly always true and asked several times per command: allocates no array. */
   #isCurrent(at: number, lengthsMs: readonly number[]): boolean {
     for (const meter of this.#meters) if (!runs(meter, at)) return false;
     for (const length of lengthsMs)
@@ -112,7 +112,7 @@ export class Account {
   }
 }
 
-/** A clock that was set back a little ends no window; one that was years ahead leaves none that lasts for years. */
+/** Whether a window still runs. Setting the clock back a little ends no window; a window begun with a clock years ahead ends. */
 function runs({ begunAt, lengthMs }: Meter, at: number): boolean {
   return Math.abs(at - begunAt) < lengthMs;
 }

@@ -1,4 +1,6 @@
-/** Reserving before, settling after. Everything here is done within one turn of the event loop, so nothing comes between. */
+/**
+ * Reserves budget before use and settles afterwards. Each method runs within one turn of the event loop, so no calls interleave.
+ */
 import type { RootDatabase } from "lmdb";
 import type { BudgetLimits, BudgetName, SpentBudget } from "../../schemas/generated/types.ts";
 import type { Changes, Follower } from "../spans/follower.ts";
@@ -7,22 +9,22 @@ import { type Account, type Gate, nothing } from "./account.ts";
 import { type Clock, Ledger } from "./ledger.ts";
 import { type Allowance, lowest, USUAL_WINDOW_MS } from "./limits.ts";
 
-/** Each name costs a kilobyte until its windows end. */
+/** Bound on accounts: each agent name costs a kilobyte until its windows end. */
 const MAX_ACCOUNTS = 100_000;
 
-/** A command that wants to run. */
+/** A command to be admitted. */
 export type Order = {
   readonly span: string;
   readonly agent: string;
-  /** One for each policy that holds; all of them limit. */
+  /** One allowance per policy in force; all of them limit. */
   readonly allowances: readonly Allowance[];
-  /** The limits that the call names. */
+  /** The limits named by the call. */
   readonly named: BudgetLimits | undefined;
-  /** Infinite: it has no limit of its own. */
+  /** Infinite for a command without a time limit. */
   readonly timeoutMs: number;
 };
 
-/** A budget that does not reach, and when trying again can help. */
+/** An exhausted budget, and when a retry can help. */
 export type Shortage = {
   readonly spent: SpentBudget;
   readonly retryAfterMs: number | undefined;
@@ -30,7 +32,7 @@ export type Shortage = {
   readonly lowered: boolean;
 };
 
-/** How a reservation ends: with what it may use, short of a budget, or without room to count one more name. */
+/** Result of a reservation: the granted time, the exhausted budget, or no room for another agent name. */
 export type Reserved =
   | { readonly kind: "reserved"; readonly timeoutMs: number; readonly cut: Shortage | undefined }
   | { readonly kind: "short"; readonly shortage: Shortage }
@@ -44,13 +46,13 @@ type Held = {
 
 type Limited = { readonly account: Account; readonly gate: Gate; readonly shared: boolean };
 
-/** What a command without a time limit holds of the run time at once, in milliseconds: all of it would leave none for others. */
+/** Run time reserved at once for a command without a time limit, in milliseconds: reserving all would leave none for others. */
 export const SLICE_MS = 60_000;
 
-/** Something that is reserved but not used up may come back at any moment. */
+/** Retry delay while reserved amounts may still be given back. */
 export const SOON_MS = 1000;
 
-/** The budgets that refuse a command when they are used up. Bytes are refused where they are to be sent. */
+/** Budgets that refuse commands when exhausted. The byte budget refuses at the time of sending. */
 const OF_COMMANDS: readonly BudgetName[] = ["max_execs", "max_runtime_ms"];
 
 export class Budgets implements Follower {
@@ -64,8 +66,8 @@ export class Budgets implements Follower {
   }
 
   /**
-   * Holds one execution and run time until its time-out, or as much of it as is left; without a time limit a slice, which
-   * {@link extend} makes longer. Binds to the limits it names.
+   * Reserves one execution and the run time up to the time-out, or as much as is left; without a time limit, reserves a slice to
+   * be extended by {@link extend}. The call's own limits take effect.
    */
   reserve(order: Order): Reserved {
     if (!this.#hasRoomFor(order.agent)) return { kind: "crowded", names: this.ledger.size };
@@ -87,7 +89,7 @@ export class Budgets implements Follower {
     };
   }
 
-  /** Holds another slice of run time for a running call: how many milliseconds, or the budget that has none left; 0 when nothing is held. */
+  /** Reserves another slice for a running call. Returns its milliseconds, or the exhausted budget; 0 for an unknown call. */
   extend(span: string): number | Shortage {
     const held = this.#held.get(span);
     if (held === undefined) return 0;
@@ -99,13 +101,13 @@ export class Budgets implements Follower {
     return more;
   }
 
-  /** Whether an agent may send nothing more: its connections are refused, and its commands go on. */
+  /** Whether an agent's byte budget is exhausted: its connections are then refused, while its commands go on. */
   hasSentAll(agent: string, allowances: readonly Allowance[]): boolean {
     const limited = this.#limits({ agent, allowances }, this.#now());
     return roomOf(narrowest(limited, "max_egress_bytes"), "max_egress_bytes") < 1;
   }
 
-  /** For a connection: from now on bytes can be reserved for it, until it is given back, by the limits of that moment. */
+  /** Opens a connection's reservation of bytes, until given back. Each reservation uses the limits of that moment. */
   openConnection(id: string, agent: string, allowances: () => readonly Allowance[]): void {
     const order = {
       span: id,
@@ -119,7 +121,7 @@ export class Budgets implements Follower {
     this.#held.set(id, { order, accounts: this.ledger.accountsOf(agent), amounts: nothing() });
   }
 
-  /** Gives back all that is still held for a call; nothing happens when nothing is. */
+  /** Gives back all amounts still held for a call, if any. */
   giveBack(span: string): void {
     const held = this.#held.get(span);
     if (held === undefined) return;
@@ -130,8 +132,8 @@ export class Budgets implements Follower {
   }
 
   /**
-   * Takes at most `wanted` bytes of what may still be sent, before they are sent: how many the connection got; 0 when none
-   * is left, or when no such connection is open.
+   * Reserves at most `wanted` bytes before sending. Returns the granted number; 0 for an exhausted budget or an unknown
+   * connection.
    */
   reserveBytes(id: string, wanted: number): number {
     const held = this.#held.get(id);
@@ -142,7 +144,7 @@ export class Budgets implements Follower {
     return granted;
   }
 
-  /** Gives back what was reserved and not sent. What was sent is held until the connection's line states it. */
+  /** Gives back the unsent bytes. Sent bytes stay reserved until the connection's trace line records them. */
   settleBytes(id: string, granted: number, sent: number): void {
     const held = this.#held.get(id);
     if (held !== undefined) add(held, "max_egress_bytes", sent - granted);
@@ -152,7 +154,7 @@ export class Budgets implements Follower {
     this.ledger.open(database);
   }
 
-  /** What a line states is no longer held: within one turn, so that nothing counts twice or not at all. */
+  /** Moves amounts stated by a line from reserved to used within one turn, so that no amount is counted twice or missed. */
   note(line: SpanRecord): void {
     this.ledger.note(line);
     if (line.event_type === "command_complete" || line.event_type === "connection")
@@ -171,7 +173,7 @@ export class Budgets implements Follower {
   }
 
   #hasRoomFor(agent: string): boolean {
-    // Settings name agents with a socket, so they are few; names that anybody makes up must not crowd them out.
+    // Agents with a socket are few, because settings name each; made-up labels must not crowd them out.
     if (!this.ledger.isLabel(agent) || this.ledger.find(agent) !== undefined) return true;
     if (this.ledger.size < MAX_ACCOUNTS) return true;
     this.ledger.sweep();
@@ -194,7 +196,7 @@ export class Budgets implements Follower {
   }
 }
 
-/** What a line says of a call's windows and limits, so that it can be counted again. Nothing in the usual case. */
+/** Returns a call's windows and limits for its trace line, for rebuilding the counts. Empty in the usual case. */
 export function termsOf({ allowances, named }: Pick<Order, "allowances" | "named">): {
   readonly windows_ms?: number[];
   readonly named?: BudgetLimits;
@@ -207,7 +209,7 @@ export function termsOf({ allowances, named }: Pick<Order, "allowances" | "named
   };
 }
 
-/** The limits by length of window; where two policies have one length, the lower ones. */
+/** Groups the limits by window length; for equal lengths, the lower limits win. */
 export function givenBy(
   allowances: readonly Allowance[],
   whose: "own" | "shared",
@@ -238,7 +240,7 @@ function roomOf(limited: Limited | undefined, name: BudgetName): number {
   return limited === undefined ? Number.POSITIVE_INFINITY : limited.account.room(limited.gate, name);
 }
 
-/** Of all that do not reach the one that lasts longest: who waits for another one only meets this one then. */
+/** Picks the exhausted limit that lasts longest: after waiting for another, the caller would only meet this limit. */
 function spentOf(limited: readonly Limited[], name: BudgetName, now: number): Shortage | undefined {
   const spent = limited.filter(({ account, gate }) => account.room(gate, name) < 1);
   const shortages = spent.map((each) => shortage(each, name, now));

@@ -8,7 +8,7 @@ const WORDS: Readonly<Record<BudgetName, string>> = {
   max_egress_bytes: "bytes to the network",
 };
 
-/** The refusal of a call that a budget does not reach for. */
+/** Refuses a call because of an exhausted budget. */
 export function exceeded(agent: string, policy: string, shortage: Shortage): Refusal {
   const { spent, retryAfterMs } = shortage;
   return refusal(

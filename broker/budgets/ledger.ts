@@ -1,4 +1,4 @@
-/** The accounts, counted from the lines of the trace: what was used is what stands there. */
+/** The accounts, rebuilt from the lines of the trace: the trace decides how much was used. */
 import type { Database, RootDatabase } from "lmdb";
 import type { BudgetTerms } from "../../schemas/generated/types.ts";
 import type { Changes, Follower } from "../spans/follower.ts";
@@ -6,10 +6,10 @@ import type { SpanRecord } from "../spans/trace.ts";
 import { Account, type Meter } from "./account.ts";
 import { USUAL_WINDOW_MS } from "./limits.ts";
 
-/** The name of what all labels have together: no agent can be called so. */
+/** Name of the account shared by all labels; not a valid agent name. */
 export const SHARED = "+shared";
 
-/** How often accounts are dropped of which nothing counts any more. */
+/** Interval of dropping idle accounts. */
 const SWEEP_MS = 60_000;
 
 export type Clock = () => number;
@@ -18,15 +18,15 @@ export class Ledger implements Follower {
   readonly #isLabel: (agent: string) => boolean;
   readonly #now: Clock;
   readonly #accounts = new Map<string, Account>();
-  /** Commands that run, and when they were charged. */
+  /** Running commands, with the time of their charge. */
   readonly #running = new Map<string, number>();
-  /** Changed since they were last committed; the number tells a later change from an earlier one. */
+  /** Accounts changed since the last commit; the number distinguishes later changes from earlier ones. */
   readonly #changed = new Map<string, number>();
   #changes = 0;
   #sweptAt = 0;
   #database: Database<readonly Meter[], string> | undefined;
 
-  /** `isLabel`: whether an agent has no socket of its own, and so no budget apart from all others. */
+  /** `isLabel`: whether an agent has no socket of its own, and so shares the labels' budget. */
   constructor(isLabel: (agent: string) => boolean, now: Clock) {
     this.#isLabel = isLabel;
     this.#now = now;
@@ -43,7 +43,7 @@ export class Ledger implements Follower {
 
   note(line: SpanRecord): void {
     if (line.budget_reset !== undefined) return this.#reset(line.budget_reset);
-    // What shims report runs on the host, and is charged to nobody.
+    // Programs reported by shims run on the host and are not charged.
     if (line.agent_id === null || line.component === "shim") return;
     if (line.event_type === "command_start") this.#began(line, line.agent_id);
     else if (line.event_type === "command_complete") this.#ended(line, line.agent_id);
@@ -67,7 +67,7 @@ export class Ledger implements Follower {
     };
   }
 
-  /** A window that runs is counted anew from its first use. */
+  /** Returns the time from which the trace must be read again: the first use of the oldest running window. */
   needs(): number {
     const now = this.#now();
     let first = now - USUAL_WINDOW_MS;
@@ -81,7 +81,7 @@ export class Ledger implements Follower {
     return this.#isLabel(agent);
   }
 
-  /** Those that count a command of this agent: its own, and for a label the one of all labels. */
+  /** Returns the accounts charged by an agent's command: its own, and for a label the shared account. */
   accountsOf(agent: string): readonly Account[] {
     const own = this.account(agent);
     return this.#isLabel(agent) ? [own, this.account(SHARED)] : [own];
@@ -95,25 +95,25 @@ export class Ledger implements Follower {
     return account;
   }
 
-  /** An account for looking at only. */
+  /** Returns an account for reading; creates none. */
   find(name: string): Account | undefined {
     return this.#accounts.get(name);
   }
 
-  /** Names of those of whom something counts. */
+  /** Names of agents with any counted use. */
   inUse(): readonly string[] {
     const now = this.#now();
     return [...this.#accounts].filter(([, account]) => !account.isIdle(now)).map(([name]) => name);
   }
 
-  /** Binds an agent to limits that its call named, until its windows end. */
+  /** Binds an agent to limits named by its call, until its windows end. */
   lower(agent: string, { named, windows_ms: lengths }: BudgetTerms, at: number): void {
     if (named === undefined) return;
     this.account(agent).lower(named, at, lengths ?? USUAL);
     this.#touch(agent);
   }
 
-  /** Drops accounts of which nothing counts. */
+  /** Drops idle accounts. */
   sweep(): void {
     this.#sweptAt = this.#now();
     for (const [name, account] of this.#accounts) {
@@ -134,19 +134,19 @@ export class Ledger implements Follower {
 
   #ended(line: SpanRecord, agent: string): void {
     const at = Date.parse(line.ts);
-    // Begun before a restart: close enough to tell which windows counted it.
+    // Begun before a restart: this estimate is close enough to choose the windows that counted the command.
     const begun = this.#running.get(line.span_id) ?? at - (line.duration_ms ?? 0);
     this.#running.delete(line.span_id);
     const lengths = windowsOf(line.budget?.windows_ms);
     for (const account of this.accountsOf(agent)) {
       account.charge("max_runtime_ms", line.duration_ms ?? line.charged_ms ?? 0, at, lengths);
-      // Refused at the last step, by the kernel: nothing ran.
+      // The kernel refused the start at the last step, so no command ran.
       if (neverStarted(line)) account.refund("max_execs", 1, begun);
     }
     this.#touchOf(agent);
   }
 
-  /** Bytes are counted by connection: one may outlive the command that made it, whose own line says them once more. */
+  /** Counts bytes by connection, since a connection may outlive its command. The command's own line repeats the bytes. */
   #sent(line: SpanRecord, agent: string): void {
     const at = Date.parse(line.ts);
     const lengths = windowsOf(line.budget?.windows_ms);
@@ -175,14 +175,14 @@ export class Ledger implements Follower {
   }
 }
 
-/** The lengths to count in: those of the policies, and always the usual one. */
+/** The window lengths to count in: the policies' lengths, and always the usual length. */
 function windowsOf(named: readonly number[] = USUAL): readonly number[] {
   return named.includes(USUAL_WINDOW_MS) ? named : [USUAL_WINDOW_MS, ...named];
 }
 
 const USUAL: readonly number[] = [USUAL_WINDOW_MS];
 
-/** `internal` is a bug, after which nobody knows what ran. */
+/** Whether the command never started. `internal` is a bug, after which the command may have run. */
 function neverStarted({ outcome, code }: SpanRecord): boolean {
   return outcome === "failed" && code !== "internal";
 }

@@ -1,11 +1,11 @@
 /**
- * The spans of calls that met a spent budget. Such a call costs its sender nothing, so a loop of them would fill the
- * disk: of many, some leave a span, and the next one says how many did not.
+ * Spans of calls refused by an exhausted budget. Such calls are free for the sender, so a loop of them would fill the disk: some
+ * leave a span, and the next span counts the omitted ones.
  */
 import type { SpanRecord } from "../spans/trace.ts";
 import type { Clock } from "./ledger.ts";
 
-/** So many at once, then one a second. */
+/** A burst of spans, then one per second. */
 const BURST = 256;
 const REFILL_MS = 1000;
 
@@ -35,7 +35,9 @@ export class LimitSpans {
     this.#now = now;
   }
 
-  /** Writes the span unless there were too many of this source; whether it did. The last left out is written later. */
+  /**
+   * Writes the span unless the source's rate is exceeded; returns whether it was written. The last omitted span is written later.
+   */
   record(source: string, make: () => SpanRecord): boolean {
     const flow = this.#flow(source);
     if (flow.tokens >= 1) {
@@ -50,7 +52,7 @@ export class LimitSpans {
     return false;
   }
 
-  /** Writes what is left out so far, so that every call is counted, and waits for nothing any more. */
+  /** Writes the omitted counts now, and cancels all timers. */
   end(): void {
     for (const flow of this.#flows.values()) this.#catchUp(flow);
   }

@@ -1,4 +1,4 @@
-/** What an operator sees of budgets, and setting them to nothing used. */
+/** Shows budgets to the operator, and resets them. */
 import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type {
   BudgetAccount,
@@ -19,16 +19,16 @@ import { type Budgets, givenBy } from "./budgets.ts";
 import { SHARED } from "./ledger.ts";
 import { allowanceOf, BUDGET_NAMES } from "./limits.ts";
 
-/** What showing budgets needs of the broker. */
+/** The parts of the broker used for showing budgets. */
 export type BudgetNeeds = PlaceNeeds &
   GroundNeeds & { readonly budgets: Budgets; readonly trace: Pick<Trace, "event"> };
 
-/** As agents' names are anywhere else (`schemas/shared`), and the one that all labels have together. */
+/** Agent names (`schemas/shared`). */
 const NAME = /^[A-Za-z0-9._:@-]{1,128}$/;
 
 /**
- * An agent's counts, and the limits of the policy that it is given; with `cwd`, of the policies that hold there.
- * `+shared` is what all labels have together.
+ * Shows an agent's counts with the limits of its assigned policy, or with `cwd` the limits of the policies in force there.
+ * `+shared` stands for all labels together.
  */
 export function showBudget(broker: BudgetNeeds, name: string, cwd?: string): BudgetReply | Refusal {
   if (name !== SHARED && !NAME.test(name)) return noName(name);
@@ -41,7 +41,7 @@ export function showBudget(broker: BudgetNeeds, name: string, cwd?: string): Bud
   };
 }
 
-/** Everybody of whom something counts, by name, and all labels together last. */
+/** Lists every agent with counted use by name, then all labels together. */
 export function showBudgets(broker: BudgetNeeds): BudgetsReply | Refusal {
   const agents = broker.budgets.ledger.inUse().filter((name) => name !== SHARED);
   const budgets: BudgetAccount[] = [];
@@ -53,7 +53,7 @@ export function showBudgets(broker: BudgetNeeds): BudgetsReply | Refusal {
   return { budgets };
 }
 
-/** Sets an agent's counts to nothing, and lifts what its calls lowered. What running commands hold stays held. */
+/** Resets an agent's counts and the limits lowered by its calls. Amounts reserved by running commands stay reserved. */
 export function resetBudget(broker: BudgetNeeds, name: string): BudgetReply | Refusal {
   if (name !== SHARED && !NAME.test(name)) return noName(name);
   const message = `An operator reset the budgets of ${name === SHARED ? "all labels together" : `agent '${name}'`}`;
@@ -91,7 +91,7 @@ function accountOf(broker: BudgetNeeds, name: string, effective: Effective): Bud
   };
 }
 
-/** A window that no policy names here and no call lowered only counts. */
+/** Whether to show a window: a window without limits only counts. */
 function concerns({ lengthMs, lowered }: Gate, given: ReadonlyMap<number, unknown>): boolean {
   return given.has(lengthMs) || Object.keys(lowered).length > 0;
 }

@@ -1,23 +1,23 @@
-/** How long one command may run, and who says so: its call, what holds for calls that say nothing, or a policy. Pure. */
+/** The time limit of one command, and its source: the call, the default, or a policy. Pure. */
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
 import { durationMs } from "./limits.ts";
 
-/** What a call gets when nobody says how long its command may run, in milliseconds (CONTRACT §3). */
+/** Default time limit in milliseconds (CONTRACT §3). */
 const DEFAULT_TIMEOUT_MS = 120_000;
 
-/** The key of a policy that limits every command: what the violation span of one that it ended is about. */
+/** The policy key that limits every command: subject of the violation span of a command ended by this limit. */
 export const TIME_LIMIT = "commands.timeout";
 
 export type TimeLimit = {
-  /** Infinite: there is none. */
+  /** Infinite without a limit. */
   readonly ms: number;
   readonly by: "call" | "default" | "policy" | "nobody";
-  /** A sentence for when it ends a command. */
+  /** The sentence for a command ended by this limit. */
   readonly ended: string;
 };
 
-/** The lowest holds; of equal ones the policy's is named, because nobody but the operator can change that. */
+/** Returns the lowest limit; between equal limits the policy's, because only the operator can change a policy. */
 export function timeLimitOf(
   request: Pick<ExecuteRequest, "timeout_ms" | "no_time_limit">,
   policies: readonly Pick<CompiledPolicy, "id" | "document" | "rules">[],
@@ -49,7 +49,7 @@ function endedAfter(ms: number): string {
   return `The command was ended after ${durationWords(ms)}`;
 }
 
-/** `500 ms`, `90 s`, `30 min`, `2 h`: in the largest unit that leaves no rest. */
+/** `500 ms`, `90 s`, `30 min`, `2 h`: the largest unit without a remainder. */
 function durationWords(ms: number): string {
   const units = [
     [3_600_000, "h"],
