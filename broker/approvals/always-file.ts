@@ -1,4 +1,4 @@
-/** `approvals.yaml`: what a person approved for always, theirs to read and edit. */
+/** `approvals.yaml`: a person's permanent approvals, for the person to read and edit. */
 import {
   closeSync,
   fsyncSync,
@@ -27,7 +27,7 @@ const MAX_BYTES = 4 * 1024 * 1024;
 
 type Read = { readonly entries: readonly AlwaysApproval[]; readonly problems: readonly string[] };
 
-/** Told of each reading that finds something wrong. */
+/** Called after each reading that finds problems. */
 type OnProblems = (problems: readonly string[]) => void;
 
 export class AlwaysFile {
@@ -41,12 +41,15 @@ export class AlwaysFile {
     this.#onProblems = onProblems;
   }
 
-  /** Why nothing in the file holds; none when it loads, or is not there. */
+  /** Problems that make the whole file ineffective; empty for a valid or a missing file. */
   problems(): readonly string[] {
     return this.#current().problems;
   }
 
-  /** The id of the first entry that is the same approval as `wanted`. One that names no folder holds for each that has the path. */
+  /**
+   * Finds the first entry equal to `wanted`, and returns its id. An entry without `project_folder` matches any folder at its
+   * path.
+   */
   find(wanted: AlwaysApproval): string | undefined {
     const key = keyOf(wanted);
     const isSameFolder = ({ project_folder: folder }: AlwaysApproval): boolean =>
@@ -54,14 +57,17 @@ export class AlwaysFile {
     return this.#current().entries.find((entry) => keyOf(entry) === key && isSameFolder(entry))?.id;
   }
 
-  /** Writes an entry behind what people wrote, comments kept. A file that does not load is left as it is. */
+  /** Appends an entry and keeps people's comments. A file that does not load is left unchanged. */
   write(entry: AlwaysApproval): WrittenAlways | Refusal {
     const [first] = this.#current().problems;
     if (first !== undefined) return notKept(`it does not load: ${first}`, "Mend the file, then answer again");
     return orRefusal(() => this.#write(entry));
   }
 
-  /** The file as it is now: compared before each use, so an edit holds at once, and a broken file holds nothing. */
+  /**
+   * Returns the file's current content, compared before each use: an edit takes effect at once, and a broken file approves
+   * nothing.
+   */
   #current(): Read {
     const identity = identityOf(this.#path);
     if (identity === this.#identity) return this.#read;
@@ -71,7 +77,9 @@ export class AlwaysFile {
     return this.#read;
   }
 
-  /** Beside and renamed, so that neither a reader nor a crash meets half of it. A link stays one. */
+  /**
+   * Writes a temporary file for renaming, so that neither a reader nor a crash meets half a file. A symbolic link stays a link.
+   */
   #write(entry: AlwaysApproval): WrittenAlways {
     const isThere = statSync(this.#path, { throwIfNoEntry: false }) !== undefined;
     const path = isThere ? realpathSync(this.#path) : this.#path;
@@ -80,7 +88,7 @@ export class AlwaysFile {
     if (list === null || list === undefined) document.set("approvals", document.createNode([entry]));
     else document.addIn(["approvals"], document.createNode(entry));
     const sequence = document.get("approvals") as { flow?: boolean };
-    // `[]` as it is first written: entries belong on lines of their own.
+    // The initial list is `[]`; write the entries on lines of their own.
     sequence.flow = false;
     const text = document.toString({ lineWidth: 0 });
     if (Buffer.byteLength(text) > MAX_BYTES)
@@ -100,7 +108,7 @@ function moved(from: string, to: string): undefined {
   renameSync(from, to);
 }
 
-/** On the disk when it returns; of what cannot be written nothing stays. */
+/** Writes a file through to the disk; removes it after a failure. */
 function writeWhole(path: string, text: string): void {
   const file = openSync(path, "w", 0o600);
   try {
@@ -123,7 +131,7 @@ function orRefusal<T>(write: () => T): T | Refusal {
   }
 }
 
-/** All that must be the same; absent words are the defaults that the schema names. */
+/** All fields that must be equal; a missing field counts as the schema's default. */
 function keyOf(entry: AlwaysApproval): string {
   const { policy, profile, agent, project, cwd, cmd, shell, argv, env_hash, stdin_sha256, background } =
     entry;
@@ -146,7 +154,7 @@ function keyOf(entry: AlwaysApproval): string {
 function readApprovals(path: string): Read {
   try {
     const stat = statSync(path);
-    // A pipe would be waited for, and a device read for ever.
+    // Reading a pipe would block, and reading a device may never end.
     if (!stat.isFile()) return broken(`${path}: it is no plain file, and leads to none`);
     if (stat.size > MAX_BYTES) return broken(`${path}: it is longer than ${MAX_BYTES} bytes`);
     return parseApprovals(readFileSync(path, "utf8"), path);
@@ -194,7 +202,7 @@ function broken(...problems: readonly string[]): Read {
   return { entries: [], problems };
 }
 
-/** As policies are compared. A link that leads nowhere is there, and cannot be looked at. */
+/** Identity for comparing, as for policies. A dangling link counts as present but unreadable. */
 function identityOf(path: string): string {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });

@@ -1,14 +1,14 @@
-/** The lines that a question leaves in the trace. */
+/** Trace lines about approval questions. */
 import type { ApprovalPreview } from "../../schemas/generated/types.ts";
 import { eventSpan } from "../spans/event-span.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import type { QuestionEnd } from "./pending.ts";
 import type { Question } from "./question.ts";
 
-/** Ends that a person gave; they can come through the operator's socket alone. */
+/** Endings by a person's answer; only the operator's socket can give an answer. */
 const ANSWERS: ReadonlySet<string> = new Set(["once", "session", "always", "deny"]);
 
-/** One thing that happened to a question, below the call that asked it. */
+/** Builds the line of one event of a question, below the span of the asking call. */
 export function approvalSpan(
   { id, question }: { readonly id: string; readonly question: Question },
   event: QuestionEnd | "asked" | "previewed",

@@ -1,4 +1,4 @@
-/** The questions that wait for a person, and the answers that were given. */
+/** Pending questions for a person, and the answers given. */
 import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { Database, RootDatabase } from "lmdb";
 import type { Approval, ApprovalDecision, ApprovalPreview } from "../../schemas/generated/types.ts";
@@ -8,14 +8,17 @@ import { Pending, type QuestionEnd } from "./pending.ts";
 import { noPreview } from "./preview-words.ts";
 import type { BoundPolicy, Grant, Granted, Question } from "./question.ts";
 
-/** Questions that wait at once. Past a bound the oldest goes: of its agent, or of the agent or the labels that have the most. */
+/**
+ * Bounds on pending questions. A full bound drops the oldest question: of the asking agent, or of the agent or label with the
+ * most.
+ */
 const MAX_PENDING_OF_AGENT = 16;
 const MAX_PENDING = 128;
 
-/** Commands that are tried out at once. */
+/** Bound on concurrent previews. */
 const MAX_PREVIEWS = 4;
 
-/** Puts on record what happened to a question; returns the span. Throws when it cannot be recorded. */
+/** Records an event of a question and returns the span's id. Throws when the event cannot be recorded. */
 export type RecordEvent = (
   pending: { readonly id: string; readonly question: Question },
   event: QuestionEnd | "asked" | "previewed",
@@ -37,7 +40,7 @@ export class Approvals {
     this.#onFault = onFault;
   }
 
-  /** The answer that was given already, used up if it was for one run; see {@link Grants.take} for `spent`. */
+  /** Takes an existing answer; a `once` answer is used up. See {@link Grants.take} for `spent`. */
   take(question: Question): (Granted & { readonly spent: Promise<unknown> }) | undefined {
     const given = this.#grants.take(question.key);
     if (given !== undefined) return given;
@@ -45,12 +48,12 @@ export class Approvals {
     return approval === undefined ? undefined : { approval, how: "always", spent: Promise.resolve() };
   }
 
-  /** The denial that still holds for a question: its approval, and for how many milliseconds more. */
+  /** Finds a recent denial of the same question, with its remaining milliseconds. */
   denial(question: Question): { readonly approval: string; readonly restMs: number } | undefined {
     return this.#ended.denialOf(question.key);
   }
 
-  /** The one question of this key: the one that waits already, or a new one. Throws when it cannot be put on record. */
+  /** Returns the pending question with this key, or opens a new one. Throws when the question cannot be recorded. */
   open(question: Question): Pending {
     const known = [...this.#pending.values()].find((pending) => pending.question.key === question.key);
     if (known !== undefined) return known;
@@ -63,13 +66,13 @@ export class Approvals {
     return pending;
   }
 
-  /** What waits, oldest first. Questions that a changed policy has answered are gone from it. */
+  /** Lists pending questions, oldest first, after dropping questions outdated by a changed policy. */
   list(): readonly Approval[] {
     for (const pending of this.#pending.values()) this.#endIfOutdated(pending);
     return [...this.#pending.values()].map((pending) => pending.shown());
   }
 
-  /** A person's answer. Returns how many calls waited for it, or why it does not count. */
+  /** Applies a person's answer. Returns the number of waiting calls, or a refusal of the answer. */
   decide(id: string, decision: ApprovalDecision): { readonly released: number } | Refusal {
     const pending = this.#waiting(id);
     if (isRefusal(pending)) return pending;
@@ -78,19 +81,19 @@ export class Approvals {
     return decision === "always" ? this.#keepAlways(pending) : { released: this.#grant(pending, decision) };
   }
 
-  /** Settles when the answers so far outlive this broker. */
+  /** Resolves once all answers so far are stored for the next broker. */
   written(): Promise<void> {
     return this.#grants.written();
   }
 
-  /** Tries out what waits. Settles with what came of it, which a failed one says too. */
+  /** Previews a pending question. A failed preview is also a result. */
   async preview(id: string): Promise<ApprovalPreview | Refusal> {
     const pending = this.#waiting(id);
     if (isRefusal(pending)) return pending;
     return (await this.previewOf(pending)) ?? noPreviewHere(pending);
   }
 
-  /** The same for a question at hand; undefined when there is nothing that could be tried out. */
+  /** Previews a given question; undefined when the question has no preview. */
   async previewOf(pending: Pending): Promise<ApprovalPreview | undefined> {
     if (pending.isPreviewing) return await pending.preview();
     if (this.#previews >= MAX_PREVIEWS)
@@ -110,7 +113,7 @@ export class Approvals {
     }
   }
 
-  /** A policy was read: what was asked or answered under other words of it is over. */
+  /** Ends questions and answers bound to another version of this policy. */
   policyRead(source: string, hash: string): void {
     this.#grants.policyRead(source, hash);
     for (const pending of [...this.#pending.values()]) {
@@ -120,7 +123,7 @@ export class Approvals {
     }
   }
 
-  /** Nobody can answer any more: whoever waits is told so. */
+  /** Ends all pending questions and tells the waiting calls. */
   close(): void {
     this.#closed = true;
     for (const pending of [...this.#pending.values()]) this.#endOrSay(pending, "broker_stopped");
@@ -132,14 +135,17 @@ export class Approvals {
     return this.#endIfOutdated(pending) ?? pending;
   }
 
-  /** Looking may read the policy anew, which ends it on its own. */
+  /** Checking may read the policy again, and reading a changed policy ends the question by itself. */
   #endIfOutdated(pending: Pending): Refusal | undefined {
     const outdated = pending.question.outdated();
     if (outdated !== undefined && this.#pending.has(pending.id)) this.#endOrSay(pending, "policy_changed");
     return outdated;
   }
 
-  /** What cannot be written is not recorded, and what cannot be recorded is in no file either. */
+  /**
+   * Writes a temporary file, records, then keeps the file: an unwritable approval is never recorded, an unrecorded one never
+   * kept.
+   */
   #keepAlways(pending: Pending): { readonly released: number } | Refusal {
     const written = pending.question.writeAlways?.(pending.id);
     if (written === undefined) return notOffered(pending, "always");
@@ -154,7 +160,7 @@ export class Approvals {
     return unkept ?? { released: this.#settle(pending, "always") };
   }
 
-  /** On record first, then in force; whoever waits takes it in the same turn. */
+  /** Records the grant before applying it; waiting calls take the grant in the same turn. */
   #grant(pending: Pending, how: Exclude<Grant, "always">): number {
     this.#record(pending, how);
     this.#grants.add(pending.question, { approval: pending.id, how });
@@ -166,7 +172,7 @@ export class Approvals {
     return this.#settle(pending, how);
   }
 
-  /** For ends that nobody asked for: a trace that cannot be written must not keep a question alive. */
+  /** Ends a question without an answer: even an unwritable trace must not keep the question alive. */
   #endOrSay(pending: Pending, how: QuestionEnd): void {
     try {
       this.#end(pending, how);
@@ -191,7 +197,7 @@ export class Approvals {
   }
 }
 
-/** The questions of the agent that has the most, oldest first; of one of the labels, where all of them have more. */
+/** Returns the questions of the agent with the most, oldest first; of a label, where all labels together have more. */
 function largest(all: readonly Pending[]): readonly Pending[] {
   const labels = all.filter(({ question }) => question.isLabel);
   const named = crowdOf(all.filter(({ question }) => !question.isLabel));
@@ -223,10 +229,10 @@ function noPreviewHere({ question }: Pending): Refusal {
 
 type Past = { readonly how: QuestionEnd; readonly at: number; readonly key: string };
 
-/** A broker remembers so many ends; older ones are as unknown as an id that never was. */
+/** Number of remembered endings; older ids are reported as unknown. */
 const MAX_PAST = 1024;
 
-/** How long the same question is not asked again after a person said no. */
+/** How long a denied question is refused without asking again. */
 const DENIAL_MS = 60_000;
 
 const WORDS: Readonly<Record<QuestionEnd, string>> = {
@@ -240,7 +246,7 @@ const WORDS: Readonly<Record<QuestionEnd, string>> = {
   broker_stopped: "ended with its broker",
 };
 
-/** Questions that are over: so that a second answer is told what the first one was. */
+/** Ended questions, so that a second answer is refused with the first ending. */
 class Ended {
   readonly #past = new Map<string, Past>();
   readonly #denied = new Map<string, string>();
@@ -276,21 +282,21 @@ class Ended {
   }
 }
 
-/** An answer that waits to be used, or that holds for a session. */
+/** A stored answer: an unused `once`, or a `session`. */
 type Kept = {
   readonly approval: string;
   readonly how: "once" | "session";
   readonly policies: readonly BoundPolicy[];
-  /** Milliseconds since 1970; a session's has no end of its own. */
+  /** Milliseconds since 1970; null for a session. */
   readonly until: number | null;
 };
 
-/** The longest unused goes first; its command asks again. */
+/** Evicts the oldest answer; its command asks again. */
 const MAX_KEPT = 4096;
 
 /**
- * The answers `once` and `session`, by the key of their question. In memory, with a copy in LMDB that the next broker
- * begins with. Only a person's answer waits for the copy, and whoever uses up a `once`.
+ * The answers `once` and `session`, by the key of their question. In memory, copied to LMDB for the next broker. Only two callers
+ * wait for the copy: a person's answer, and a call using up a `once`.
  */
 class Grants {
   readonly #stored: Database<Kept, string>;
@@ -317,8 +323,8 @@ class Grants {
   }
 
   /**
-   * The answer to a question, used up if it was for one run. `spent` settles when no later broker can find it any more,
-   * and rejects when that cannot be made sure.
+   * Takes the answer to a question; a `once` is used up. `spent` resolves when no later broker can find the answer any more, and
+   * rejects when its removal cannot be stored.
    */
   take(key: string): (Granted & { readonly spent: Promise<unknown> }) | undefined {
     const kept = this.#kept.get(key);
@@ -333,7 +339,7 @@ class Grants {
     return { approval, how, spent: this.#stored.remove(key) };
   }
 
-  /** Ends every answer that was given under other words of this policy. */
+  /** Drops all answers given under another version of this policy. */
   policyRead(source: string, hash: string): void {
     for (const [key, { policies }] of this.#kept) {
       if (policies.some((policy) => policy.source === source && policy.hash !== hash)) this.#drop(key);
@@ -345,7 +351,7 @@ class Grants {
     this.#say(this.#stored.remove(key));
   }
 
-  /** Settles when the next broker would know all that this one knows. */
+  /** Resolves once all answers are stored. */
   async written(): Promise<void> {
     await this.#written;
   }

@@ -1,15 +1,15 @@
-/** Asking a person, from a question to their answer or to the reason why there is none. */
+/** Asks a person, from the question to the answer or the refusal. */
 import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { Approvals } from "./approvals.ts";
 import type { Pending, WaitEnd } from "./pending.ts";
 import type { Granted, Question } from "./question.ts";
 
 /**
- * Settles with the answer that was given, or with a refusal: `approval_required` with the question's id when nobody
- * answered within `waitMs`, `approval_denied`, `policy_changed`, or `busy` when `signal` says that nobody waits.
+ * Resolves with the answer, or with a refusal: `approval_required` with the question's id after `waitMs` without an answer,
+ * `approval_denied`, `policy_changed`, or `busy` when `signal` reports a disconnected caller.
  *
- * `ask` makes the question from what is so at that moment, and is called again after each wait: an answer counts only
- * for the question that it was given to. A `once` is used up by the call that gets it.
+ * `ask` builds the question from the current state and is called again after each wait: an answer counts only for the same
+ * question. The call that takes a `once` uses it up.
  */
 export async function askPerson(
   approvals: Approvals,
@@ -31,7 +31,7 @@ export async function askPerson(
   }
 }
 
-/** What cannot be put on record is not asked either. */
+/** Opens the question; a question that cannot be recorded is not asked. */
 function opened(approvals: Approvals, question: Question): Pending | Refusal {
   try {
     return approvals.open(question);
@@ -59,7 +59,7 @@ async function answerTo(approvals: Approvals, question: Question): Promise<Grant
   }
 }
 
-/** The person is asked with its outcome; an answer that comes before, or a caller that leaves, does not wait for it. */
+/** Waits for the preview before asking the person; ends early when an answer arrives or the caller leaves. */
 async function previewFirst(
   approvals: Approvals,
   pending: Pending,
@@ -108,7 +108,7 @@ function refusalBecause(end: WaitEnd, { id, question }: Pending): Refusal {
   }
 }
 
-/** The refusal of a question that was asked under another policy than the one that holds now. */
+/** Refuses a question asked under an older version of the policy. */
 export function policyChanged({ policyHash, policyId }: Pick<Question, "policyHash" | "policyId">): Refusal {
   return refusal(
     "policy_changed",
@@ -118,7 +118,7 @@ export function policyChanged({ policyHash, policyId }: Pick<Question, "policyHa
   );
 }
 
-/** The same where the policy holds still, and another project or folder stands there. */
+/** Refuses a question under the same policy whose folder was replaced or belongs to another project. */
 export function folderChanged(cwd: string, policyId: string): Refusal {
   return refusal(
     "policy_changed",

@@ -1,4 +1,4 @@
-/** What a person is asked about a command, and all that their answer is bound to. */
+/** The question about a command, and everything its answer is bound to. */
 import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
@@ -17,25 +17,25 @@ import { type NamedPrograms, namedPrograms } from "./programs.ts";
 import type { Grant, Question } from "./question.ts";
 import type { WarmSpecs } from "../worlds/world-spec.ts";
 
-/** What asking about a command needs of the broker. */
+/** The parts of the broker used for asking about a command. */
 export type QuestionNeeds = PlaceNeeds &
   GroundNeeds & { readonly always: AlwaysFile; readonly warmSpecs: WarmSpecs };
 
 const DEFAULT_TIMEOUT_SECS = 300;
 
-/** Variables of the host that change how a command speaks, and not what it does. */
+/** Host variables that change a command's output but not its effect. */
 const MANNERS = /^(LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|CLICOLOR|CLICOLOR_FORCE)$/;
 
-/** Nobody looks at more, and so much is kept of each question. */
+/** Longest question in characters: nobody would read more, and each question stays in memory. */
 const MAX_SHOWN = 1024 * 1024;
 
-/** Characters of input in base64 that are kept for a preview. */
+/** Characters of base64 input kept for a preview. */
 const MAX_INPUT = 256 * 1024;
 
-/** Runs the command in a world of its own and throws the changes away: what an approval would allow. */
+/** Runs the command in its own world and discards the changes, to show the effect of an approval. */
 export type TryOut = (job: Job, layers: string) => Promise<ApprovalPreview>;
 
-/** The question as it is now, or why nothing is asked any more. Without `tryOut` there is no preview of it. */
+/** Builds the question from the current state, or refuses an outdated one. Without `tryOut` the question has no preview. */
 export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut): Question | Refusal {
   const refused = outdatedBecause(broker, job) ?? tooLong(job);
   if (refused !== undefined) return refused;
@@ -86,12 +86,12 @@ function previewOf(job: Job, kept: Job, tryOut: TryOut): NonNullable<Question["p
   return () => Promise.resolve(none);
 }
 
-/** Whether the policy asks; else the caller does. */
+/** Whether the policy asks; otherwise the caller does. */
 function asksByRule({ decision }: Job): boolean {
   return decision.verdict === "ask";
 }
 
-/** Why no answer counts any more: another policy holds, or another folder is there. */
+/** Refuses when another policy is in force by now, or the folder was replaced. */
 function outdatedBecause(broker: QuestionNeeds, job: Job): Refusal | undefined {
   const { agent, place, request, effective } = job;
   const now = (place.project === NO_PROJECT ? placeOnHost : placeOf)(broker, place.cwd);
@@ -137,7 +137,7 @@ function environmentOf({ environment, request, agent, span }: Job): Readonly<Rec
   return commandEnvironment(environment.variables, request.env, agent, span);
 }
 
-/** Everything that an answer for always is bound to; the other answers are bound to more. */
+/** Builds the `always` entry, with everything it is bound to; the other answers are bound to more. */
 function alwaysEntry(job: Job, { programs }: NamedPrograms): Omit<AlwaysApproval, "id"> {
   const { request, effective, place, agent } = job;
   const [, narrowing] = effective.policies;
@@ -162,8 +162,8 @@ function alwaysEntry(job: Job, { programs }: NamedPrograms): Omit<AlwaysApproval
 }
 
 /**
- * Which folder it is, for longer than this start of the machine: file systems may have another device number after the next one. An inode
- * number is given again when a folder is removed, with another time of birth, which no program sets. Undefined where the folder is gone.
+ * Identifies a folder across reboots: a file system may get another device number, so the device is left out. A reused inode
+ * number comes with a new birth time, which no program can set. Undefined for a missing folder.
  */
 function madeFolder(path: string): string | undefined {
   try {
@@ -174,7 +174,7 @@ function madeFolder(path: string): string | undefined {
   }
 }
 
-/** All that the call adds, and of the host's all but {@link MANNERS}. */
+/** The call's own variables, and the host's variables without {@link MANNERS}. */
 function variablesThatMatter({ environment, request }: Job): readonly (readonly [string, string])[] {
   const added = Object.entries(request.env ?? {}).map(([name, value]) => [`+${name}`, value] as const);
   const host = Object.entries(environment.bound).filter(([name]) => !MANNERS.test(name));
@@ -210,7 +210,7 @@ function notesOf({ unknown }: NamedPrograms, isSecret: boolean): readonly string
   return isSecret ? [...once, secret] : once;
 }
 
-/** A preview does without them, and an approval for always would outlive them. */
+/** Notes each scope: previews run without scopes, and a permanent approval would outlive them. */
 function noteOfScope(text: string): string {
   return `It runs with '${text}', which was granted to it before`;
 }

@@ -1,4 +1,4 @@
-/** A file that a command names, as the host sees it: where it really is, what is in it, and whether a world sees the same. */
+/** A file named by a command, as the host sees it: its real path, its content, and whether a world sees the same file. */
 import { createHash } from "node:crypto";
 import {
   type BigIntStats,
@@ -15,25 +15,25 @@ import {
 import { dirname, isAbsolute, join } from "node:path";
 import { isWithin } from "../project/projects.ts";
 
-/** `hidden`: in a world something else may be there, that the host cannot look at. */
+/** `hidden`: a world may have another file at this path, invisible to the host. */
 export type HostFile =
   | { readonly kind: "file"; readonly real: string }
   | { readonly kind: "folder" }
   | { readonly kind: "missing" }
   | { readonly kind: "hidden" };
 
-/** A world has its own of these. */
+/** Folders that each world has for itself. */
 const WORLDS_OWN = ["/tmp", "/var/tmp", "/run", "/dev/shm", "/dev/fd", "/dev/stdin"];
 
-/** To the broker these are its own processes and folders. */
+/** For the broker, these paths mean its own processes. */
 const PROCESSES = /^\/proc\/(self|thread-self|[0-9]+)(\/|$)/;
 
-/** As many as the kernel follows in one path (`MAXSYMLINKS`, include/linux/namei.h). */
+/** The kernel's bound on links in one path (`MAXSYMLINKS`, include/linux/namei.h). */
 const MAX_LINKS = 40;
 
 /**
- * Looks where a path leads, one part after the other as the kernel does: links are followed where they stand, and `..` goes up
- * from where one is then. A link that leads nowhere on the host may lead somewhere in a world.
+ * Resolves a path part by part like the kernel: links are followed in place, and `..` goes up from the resolved folder. A link
+ * dangling on the host may lead to a file in a world.
  */
 export function lookAt(path: string, project: string): HostFile {
   const end = follow(path, project);
@@ -43,7 +43,7 @@ export function lookAt(path: string, project: string): HostFile {
   return { kind: stat?.isDirectory() === true ? "folder" : "missing" };
 }
 
-/** Whether a folder is one thing to the host and to a world; one that is not there is. */
+/** Whether host and world see the same folder; a missing folder counts as the same. */
 export function isSeenAlike(folder: string, project: string): boolean {
   return follow(folder, project).kind !== "hidden";
 }
@@ -55,7 +55,7 @@ type End =
 
 function follow(path: string, project: string): End {
   const parts = partsOf(path);
-  /** How many parts are left once the last link's own are walked. */
+  /** Number of parts left after the parts of the last link. */
   let behindLink = Number.POSITIVE_INFINITY;
   let links = 0;
   let real = "/";
@@ -78,7 +78,7 @@ function follow(path: string, project: string): End {
   return { kind: "there", real };
 }
 
-/** The bits of its mode that say who may start it, and as whom; 0 when nobody may, or it is not there. */
+/** Returns the mode bits for executing, setuid and setgid; 0 for a missing file. */
 export function startBitsOf(path: string): number {
   return (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o6111;
 }
@@ -89,7 +89,7 @@ function partsOf(path: string): string[] {
 
 function isWorldsOwn(path: string, project: string): boolean {
   if (PROCESSES.test(path)) return true;
-  // What a project lies below is in its world too, and so is what lies in the project.
+  // A world also contains the folders above the project, and the project itself.
   if (isWithin(path, project) || isWithin(project, path)) return false;
   return WORLDS_OWN.some((folder) => isWithin(path, folder));
 }
@@ -98,7 +98,7 @@ function statOf(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch {
-    // Missing, closed or too long: nothing that the host could look at.
+    // Missing, closed or too long: invisible to the host.
     return undefined;
   }
 }
@@ -107,18 +107,21 @@ function targetOf(path: string): string | undefined {
   try {
     return readlinkSync(path);
   } catch {
-    // Gone meanwhile, or closed.
+    // Removed meanwhile, or closed.
     return undefined;
   }
 }
 
-/** Takes from `budget` what it reads: `sha256:…`, or by inode and times what is longer, which no writer can set back. */
+/**
+ * Returns `sha256:…` and deducts the bytes read from `budget`; beyond the budget, returns inode and times, where no writer can
+ * set back the ctime.
+ */
 export function contentOf(path: string, budget: { bytes: number }): string {
   let file: number;
   try {
     file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   } catch {
-    // Not ours to read, ignoring: its inode and times tell it apart as well.
+    // Unreadable for the broker, ignoring: inode and times identify the file as well.
     return inodeOf(statSync(path, { bigint: true, throwIfNoEntry: false }));
   }
   try {

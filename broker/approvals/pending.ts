@@ -1,22 +1,22 @@
-/** One question that waits for a person, the calls that wait for its answer, and its end. */
+/** One pending question, the calls waiting for its answer, and its ending. */
 import type { Approval, ApprovalPreview } from "../../schemas/generated/types.ts";
 import type { Grant, Question } from "./question.ts";
 import { NO_PREVIEW, noPreview, RUNNING_PREVIEW } from "./preview-words.ts";
 
-/** How a question ends, one of them for every question. */
+/** The endings of a question; each question gets exactly one. */
 export type QuestionEnd = Grant | "deny" | "expired" | "dropped" | "policy_changed" | "broker_stopped";
 
-/** How a wait for its end is over. */
+/** The ending of a wait for an answer. */
 export type WaitEnd = QuestionEnd | "time_is_over" | "caller_left";
 
 export class Pending {
   readonly id: string;
   readonly question: Question;
   readonly askedAt = Date.now();
-  /** The span of its being asked. */
+  /** The span that recorded the question. */
   readonly span: string;
   readonly #timer: NodeJS.Timeout;
-  /** How to end each wait, and the call that waits. */
+  /** Resolvers of the waits, with the ids of the waiting calls. */
   readonly #waiting = new Map<(end: WaitEnd) => void, string | undefined>();
   #preview: ApprovalPreview = NO_PREVIEW;
   #previewing: Promise<ApprovalPreview> | undefined;
@@ -42,7 +42,7 @@ export class Pending {
     return this.#preview.state === "done" || this.#preview.state === "failed";
   }
 
-  /** Lets `call` wait at most `ms` for its end, or until `signal` says that nobody needs it any more. */
+  /** Waits at most `ms` on behalf of `call`, or until `signal` reports that the caller has left. */
   wait(ms: number, signal: AbortSignal, call?: string): Promise<WaitEnd> {
     if (this.#end !== undefined) return Promise.resolve(this.#end);
     if (signal.aborted) return Promise.resolve("caller_left");
@@ -61,7 +61,7 @@ export class Pending {
     });
   }
 
-  /** Ends it once and for all; returns how many calls waited. */
+  /** Ends the question; further endings are ignored. Returns the number of waiting calls. */
   end(how: QuestionEnd): number {
     this.#end ??= how;
     clearTimeout(this.#timer);
@@ -70,7 +70,7 @@ export class Pending {
     return waiting.length;
   }
 
-  /** Tries the command out, one at a time; whoever asks meanwhile gets the same answer. Undefined without a preview. */
+  /** Runs the preview once at a time; concurrent callers share the result. Undefined without a preview. */
   preview(): Promise<ApprovalPreview> | undefined {
     const { preview } = this.question;
     if (preview === undefined) return undefined;

@@ -18,7 +18,7 @@ export const NO_PREVIEW: ApprovalPreview = {
 
 export const RUNNING_PREVIEW: ApprovalPreview = { ...NO_PREVIEW, state: "running" };
 
-/** There is none, and why. */
+/** A failed preview with its reason. */
 export function noPreview(why: string): ApprovalPreview {
   return { ...NO_PREVIEW, state: "failed", why };
 }

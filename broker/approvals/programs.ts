@@ -1,22 +1,22 @@
-/** The programs and scripts that a command names, and what of them could be another thing by the time it runs. */
+/** The programs and scripts named by a command, and which of their files could be replaced before the command runs. */
 import { basename, isAbsolute, resolve } from "node:path";
 import { HOME_MARK, type ReadCommand, type SimpleCommand } from "../policy/index.ts";
 import { isWithin } from "../project/projects.ts";
 import { contentOf, isSeenAlike, lookAt, startBitsOf } from "./host-file.ts";
 import { isInterpreter, looksInPath, type NamedScripts, optionValues, scriptsOf } from "./scripts.ts";
 
-/** Where a command looks for programs, and what its agent may write. */
+/** The folders searched for programs, and the paths writable by the agent. */
 export type Surroundings = {
   readonly cwd: string;
   readonly project: string;
   readonly home: string;
-  /** The PATH it runs with. */
+  /** The command's PATH. */
   readonly path: string;
-  /** A path, or `path/**`. */
+  /** Paths, or `path/**`. */
   readonly writable: readonly string[];
 };
 
-/** A program as it is now. `identity` is the hash of its content where the agent could write another one. */
+/** A program's current state. `identity` is a content hash where the agent could replace the file. */
 export type NamedProgram = {
   readonly path: string;
   readonly identity: string;
@@ -25,19 +25,19 @@ export type NamedProgram = {
 
 export type NamedPrograms = {
   readonly programs: readonly NamedProgram[];
-  /** Why what runs cannot be told from what is written; none when it can. */
+  /** Reasons why the command's text does not determine the programs run; empty when the text does. */
   readonly unknown: readonly string[];
 };
 
-/** Bytes of content that are hashed for one command; beyond, a file is known by its inode and times. */
+/** Bytes hashed per command; beyond, a file is identified by inode and times. */
 const MAX_HASHED = 8 * 1024 * 1024;
 
 const MAX_PROGRAMS = 256;
 
-/** Paths that are looked at for one command: each costs a few system calls, and every other agent waits for them. */
+/** Paths looked up per command: each costs a few system calls, blocking every other agent. */
 const MAX_LOOKED_AT = 2048;
 
-/** What a command names as it is read; looks at the files that could be replaced. */
+/** Finds the programs named in a parsed command, and hashes replaceable files. */
 export function namedPrograms(read: ReadCommand, around: Surroundings): NamedPrograms {
   const alone = read.fragments.length === 1 && read.operator === null;
   const rest = { words: MAX_LOOKED_AT };
@@ -55,7 +55,7 @@ export function namedPrograms(read: ReadCommand, around: Surroundings): NamedPro
   return { programs, unknown: [...new Set(unknown)] };
 }
 
-/** A path to be looked at, or why there is none. */
+/** A path to look up, or the reason for having no path. */
 type Found = { readonly path?: string; readonly unknown?: string };
 
 function toRun(
@@ -86,13 +86,13 @@ function toRun(
   ];
 }
 
-/** How many paths are looked at. */
+/** Counts the paths to look up. */
 function costOf(name: string, { names }: NamedScripts, { path }: Surroundings): number {
   const places = path.split(":").length;
   return (name.includes("/") ? 1 : places) + names.length * (looksInPath(name) ? places : 1);
 }
 
-/** A file that a word names: of an interpreter any, of other programs one that could be run. */
+/** Returns files named by an argument: any file for an interpreter, executable files for other programs. */
 function mentioned(text: string, command: SimpleCommand, around: Surroundings): readonly Found[] {
   const program = command.words[0]?.text ?? "";
   const files = fileNamed(text, command, around, false);
@@ -119,7 +119,7 @@ function folderThatRuns(
     : [];
 }
 
-/** What moves on its own, or changes what is read, where no word shows it. */
+/** Finds programs that change folder or input without a visible word. */
 function movesUnseen({ words, redirects }: SimpleCommand): readonly string[] {
   const program = basename(words[0]?.text ?? "");
   if (program === "find" && words.some(({ text }) => text === "-execdir" || text === "-okdir"))
@@ -136,7 +136,7 @@ function changesPath({ assignments, words }: SimpleCommand): boolean {
   );
 }
 
-/** A word that is a path. One that names no file counts only where a program must be. */
+/** Resolves a path argument. A path to no file counts only where a program is required. */
 function fileNamed(
   text: string,
   { moves }: SimpleCommand,
@@ -155,7 +155,7 @@ function fileNamed(
   return needed || kind === "file" ? [{ path }] : [];
 }
 
-/** The file that a bare name is, by the PATH that the command runs with, and those before it that could become it. */
+/** Resolves a bare program name by the command's PATH, with earlier candidates that could take its place. */
 function lookedUp(
   name: string,
   { moves }: SimpleCommand,
@@ -171,13 +171,13 @@ function lookedUp(
     if (file.kind === "hidden") return [{ unknown: `Only its world can see where '${name}' leads` }];
     if (file.kind !== "file") continue;
     passed.push({ path: `${folder}/${name}` });
-    // One that not everybody may start may be passed over.
+    // A file not executable by everybody may be skipped in the search.
     if ((startBitsOf(file.real) & 0o111) === 0o111) return passed;
   }
   return [...passed, { path: name }];
 }
 
-/** A shell shortens `..` where it goes, and the kernel follows links first in what it opens. */
+/** A shell resolves `..` in its own path textually; the kernel follows links first. */
 function folderAfter(cwd: string, home: string, moves: readonly string[]): string {
   return resolve(cwd, ...moves.map((move) => move.replace(HOME_MARK, home)));
 }
@@ -192,7 +192,7 @@ function identified(path: string, around: Surroundings, budget: { bytes: number 
   return { path, identity: `${contentOf(real, budget)} with ${bits} at ${real}`, replaceable: true };
 }
 
-/** Where the agent may write, or on a way that cannot be told by its letters. */
+/** Whether the agent may write there, or the path contains `..` and so cannot be compared as text. */
 function isReplaceable(path: string, { project, writable }: Surroundings): boolean {
   if (path.split("/").includes("..")) return true;
   return [`${project}/**`, ...writable].some(

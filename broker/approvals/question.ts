@@ -7,60 +7,60 @@ import type {
 } from "../../schemas/generated/types.ts";
 import type { Refusal } from "../model/refusal.ts";
 
-/** An answer that lets something happen. */
+/** An answer that permits the action. */
 export type Grant = Exclude<ApprovalDecision, "deny">;
 
-/** A policy that was in force when a question was asked: `source` is its file name, `hash` what it said. */
+/** A policy in force when a question was asked: `source` is its file name, `hash` its content. */
 export type BoundPolicy = { readonly source: string; readonly hash: string };
 
-/** Written beside its file, and in force once it is kept; one of the two is called, once. */
+/** An approval in a temporary file; exactly one of the two is called: `keep` puts it in force. */
 export type WrittenAlways = { readonly keep: () => Refusal | undefined; readonly discard: () => void };
 
-/** What a person is asked. Made anew for each look at it, from what is so now. */
+/** A question for a person, rebuilt from the current state at each use. */
 export type Question = {
   readonly kind: Approval["kind"];
-  /** Hash of all that an answer is bound to: another key is another question. */
+  /** Hash of everything an answer is bound to; another key means another question. */
   readonly key: string;
-  /** The span of the call that asks. */
+  /** The span of the asking call. */
   readonly span: string;
-  /** Its `x-request-id`; absent where no execute call waits. */
+  /** The call's `x-request-id`; absent when no execute call waits. */
   readonly call?: string;
   readonly agent: string;
-  /** Whether its caller chose that name: then it is one of as many as the caller likes. */
+  /** Whether the caller chose the agent's name: a caller can use any number of labels. */
   readonly isLabel: boolean;
   readonly session: string;
   readonly project: string;
   readonly cwd: string;
   readonly policyId: string;
   readonly policyHash: string;
-  /** An answer ends when one of these is read with other words in it. */
+  /** A changed version of any of these policies ends the answer. */
   readonly policies: readonly BoundPolicy[];
   readonly profile: string | null;
   readonly mode: PolicyMode;
   readonly rule: DecisionRule | null;
-  /** The same with credentials replaced, as the trace has it. */
+  /** The rule with credentials redacted, as in the trace. */
   readonly recordedRule: DecisionRule | null;
   readonly reason: string | null;
-  /** Shown to the person exactly as it is; never recorded. */
+  /** Shown to the person unredacted; never recorded. */
   readonly subject: Approval["subject"];
-  /** The same in one text for the record, credentials replaced. */
+  /** The subject as one redacted text for the record. */
   readonly recorded: string;
   readonly offers: readonly Grant[];
-  /** What a person should know before answering, such as why an answer is not offered. */
+  /** Facts to know before answering, such as why an answer is not offered. */
   readonly notes: readonly string[];
-  /** How long it waits for an answer, and how long an unused `once` stays good. */
+  /** How long the question waits, and how long an unused `once` stays valid. */
   readonly timeoutMs: number;
-  /** Why it need not be answered any more: a policy changed. Looked at before an answer counts. */
+  /** Refuses an outdated question after a policy change. Called before an answer counts. */
   readonly outdated: () => Refusal | undefined;
-  /** The approval in `approvals.yaml` that covers it; absent where `always` is not offered. */
+  /** Finds a matching approval in `approvals.yaml`; absent where `always` is not offered. */
   readonly standing?: () => string | undefined;
-  /** Writes it for `approvals.yaml` under this id; absent where `always` is not offered. */
+  /** Writes an entry for `approvals.yaml` with this id; absent where `always` is not offered. */
   readonly writeAlways?: (id: string) => WrittenAlways | Refusal;
-  /** Tries it out without effect; `layers` is a span on record, whose name what is kept meanwhile bears. */
+  /** Runs the preview without effect; `layers` is a recorded span's id, used as the name of the overlay's folder. */
   readonly preview?: (layers: string) => Promise<ApprovalPreview>;
-  /** Whether it is tried out before the person is asked. */
+  /** Whether the preview runs before the person is asked. */
   readonly previewFirst: boolean;
 };
 
-/** A person said yes, now or earlier. */
+/** A person's yes, given now or earlier. */
 export type Granted = { readonly approval: string; readonly how: Grant };

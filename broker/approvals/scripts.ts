@@ -1,11 +1,11 @@
-/** What a program that runs files is told to run, as far as its words say it. */
+/** Finds the files that an interpreter is told to run, as far as its arguments show them. */
 import { basename } from "node:path";
 import type { CommandWord, SimpleCommand } from "../policy/index.ts";
 
-/** Words that may name a file that runs, or why they do not say it. */
+/** Arguments that may name executed files, or reasons why the arguments do not show them. */
 export type NamedScripts = {
   readonly names: readonly string[];
-  /** The one among them that runs, where that can be told, of a program that also runs a folder. */
+  /** The executed argument, if known, for programs that can also run a folder. */
   readonly script?: string | undefined;
   readonly unknown: readonly string[];
 };
@@ -16,24 +16,24 @@ const OTHERS =
   "python pypy node nodejs deno bun tsx ts-node perl ruby php lua luajit Rscript tclsh expect pwsh java julia";
 const OF_THEIR_OWN = "awk gawk mawk make gmake go";
 
-/** These run what their arguments name. */
+/** Programs that run files named by their arguments. */
 const INTERPRETERS = setOf(`${SHELLS} ${SOURCES} ${OTHERS} ${OF_THEIR_OWN}`);
 
-/** Of these, without a file among their words, what comes in is the script. */
+/** Programs that execute their standard input when no file is named. */
 const RUN_INPUT = setOf(`${SHELLS} ${OTHERS}`);
 
 const SHELL = setOf(SHELLS);
 
-/** A name without a slash is looked for in PATH too. */
+/** Programs that also search PATH for a name without a slash. */
 const LOOK_IN_PATH = setOf(`${SHELLS} ${SOURCES}`);
 
-/** The word behind it is text that runs: `-c`, `-le`. */
+/** Options followed by code: `-c`, `-le`. */
 const CODE = /^(-[A-Za-z]*[cep]|--eval|--print|--command)$/;
 
-/** The word behind it may be its value; else it is what runs. */
+/** Options whose next word may be a value; otherwise the next word is the script. */
 const VALUE = /^(--[^=]+|-[A-Za-z]*[oOWXrIdlCK]|-cp|-classpath)$/;
 
-/** Behind it stands what runs: `go run main.go`. */
+/** Programs whose script follows a subcommand: `go run main.go`. */
 const WITH_SUBCOMMANDS = setOf("go deno bun");
 
 const LOOKS_ONLY = /^(--version|--help|-V)$/;
@@ -49,7 +49,7 @@ export function looksInPath(program: string): boolean {
   return LOOK_IN_PATH.has(plain(program));
 }
 
-/** `alone`: the command is this program and nothing else, so that its input is the call's. */
+/** `alone`: the command consists of this program only, so its input is the call's input. */
 export function scriptsOf(command: SimpleCommand, alone: boolean): NamedScripts {
   const [program, ...rest] = command.words;
   const name = plain(program?.text ?? "");
@@ -87,7 +87,7 @@ export function optionValues(text: string): readonly string[] {
   return [...(text.startsWith("-") ? attached : [text]), ...(equals > 0 ? [text.slice(equals + 1)] : [])];
 }
 
-/** Whether no later word can be what runs. */
+/** Whether the word is the script, so that no later word can be. */
 function isScript(name: string, { kind, text }: CommandWord, previous: CommandWord | undefined): boolean {
   if (kind !== "literal" || /^[-+]/.test(text)) return false;
   if (previous === undefined) return !WITH_SUBCOMMANDS.has(name);
