@@ -2,10 +2,10 @@ import { createHash } from "node:crypto";
 import type { ExecuteRequest, SpanIdempotency } from "../../schemas/generated/types.ts";
 
 /**
- * What tells a call from another one: its agent's key, and everything that it asks for. Both are hashes, because a key
- * may be anything, also something that nobody should read in a trace. Undefined for a call without a key.
+ * Identifies a keyed call by the agent's key and by the whole request. Both are hashed, because a key may be any text, including
+ * a secret that must not appear in a trace. Undefined for a call without a key.
  *
- * @param cwd where it works; a call without one works where the broker was started, and that may be another folder later.
+ * @param cwd the call's folder; a call without `cwd` works in the broker's start folder, which may differ later.
  */
 export function callIdentity(
   agent: string,
@@ -19,7 +19,7 @@ export function callIdentity(
   };
 }
 
-/** The same document whatever order its fields came in. */
+/** Sorts fields, so that their order does not matter. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;

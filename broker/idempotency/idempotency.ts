@@ -1,4 +1,4 @@
-/** A call that is made again with its key is answered by the first one, and runs nothing. */
+/** Answers a repeated call with the first call's reply, without running its command again. */
 import type { RootDatabase } from "lmdb";
 import type { SpanIdempotency } from "../../schemas/generated/types.ts";
 import type { Outcome } from "../model/outcome.ts";
@@ -8,14 +8,14 @@ import type { SpanRecord } from "../spans/trace.ts";
 import { KeptReplies, REPLY_BOUNDS, type ReplyBounds } from "./kept-replies.ts";
 import { type KnownCall, KnownCalls } from "./known-calls.ts";
 
-/** Keys of 24 hours that are known of one agent with a socket of its own, and of all labels together. */
+/** Keys remembered for 24 hours: per agent with its own socket, and for all labels together. */
 const MOST_KEYS = 50_000;
 
 /** A call with a key. */
 export type KeyedCall = {
   readonly identity: SpanIdempotency;
   readonly agent: string;
-  /** Hash of the policy that holds for it now. */
+  /** Hash of the policy currently in force for the call. */
   readonly policy: string;
 };
 
@@ -28,7 +28,7 @@ export class Idempotency implements Follower {
   readonly #calls: KnownCalls;
   readonly #running = new Map<string, Running>();
 
-  /** `ownerOf`: whose limit of keys an agent's count towards; labels cost nothing, so they share one. */
+  /** `ownerOf`: the owner of the key limit that an agent counts towards; all labels share one limit, because labels are free. */
   constructor(
     ownerOf: (agent: string) => string,
     now: () => number = Date.now,
@@ -39,8 +39,8 @@ export class Idempotency implements Follower {
   }
 
   /**
-   * The first call's outcome; `run` is called when there is none. Undefined when this call waited for one that was then
-   * refused: time has passed, so what holds for this one must be found out anew.
+   * Returns the first call's outcome, or calls `run` for a first call. Undefined when the first call was refused while this call
+   * waited: the state may have changed, so the caller must decide anew.
    */
   async once(call: KeyedCall, run: () => Promise<Outcome>): Promise<Outcome | undefined> {
     const answer = this.#answer(call);
@@ -73,7 +73,7 @@ export class Idempotency implements Follower {
     return this.#calls.needs();
   }
 
-  /** In one turn of the event loop with {@link #first}: of two calls at once only one is the first. */
+  /** Runs in the same turn of the event loop as {@link #first}: of two concurrent calls only one is the first. */
   #answer(call: KeyedCall): Answer {
     const { key, body } = call.identity;
     const running = this.#running.get(key);
@@ -86,7 +86,7 @@ export class Idempotency implements Follower {
     return this.#calls.countOf(call.agent) < MOST_KEYS ? { first: true } : refused(crowded(MOST_KEYS));
   }
 
-  /** What another policy decided is no answer any more. */
+  /** Finds a known call; an outcome decided under another policy is forgotten. */
   #known({ identity: { key }, policy }: KeyedCall): KnownCall | undefined {
     const known = this.#calls.find(key);
     if (known === undefined || known.policy === policy) return known;
@@ -119,9 +119,9 @@ function refused(error: Refusal): Answer {
   return { outcome: { kind: "refused", error } };
 }
 
-/** Why a call with a key that was used before gets no reply. In each case nothing ran. */
+/** Refusals for a reused key. The repeated call never runs. */
 
-/** The first call, with `span`, asked for something else. */
+/** The first call, with `span`, had another body. */
 function conflict(span: string | undefined): Refusal {
   return refusal(
     "idempotency_conflict",
@@ -131,7 +131,7 @@ function conflict(span: string | undefined): Refusal {
   );
 }
 
-/** It began, and what it answered is not there any more. Running it again could do its work twice. */
+/** The first call began, but its reply is gone. Running again could repeat its effects. */
 function withoutReply({ span, state }: KnownCall): Refusal {
   const why =
     state === "ran"

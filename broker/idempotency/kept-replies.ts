@@ -2,18 +2,18 @@ import type { Database, RootDatabase } from "lmdb";
 import type { ExecuteReply } from "../../schemas/generated/types.ts";
 import type { Changes } from "../spans/follower.ts";
 
-/** Characters: of all replies together that are kept, of one, and of those that wait in memory to be written. */
+/** Bounds in characters: all kept replies, a single reply, and replies waiting in memory to be written. */
 export type ReplyBounds = { readonly all: number; readonly one: number; readonly waiting: number };
 
 const MI = 1024 * 1024;
 export const REPLY_BOUNDS: ReplyBounds = { all: 128 * MI, one: 32 * MI, waiting: 64 * MI };
 
-/** What is known of a reply without reading it: its characters, and when it came, in milliseconds since 1970. */
+/** A reply's characters and its time of arrival, in milliseconds since 1970. */
 type Size = { readonly size: number; readonly at: number };
 
-/** The replies of calls with a key, the newest of them. What is not kept is missed by {@link find}, never made up. */
+/** The newest replies of calls with a key. {@link find} returns undefined for an evicted reply. */
 export class KeptReplies {
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly #sizes = new Map<string, Size>();
   readonly #waiting = new Map<string, string>();
   readonly #dropped = new Set<string>();
@@ -34,7 +34,7 @@ export class KeptReplies {
     for (const { key, value } of rows) this.#count(key, value);
   }
 
-  /** Keeps a reply; not one so long that others would have to go for it, nor while the disk takes none. */
+  /** Keeps a reply, unless too long (it would evict others) or while the disk accepts no writes. */
   keep(key: string, reply: ExecuteReply): void {
     const text = JSON.stringify(reply);
     const { all, one, waiting } = this.#bounds;

@@ -1,6 +1,6 @@
 /**
- * The calls with a key that began within the last 24 hours, from the lines of the trace. A key stands in the line that
- * precedes any effect, so however the broker ends, it never runs the same call twice without being asked to.
+ * The calls with a key begun within the last 24 hours, rebuilt from the trace. The key is recorded before any effect of the
+ * command, so however the broker ends, a key never runs twice silently.
  */
 import type { Database, RootDatabase } from "lmdb";
 import type { Changes, Follower } from "../spans/follower.ts";
@@ -10,14 +10,14 @@ const KEPT_MS = 24 * 60 * 60 * 1000;
 const SWEEP_MS = 60_000;
 
 export type KnownCall = {
-  /** Whose limit of keys it counts towards. */
+  /** The owner of the key limit that this call counts towards. */
   readonly owner: string;
   readonly body: string;
   readonly policy: string | null;
   readonly span: string;
-  /** When it began, in milliseconds since 1970. */
+  /** Begin in milliseconds since 1970. */
   readonly at: number;
-  /** `lost`: nobody saw its end. */
+  /** `lost`: the end was not recorded. */
   readonly state: "running" | "ran" | "lost";
 };
 
@@ -25,14 +25,14 @@ export class KnownCalls implements Follower {
   readonly #ownerOf: (agent: string) => string;
   readonly #now: () => number;
   readonly #onForgotten: (key: string) => void;
-  /** In the order in which they began. */
+  /** In order of begin. */
   readonly #calls = new Map<string, KnownCall>();
   readonly #owned = new Map<string, number>();
   readonly #changed = new Map<string, KnownCall | undefined>();
   #database: Database<KnownCall, string> | undefined;
   #sweptAt = 0;
 
-  /** `onForgotten` is told of keys that are free again. */
+  /** `onForgotten` receives keys that are free again. */
   constructor(ownerOf: (agent: string) => string, now: () => number, onForgotten: (key: string) => void) {
     this.#ownerOf = ownerOf;
     this.#now = now;
@@ -72,7 +72,7 @@ export class KnownCalls implements Follower {
     this.#onForgotten(key);
   }
 
-  /** How many keys are known of whoever shares a limit with this agent. */
+  /** Counts the known keys of all agents that share a limit with this agent. */
   countOf(agent: string): number {
     this.#sweep();
     return this.#owned.get(this.#ownerOf(agent)) ?? 0;
