@@ -1,4 +1,4 @@
-/** Whether two runs changed the same. What was not measured is never called equal. Pure. */
+/** Compares the changes of two runs. Unmeasured changes never count as equal. Pure. */
 import type { FsDiff, ReplayChange, ReplayChangesApart } from "../../schemas/generated/types.ts";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { StateHash } from "../project-files/state-hash.ts";
@@ -17,7 +17,7 @@ const KINDS = [
   ["dir", "dirs"],
 ] as const;
 
-/** `wroteItself`: the recorded command wrote to the project and not to an overlay, so nobody knows what its files held before. */
+/** `wroteItself`: the recorded command wrote directly to the project, so the previous contents of its files are unknown. */
 export function compareChanges(
   recorded: FsDiff | null,
   now: FsDiff | null,
@@ -46,7 +46,7 @@ export function compareChanges(
   };
 }
 
-/** Why the changes of one side are not known as a whole. A list that is cut is good with its hash alone. */
+/** Returns why one side's changes are incomplete. A truncated list is usable only with its hash. */
 function gapOf(whose: string, diff: FsDiff | null): string | undefined {
   if (diff === null) return `The changes of ${whose} were not listed, so they are not compared`;
   if (!diff.truncated || diff.tree_hash !== null) return undefined;
@@ -57,7 +57,7 @@ const REWRITTEN =
   "The paths that only the record has were opened for writing, and may have got the bytes that they had: " +
   "what writes to the project itself is listed all the same, and what writes to an overlay is not";
 
-/** Nothing else is known of a file that was there before and is there now. */
+/** Whether only modifications are missing: a rewrite with equal bytes is recorded by a direct command, and not by an overlay. */
 function maybeRewritten({ only_recorded: recorded, only_now: now }: ReplayChangesApart): boolean {
   return now.length === 0 && recorded.length > 0 && recorded.every(({ kind }) => kind === "mod");
 }
@@ -82,32 +82,32 @@ function only(one: FsDiff, other: FsDiff): readonly ReplayChange[] {
 }
 
 /**
- * Files of a project that were changed since a moment, told by their ctime, which nobody can set back. Looked at while the
- * replayed command runs, so that it takes next to no time of its own; what it did not come to is said.
+ * Finds project files changed since a moment, by their ctime, which no program can set back. Runs alongside the replayed command,
+ * so it adds almost no time of its own; unvisited files are reported.
  */
 
-/** Between two turns while the world is made and runs, in milliseconds. */
+/** Pause between turns while the world starts and runs, in milliseconds. */
 const PAUSE_MS = 2;
 
 const MAX_ENTRIES = 200_000;
 
 export type ChangedFiles = {
-  /** Relative to the project, a folder with a `/` behind it: something in it came, went or was renamed. */
+  /** Relative to the project; a folder ends in `/`: an entry of the folder was added, removed or renamed. */
   readonly paths: readonly string[];
   readonly looked: number;
-  /** What is there and could not be looked at. */
+  /** Number of unreadable entries. */
   readonly unread: number;
-  /** Whether all else was looked at. */
+  /** Whether all other entries were visited. */
   readonly complete: boolean;
-  /** What the span of a command that began now would have as `dirty_hash`. */
+  /** The `dirty_hash` that a command starting now would record. */
   readonly state: string | null;
 };
 
-/** How much longer somebody waits. */
+/** A deadline that can be set later. */
 export class Patience {
   #deadline = Number.POSITIVE_INFINITY;
 
-  /** From now on, so many milliseconds and no more. */
+  /** Sets the deadline this many milliseconds from now. */
   for(milliseconds: number): void {
     this.#deadline = performance.now() + milliseconds;
   }
@@ -123,9 +123,9 @@ export class Patience {
 
 type Asked = {
   readonly project: string;
-  /** From which moment on (ms) a change of that path counts. */
+  /** The time in milliseconds from which a change of the path counts. */
   readonly since: (path: string) => number;
-  /** Whether whoever asks may know of a path. */
+  /** Whether the caller may learn of a path. */
   readonly mayTell: (path: string) => boolean;
 };
 

@@ -6,7 +6,7 @@ type Stream = "stdout" | "stderr";
 
 export type OutputCompared = {
   readonly matches: boolean | null;
-  /** Null when they match, or nothing is kept to be shown. */
+  /** Null for equal streams, and for streams without kept text. */
   readonly diff: string | null;
 };
 
@@ -18,7 +18,7 @@ export type OutputsCompared = {
 
 type Noted = OutputCompared & { readonly note: string | undefined };
 
-/** By the hashes of the whole streams; samples only show how they differ. */
+/** Compares the hashes of the whole streams; samples only show the difference. */
 export async function compareOutputs(samples: OutputSamples, was: Span, is: Span): Promise<OutputsCompared> {
   const kept = await Promise.all([samples.find(was.span_id), samples.find(is.span_id)]);
   const stdout = compared("stdout", [was, is], kept);
@@ -44,17 +44,17 @@ function compared(
   return { matches: false, diff, note: undefined };
 }
 
-/** SHA-256 of nothing: no sample is kept of that. */
+/** SHA-256 of empty input; empty streams have no sample. */
 const EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 function textOf(stream: Stream, hash: string, sample: OutputSample | undefined): string | undefined {
   return hash === EMPTY ? "" : (sample?.[stream] ?? undefined);
 }
 
-/** How different two samples may be before only their difference is told: the search grows with the square of this. */
+/** Bound on edits before a diff is given up: the search grows with the square of the edits. */
 const MAX_EDITS = 1000;
 
-/** The unified diff of two samples of one stream; undefined when they are alike, or too different to be shown. */
+/** Builds the unified diff of two samples of one stream; undefined for equal, or too different, samples. */
 export function textDiff(recorded: string, now: string): string | undefined {
   if (recorded === now) return undefined;
   const patch = createTwoFilesPatch("recorded", "now", recorded, now, undefined, undefined, {

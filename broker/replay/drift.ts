@@ -1,4 +1,4 @@
-/** What is not as it was when the command ran: listed whether it mattered or not. Pure. */
+/** Differences between the recorded environment and today's, whether they mattered or not. Pure. */
 import type { FsDiff, Isolation, ReplayDrift, Span } from "../../schemas/generated/types.ts";
 import type { ChangedFiles } from "./compare-changes.ts";
 import { patternCovers } from "../../world/backend.ts";
@@ -8,7 +8,7 @@ import { covers } from "../worlds/world-spec.ts";
 
 type Facts = Readonly<Record<string, string | null>>;
 
-/** What the replay found: in place of the PATH and locale that it restored, and of the files. */
+/** The environment found by the replay, in place of the restored PATH, locale and files. */
 export type Found = {
   readonly path: string | null;
   readonly locale: string | null;
@@ -24,7 +24,7 @@ export function driftOf(recorded: Span, now: Span, found: Found): readonly Repla
   });
 }
 
-/** A state of files that nobody looked at is no difference: it is only not known. */
+/** A missing hash of the files is unknown, not a difference. */
 function isUnknown(what: string, then: string | null, today: string | null): boolean {
   return what === "dirty_hash" && (then === null || today === null);
 }
@@ -50,16 +50,16 @@ function factsOf({ policy_id, policy_hash, policy_commit, replay_context: contex
   };
 }
 
-/** A replay always has an overlay: that is how nothing of it stays. */
+/** Leaves out the overlay: every replay has an overlay, to discard its changes. */
 function isolationFacts(isolation: Isolation | null): Facts {
   const words = Object.entries(isolation ?? {}).filter(([part]) => part !== "overlay");
   return Object.fromEntries(words.map(([part, word]) => [`isolation.${part}`, word]));
 }
 
-/** How many changed files are named. */
+/** Bound on named files. */
 const MAX_NAMED = 20;
 
-/** From when on a change of a path counts: the command's own changes until it had ended, others since it began. */
+/** Returns when a change of a path starts to count: for the command's own changes, after its end; for others, after its start. */
 export function sinceWhen({ span_id: id, ts, fs_diff: diff }: Span): (path: string) => number {
   const end = Date.parse(ts);
   const start = Math.min(timeOf(id), end);
@@ -69,7 +69,7 @@ export function sinceWhen({ span_id: id, ts, fs_diff: diff }: Span): (path: stri
   return (path) => (own.has(path) ? end : start);
 }
 
-/** What is not listed may be the command's own as well. */
+/** Whether the list is truncated: unlisted changes may be the command's own too. */
 function isLong({ truncated }: FsDiff): boolean {
   return truncated;
 }
@@ -84,7 +84,7 @@ function timeOf(id: string): number {
   return Number.parseInt(id.replace("spn_", "").replaceAll("-", "").slice(0, 12), 16);
 }
 
-/** The files that were changed meanwhile, by whomever. */
+/** Reports files changed since the recorded run, by any program. */
 export function filesDrift({ span_id: id }: Span, { paths }: ChangedFiles): readonly ReplayDrift[] {
   if (paths.length === 0) return [];
   const named = paths.slice(0, MAX_NAMED).join(", ");
@@ -99,17 +99,19 @@ export function filesDrift({ span_id: id }: Span, { paths }: ChangedFiles): read
   ];
 }
 
-/** Nobody shall take what was not looked at for unchanged. */
+/** Reports unvisited files, so that nobody takes them for unchanged. */
 export function unseenFiles({ complete, looked, unread }: ChangedFiles): readonly string[] {
   const late = `The project has many files: the first ${looked} were looked at for changes since, and not the others`;
   const closed = `${unread} of the project's files or folders cannot be looked at (closed to this user, or their names are no UTF-8): changes there are not known`;
   return [...(complete ? [] : [late]), ...(unread > 0 ? [closed] : [])];
 }
 
-/** Whether a name in the project may be told: what a policy lets nobody read has no name inside a world, and none here. */
+/**
+ * Tests whether a name in the project may be reported: names hidden by a policy are invisible in a world, and hidden here too.
+ */
 export function tellable({ policies }: Effective, project: string, home: string): (path: string) => boolean {
   const scopes = policies.map(({ document }) => fileScope(document, project, home));
-  // A `[…]` stands for one letter: in doubt it is denied.
+  // A `[…]` stands for one character; treated as `?`, so that doubtful names are denied.
   const denied = scopes.flatMap(({ denyRead }) =>
     denyRead.map((pattern) => pattern.replace(/(?<!\\)\[[^\]]*\]/g, "?")),
   );

@@ -1,6 +1,6 @@
 /**
- * What commands wrote, in small and without secrets, for the text diff of a replay. Copied when the reply is on its way, and
- * committed with the watermark of the trace's index: no command waits for it. What is not kept is missed, never made up.
+ * Small, redacted samples of command outputs, for the text diff of a replay. Copied after the reply is sent and committed with
+ * the trace index's watermark, so no command waits for a sample. Some samples may be missing.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Database, RootDatabase } from "lmdb";
@@ -9,10 +9,10 @@ import type { BoundedOutput } from "../worlds/output.ts";
 import type { Changes, Follower } from "../spans/follower.ts";
 import { type KnownSecrets, redact } from "../secrets/redact.ts";
 
-/** Null: nothing of it is kept, because it is no text. */
+/** Null for a stream that is not text. */
 export type OutputSample = { readonly stdout: string | null; readonly stderr: string | null };
 
-/** Characters of all samples, characters that wait in memory to be written, how many are kept, and for how long. */
+/** Bounds: characters of all samples, characters waiting in memory to be written, number of samples, and their age. */
 export type SampleBounds = {
   readonly all: number;
   readonly waiting: number;
@@ -32,7 +32,7 @@ type Size = { readonly size: number; readonly at: number };
 type Outputs = { readonly stdout: BoundedOutput; readonly stderr: BoundedOutput };
 
 export class OutputSamples implements Follower {
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly #sizes = new Map<string, Size>();
   readonly #waiting = new Map<string, OutputSample>();
   readonly #dropped = new Set<string>();
@@ -43,7 +43,7 @@ export class OutputSamples implements Follower {
   #total = 0;
   #waitingTotal = 0;
 
-  /** `isWanted` is asked each time: when samples are not, those that are kept go. */
+  /** `isWanted` is asked each time; once samples are switched off, existing samples are dropped. */
   constructor(isWanted: () => boolean, bounds: SampleBounds = SAMPLE_BOUNDS) {
     this.#isWanted = isWanted;
     this.#bounds = bounds;
@@ -56,15 +56,15 @@ export class OutputSamples implements Follower {
     for (const { key, value } of rows) this.#count(key, value);
   };
 
-  /** Lines tell nothing about outputs. */
+  /** Trace lines contain no outputs. */
   readonly note = (): void => {};
 
-  /** Nor could a sample be made again from them. */
+  /** Samples cannot be rebuilt from the trace. */
   readonly needs = (): number => Number.POSITIVE_INFINITY;
 
   /**
-   * Keeps a sample of both outputs once the reply is on its way. Empty ones are known by their hash. `env`: what the request gave
-   * the command and no span keeps; `known`: secrets of its environment.
+   * Keeps a sample of both outputs after the reply is sent. Empty outputs are known by their hash. `env`: the request's
+   * variables, not recorded in any span; `known`: secrets of the command's environment.
    */
   keepLater(span: string, { stdout, stderr }: Outputs, env: Variables = {}, known?: KnownSecrets): void {
     if (stdout.total + stderr.total === 0 || !this.#isWanted()) return;
@@ -74,7 +74,7 @@ export class OutputSamples implements Follower {
     });
   }
 
-  /** The sample of a command that has ended; undefined when none is kept. */
+  /** Finds the sample of an ended command, if any. */
   async find(span: string): Promise<OutputSample | undefined> {
     await nextTurn();
     if (!this.#sizes.has(span)) return undefined;
@@ -111,7 +111,7 @@ export class OutputSamples implements Follower {
     this.#dropOld(Date.now());
   }
 
-  /** Sizes are in the order of their time: the first that may stay ends the search. */
+  /** Samples are in order of time, so the first sample that may stay ends the loop. */
   #dropOld(now: number): void {
     const { all, ageMs } = this.#bounds;
     const count = this.#isWanted() ? this.#bounds.count : 0;
@@ -137,27 +137,27 @@ export class OutputSamples implements Follower {
   }
 }
 
-/** What is kept beside the text costs something too. */
+/** Assumed overhead per sample, in characters. */
 const ROW = 128;
 
 function lengthOf({ stdout, stderr }: OutputSample): number {
   return (stdout?.length ?? 0) + (stderr?.length ?? 0) + ROW;
 }
 
-/** Bytes of one stream that are kept, half from its beginning and half from its end. */
+/** Bytes kept per stream, half from its beginning and half from its end. */
 const SAMPLE_BYTES = 16 * 1024;
 
-/** Of a variable: shorter ones are words that stand in outputs for other reasons. */
+/** Shortest redacted value of a variable: shorter values occur in outputs as ordinary words. */
 const SHORTEST_VALUE = 6;
 
-/** A line of a private key, or of anything else in base64, whose beginning is in what was left out. */
+/** A line of a private key, or of other base64 data, whose beginning was left out. */
 const BASE64_LINE = /^[A-Za-z0-9+/=_-]{40,}\r?\n?$/;
 
 const KEY_END = /-----END [A-Z ]{0,40}PRIVATE KEY[^\n]*/;
 
 /**
- * What of a stream may be kept: its beginning and its end as text, secrets replaced. Null when it is no text, or nothing of it is
- * there any more. Where the middle is left out, only whole lines stay: half a secret looks like none.
+ * Returns a stream's beginning and end as redacted text. Null for binary data, or for an output no longer in memory. Around a
+ * left-out middle, only whole lines stay: half a secret escapes the redaction.
  */
 export function sampleOf(output: BoundedOutput, env: Variables = {}, known?: KnownSecrets): string | null {
   const { head, tail } = output.ends(SAMPLE_BYTES / 2);
@@ -171,7 +171,7 @@ export function sampleOf(output: BoundedOutput, env: Variables = {}, known?: Kno
 
 function cleaned(bytes: Buffer, env: Variables, known?: KnownSecrets): string {
   let text = bytes.toString("utf8");
-  // One value may be part of another: the shorter one first would leave the rest of the longer.
+  // Replace longer values first: a value may contain another, and would otherwise be replaced in part.
   for (const [name, value] of Object.entries(env).sort(([, one], [, other]) => other.length - one.length))
     if (value.length >= SHORTEST_VALUE) text = text.replaceAll(value, () => `[redacted:env.${name}]`);
   return redact(text, "output", known).text;
@@ -179,11 +179,11 @@ function cleaned(bytes: Buffer, env: Variables, known?: KnownSecrets): string {
 
 function wholeLines(text: string, part: "head" | "tail"): string {
   if (part === "head") return text.slice(0, text.lastIndexOf("\n") + 1);
-  // Of a whole key nothing is left by now: what stands before this is one whose beginning is in what was left out.
+  // Complete keys are redacted by now, so an END line belongs to a key whose beginning was left out.
   const end = KEY_END.exec(text);
   if (end !== null) return wholeLines(text.slice(end.index + end[0].length), "tail");
   const begun = text.indexOf("\n");
-  // All of it is the end of one line, and may begin in the middle of a secret.
+  // The text is the end of a single line, and may begin in the middle of a secret.
   if (begun === -1) return "";
   const lines = text.slice(begun + 1).match(/[^\n]*\n|[^\n]+$/g) ?? [];
   const first = lines.findIndex((line) => !BASE64_LINE.test(line));

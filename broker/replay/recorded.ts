@@ -1,4 +1,4 @@
-/** What of a span a replay needs, or exactly what is missing. Pure. */
+/** Extracts a replay's input from a span, or reports exactly what is missing. Pure. */
 import type { ExecuteRequest, ReplayContext, ReplayRequest, Span } from "../../schemas/generated/types.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 import { redact, redactWords, secretsIn } from "../secrets/redact.ts";
@@ -7,7 +7,7 @@ import { CONTEXT_PLACES, localeOf } from "../spans/replay-context.ts";
 type Command = Pick<ExecuteRequest, "cmd" | "argv" | "shell">;
 type Given = NonNullable<Span["given"]>;
 
-/** A command as it can be run once more. */
+/** A command ready for a replay. */
 export type Recorded = {
   readonly span: Span;
   readonly context: ReplayContext;
@@ -19,7 +19,7 @@ export type Recorded = {
   readonly stdin: string | undefined;
 };
 
-/** From a span and what its replay's caller supplies, to all that is needed. */
+/** Combines a span and the parts supplied by the replay's caller. */
 export function recordedOf(span: Span, supplied: ReplayRequest): Recorded | Refusal {
   const { replay_context: context, given, agent_id: agent, cwd } = span;
   const reason = noCommand(span);
@@ -38,7 +38,7 @@ export function recordedOf(span: Span, supplied: ReplayRequest): Recorded | Refu
   return { span, context, given, agent, cwd, command, env: supplied.env, stdin: supplied.stdin_b64 };
 }
 
-/** Why there is nothing to be compared with; undefined for a command that ran to its end. */
+/** Returns why the span has no result to compare; undefined for a command that ran to its end. */
 function noCommand({ event_type: type, outcome, code }: Span): string | undefined {
   if (type === "command_start") return "its command is still running";
   if (type !== "command_complete" && code !== undefined && code !== null)
@@ -50,7 +50,7 @@ function noCommand({ event_type: type, outcome, code }: Span): string | undefine
   return undefined;
 }
 
-/** What a redacted or cut command was is for the caller to say; that it is the same one shows in what was recorded. */
+/** Returns the command; for a redacted or cut command, the caller must supply the original, checked against the recorded text. */
 function commandOf(span: Span, given: Given, { cmd, argv, env = {} }: ReplayRequest): Command | string {
   const shell = given.form === "argv" ? {} : { shell: given.form };
   if (cmd !== undefined || argv !== undefined) {
@@ -90,7 +90,7 @@ function notSupplied({ not_kept: missing = [] }: Given, supplied: ReplayRequest)
   });
 }
 
-/** A PATH or locale that looked like a credential is not in the span. */
+/** A PATH or locale resembling a credential is not recorded in the span. */
 function replacedContext({ redacted }: Span, { env = {} }: ReplayRequest): readonly string[] {
   const isReplaced = (wanted: string): boolean => redacted.some(({ place }) => place === wanted);
   const noPath = isReplaced(CONTEXT_PLACES.path) && env["PATH"] === undefined;
