@@ -3,29 +3,29 @@ import { join } from "node:path";
 import type { PolicyDocument } from "../../schemas/generated/types.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 
-/** What the broker knows of shims, and tells them. */
+/** The broker's state about shims, and its file for them. */
 export class Shims {
   readonly runs = new ShimRuns();
   readonly offline: OfflineFile;
 
-  /** @param folder the one that is first on PATH. */
+  /** @param folder the shims' folder, first on PATH. */
   constructor(folder: string, onFault: (what: string, error: unknown) => void) {
     this.offline = new OfflineFile(folder, onFault);
   }
 }
 
-/** What shims do while no broker runs: they can ask nobody, and read one word. */
+/** The answer for shims while no broker runs, read from a file. */
 
 type Offline = "deny" | "allow";
 
-/** The strictest of the policies that were read: a shim cannot tell which of them would hold for it. None is a no. */
+/** Returns the strictest answer of all loaded policies, since a shim cannot know its own policy. No policies means `deny`. */
 function offlineRule(documents: readonly PolicyDocument[]): Offline {
   const allows = ({ shims, mode = "observe" }: PolicyDocument): boolean =>
     (shims?.offline ?? (mode === "observe" ? "allow" : "deny")) === "allow";
   return documents.length > 0 && documents.every(allows) ? "allow" : "deny";
 }
 
-/** The file that shims read it from (`shim/main.c`). */
+/** The file with the offline answer, read by `shim/main.c`. */
 class OfflineFile {
   readonly #folder: string;
   readonly #onFault: (what: string, error: unknown) => void;
@@ -36,7 +36,7 @@ class OfflineFile {
     this.#onFault = onFault;
   }
 
-  /** Writes it when it is another one now. A reader sees one word or the other. */
+  /** Writes a changed answer atomically. */
   follow(documents: readonly PolicyDocument[]): void {
     const rule = offlineRule(documents);
     if (rule === this.#written) return;
@@ -52,14 +52,14 @@ class OfflineFile {
   }
 }
 
-/** Programs behind shims whose end was not reported. One that never is, is closed as lost by the next broker. */
+/** A program behind a shim, running until reported otherwise. An end never reported is recorded as lost by the next broker. */
 type ShimRun = {
   readonly started: SpanRecord;
-  /** Milliseconds since then. */
+  /** Milliseconds since the start. */
   readonly duration: () => number;
 };
 
-/** Beyond it the oldest can no longer be closed by a report: each is a kilobyte. */
+/** Bound on open runs, at a kilobyte each; beyond, the oldest run can no longer be closed by a report. */
 const MOST_OPEN = 10_000;
 
 class ShimRuns {
@@ -73,7 +73,7 @@ class ShimRuns {
     this.#open.set(started.span_id, { started, duration });
   }
 
-  /** Once, and for the agent whose it is alone. */
+  /** Takes a run once, and only for its own agent. */
   take(span: string, agent: string): ShimRun | undefined {
     const run = this.#open.get(span);
     if (run?.started.agent_id !== agent) return undefined;
