@@ -1,7 +1,7 @@
 /**
- * Names of changed files on the wire. The engine has paths with one letter for each byte, since a name need not be UTF-8.
- * On the wire a path is itself; one that is no UTF-8, or begins with a quotation mark, is quoted as git quotes it
- * (`"a\377b"`), so that whoever reads a path can send it back. Pure.
+ * Converts names of changed files between the engine and the wire. The engine stores a path with one character per byte, since a
+ * name need not be UTF-8. On the wire, a path that is not UTF-8 or begins with a quotation mark is quoted as by git (`"a\377b"`),
+ * so that callers can send it back; other paths stay as they are. Pure.
  */
 import { isUtf8 } from "node:buffer";
 
@@ -19,12 +19,12 @@ const LETTERS = new Map([
 ]);
 const BYTES = new Map([...LETTERS].map(([byte, letter]) => [letter, byte]));
 
-/** From one letter per byte to the wire. */
+/** Converts one character per byte to the wire format. */
 export function changePath(bytes: string): string {
   return isText(bytes) && !bytes.startsWith('"') ? textOf(bytes) : quotedPath(bytes);
 }
 
-/** From the wire to one letter per byte; undefined for quotes that git would not write. */
+/** Converts the wire format to one character per byte; undefined for invalid quoting. */
 export function bytesOfChangePath(path: string): string | undefined {
   if (!path.startsWith('"')) return Buffer.from(path, "utf8").toString("latin1");
   const inside = /^"((?:[^"\\]|\\(?:[abtnvfr"\\]|[0-3][0-7]{2}))*)"$/s.exec(path)?.[1];
@@ -35,7 +35,7 @@ export function bytesOfChangePath(path: string): string | undefined {
   );
 }
 
-/** As git writes it in a patch: quoted when a line could not hold it. */
+/** Formats a path for a patch as git does: quoted if it contains control characters, quotes or backslashes. */
 export function patchPath(prefix: string, bytes: string): string {
   const isPlain = isText(bytes) && !/[\p{Cc}"\\]/u.test(textOf(bytes));
   return isPlain ? prefix + textOf(bytes) : quotedPath(prefix + bytes);
@@ -47,7 +47,7 @@ function quotedPath(bytes: string): string {
   return `"${inside.replace(/[\p{Cc}"\\]|[\x80-\xff]/gu, (byte) => escapeOf(byte, text))}"`;
 }
 
-/** In a text, letters beyond ASCII are themselves; elsewhere they are bytes. */
+/** Escapes a byte; in valid UTF-8, characters beyond ASCII stay as they are. */
 function escapeOf(byte: string, text: boolean): string {
   const letter = LETTERS.get(byte);
   if (letter !== undefined) return `\\${letter}`;

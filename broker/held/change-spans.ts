@@ -1,4 +1,4 @@
-/** The lines that applying, discarding and taking back leave: one before anything is touched, one when it is over. */
+/** Trace lines of apply, discard and undo: a line before the first change on disk, and a line at the end. */
 import type { FsDiff } from "../../schemas/generated/types.ts";
 import { newId } from "../model/ids.ts";
 import type { Refusal } from "../model/refusal.ts";
@@ -9,10 +9,10 @@ import { changePath } from "./change-path.ts";
 
 export type Action = "apply" | "discard" | "undo";
 
-/** Who wants it: a person on control.sock, an agent whose policy lets it, or `changes.auto_apply`. */
+/** The caller: a person on control.sock, an agent permitted by its policy, or `changes.auto_apply`. */
 export type Asker = "operator" | "agent" | "policy";
 
-/** Paths that a line names; how many there are stands beside. */
+/** Bound on named paths; the total is recorded separately. */
 const MAX_NAMED = 100;
 
 export function changeStarted(
@@ -35,7 +35,7 @@ export function changeStarted(
   });
 }
 
-/** `began`: what `performance.now()` said then. */
+/** `began`: the value of `performance.now()` at the start. */
 export function changeDone(
   started: SpanRecord,
   began: number,
@@ -57,7 +57,7 @@ export function changeRefused(started: SpanRecord, began: number, error: Refusal
   return { ...ended(started, began), outcome, code, hint, message: redact(error.message, "message").text };
 }
 
-/** The one line of a call that its caller may not make. */
+/** Builds the only line of a forbidden call. */
 export function changeDenied(
   span: SpanRecord,
   action: Action,

@@ -1,4 +1,4 @@
-/** Applying, discarding and taking back, step by step. The engine is dumb about policies; here they hold. */
+/** Applies, discards and undoes held changes, step by step. The policy is checked here; the engine knows no policies. */
 import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { setImmediate as turn } from "node:timers/promises";
 import type { ChangesReply, FsDiff } from "../../schemas/generated/types.ts";
@@ -30,7 +30,7 @@ import { findHeld, type FoundChanges, type HeldNeeds } from "./find-held.ts";
 import { groundOfChanges, notByAgents, notUndoneByAgents, specOfChanges } from "./may-change.ts";
 import { doneWords, pastWords } from "./past.ts";
 
-/** What changing held changes needs of the broker. */
+/** The parts of the broker used for changing held changes. */
 export type ChangeNeeds = HeldNeeds &
   GroundNeeds & {
     readonly around: Surroundings;
@@ -39,7 +39,7 @@ export type ChangeNeeds = HeldNeeds &
     readonly trace: Trace;
   };
 
-/** `paths`: byte paths, null for all. */
+/** `paths`: byte paths; null for all. */
 export type ChangeOrder = {
   readonly span: SpanRecord;
   readonly action: Action;
@@ -47,13 +47,13 @@ export type ChangeOrder = {
   readonly paths: readonly string[] | null;
 };
 
-/** For 30,000 files on a slow disk; whoever asked may be gone by then, and it is done all the same. */
+/** Enough for 30,000 files on a slow disk. A change continues after its caller has disconnected. */
 const PATIENCE_MS = 600_000;
 
-/** Paths that are compared with the policy's lists before another call has its turn. */
+/** Paths checked against the policy's lists before yielding to other calls. */
 const PATHS_A_TURN = 1000;
 
-/** What a call on the API does: found, allowed, and then in its turn. */
+/** Serves an API call: finds the changes, checks permission, then waits for the project's lock. */
 export async function changeHeld(broker: ChangeNeeds, order: ChangeOrder): Promise<ChangesReply | Refusal> {
   const found = await findFor(broker, order);
   if (isRefusal(found)) return found;
@@ -76,7 +76,7 @@ function deniedToAgents(
   return notByAgents(ground, id) ?? (action === "undo" ? notUndoneByAgents(broker, ground, id) : undefined);
 }
 
-/** The same when all that is settled: one at a time in each project. */
+/** Carries out a permitted change under the project's lock. */
 export async function changeFound(
   broker: ChangeNeeds,
   order: ChangeOrder,
@@ -122,7 +122,10 @@ async function inTurn(
   }
 }
 
-/** Whoever waited for its turn may find another project there, or none: then it is told what it would be told now. */
+/**
+ * Lists the changes. While waiting for the lock, the project may have been replaced or removed: then the current refusal is
+ * returned.
+ */
 async function listInTurn(
   broker: ChangeNeeds,
   order: ChangeOrder,
@@ -153,7 +156,7 @@ function nothingToDo(
   return isRefusal(chosen) ? chosen : undefined;
 }
 
-/** What the policy denies is found before anything begins, so that its rule can be named. */
+/** Finds the policy's denials before any change, so that the refusal can name the rule. */
 async function denialsOf(
   broker: ChangeNeeds,
   { by, paths, span }: ChangeOrder,
@@ -184,7 +187,7 @@ async function denialsOf(
   );
 }
 
-/** Whether nothing but the asker speaks against applying them. */
+/** Whether only the caller's role forbids these changes: the operator could apply them. */
 async function isForOperator(
   broker: ChangeNeeds,
   ground: Ground,
@@ -197,7 +200,7 @@ async function isForOperator(
   return (await deniedAmong(theirs, denials)).length === 0;
 }
 
-/** Between other calls: 30,000 paths and a long deny list are half a second. */
+/** Yields to other calls: 30,000 paths and a long deny list take half a second. */
 async function deniedAmong(changes: readonly HeldChange[], denials: Denials): Promise<readonly Reason[]> {
   const denied: Reason[] = [];
   for (const [index, { path }] of changes.entries()) {
@@ -253,7 +256,7 @@ async function close(
     broker.trace.close(changeRefused(started, began, error));
     return error;
   }
-  // What an undo took back is held again, and only then listed.
+  // Undone changes are held again, so list them only now.
   const after = action === "undo" ? await store.list(held, signal).catch(() => []) : [];
   const changes = listingOf([...before, ...after], done, action === "undo" || left.length > 0);
   broker.trace.close(changeDone(started, began, { done: done.length, left: left.length }, changes));
@@ -270,14 +273,17 @@ function recordDenial(
     broker.trace.event(line);
     return { ...error, span_id: line.span_id };
   } catch {
-    // It cannot be recorded, ignoring: nothing happened, and the caller is told no all the same.
+    // The denial cannot be recorded, ignoring: no change was made, and the caller gets the refusal anyway.
     return error;
   }
 }
 
-/** What is said where nothing was applied, discarded or taken back. Pure. */
+/** Texts for refused changes. Pure. */
 
-/** An undo with nothing to take back: what is applied only the engine knows. `past`: what was done so far. */
+/**
+ * Refuses a change without effect, such as an undo with no applied change: only the engine knows which changes are applied.
+ * `past`: the earlier changes.
+ */
 function nothingDone({ span_id: id }: SpanRecord, action: Action, past: string | null): Refusal {
   return refusal(
     "not_found",
@@ -322,9 +328,9 @@ function cannotRecord(error: unknown): Refusal {
   );
 }
 
-/** Held changes as the `fs_diff` of a span. Pure. */
+/** Formats held changes as the `fs_diff` of a span. Pure. */
 
-/** What was done, of all that was held; `held`: something is still. */
+/** Lists the processed changes among all held changes; `held`: some changes are still held. */
 export function listingOf(all: readonly HeldChange[], done: readonly string[], held: boolean): FsDiff {
   const wanted = new Set(done);
   const changes = all.filter(({ path }) => wanted.has(path));
@@ -350,23 +356,23 @@ export function listingOf(all: readonly HeldChange[], done: readonly string[], h
   };
 }
 
-/** As the fs_diff of the command itself has them. */
+/** Formats a path like the command's own fs_diff. */
 function shown({ path }: HeldChange): string {
   return Buffer.from(path, "latin1").toString("utf8");
 }
 
-/** Reasons that an answer lists. */
+/** Bound on reasons in a reply. */
 const MAX_REASONS = 1000;
 
-/** Why a path cannot be applied, discarded or taken back: its bytes, and a sentence. */
+/** The reason against changing a path: byte path and sentence. */
 type Reason = { readonly path: string; readonly reason: string };
 
-/** For an answer. */
+/** Formats the reasons for a reply. */
 function listed(reasons: readonly Reason[]): Reason[] {
   return reasons.slice(0, MAX_REASONS).map(({ path, reason }) => ({ path: changePath(path), reason }));
 }
 
-/** The first three; the answer lists the others. */
+/** Formats the first three reasons; the reply lists the others. */
 function reasonWords(reasons: readonly Reason[]): string {
   const some = reasons.slice(0, 3).map(({ path, reason }) => `${quoted(changePath(path))}: ${reason}`);
   const more = reasons.length - some.length;

@@ -1,9 +1,9 @@
-/** Which of the held changes a call names. Pure. */
+/** Selects the held changes named by a call. Pure. */
 import type { HeldChange } from "../../world/backend.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { bytesOfChangePath } from "./change-path.ts";
 
-/** Byte paths of what the caller named, normal and relative; null when it named nothing, which is everything. */
+/** Returns the named byte paths, normalized and relative; null without names, meaning all changes. */
 export function namedPaths(paths: readonly string[] | undefined): readonly string[] | null | Refusal {
   if (paths === undefined) return null;
   const named: string[] = [];
@@ -21,7 +21,7 @@ export function namedPaths(paths: readonly string[] | undefined): readonly strin
   return [...new Set(named)];
 }
 
-/** The changes at or below the named byte paths; a name that holds none is refused. */
+/** Selects the changes at or below the named byte paths; refuses a name without changes. */
 export function chosenOf(
   changes: readonly HeldChange[],
   paths: readonly string[] | null,
@@ -44,7 +44,7 @@ export function chosenOf(
   );
 }
 
-/** Of the path and the folders above it those that are as long: folders may lie in each other by the thousand. */
+/** Returns the path and its parent folders of the given lengths only, because folders may be nested thousands deep. */
 function prefixesOf(path: string, lengths: readonly number[]): readonly string[] {
   return lengths
     .filter((length) => length === path.length || path[length] === "/")

@@ -1,6 +1,6 @@
 /**
- * What nobody's apply writes: the names that the policy denies now, to the operator's apply too. A world would not have
- * let the command make them; a policy that came later must hold as well.
+ * Names that no apply may write, not even the operator's: everything denied by the current policy. A world with that policy would
+ * have refused the command's write, so a later policy must bind too.
  */
 import { lstatSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -12,16 +12,16 @@ import { PROFILE_FILE } from "../project/profiles.ts";
 import { covers, type SpecOfFiles } from "../worlds/world-spec.ts";
 import type { Asker } from "./change-spans.ts";
 
-/** Why a byte path may not be written; undefined when it may. */
+/** Returns why a byte path may not be written; undefined for a permitted path. */
 export type Denials = (path: string) => string | undefined;
 
 type Row = {
   readonly list: string;
   readonly pattern: string;
   readonly cover: Cover;
-  /** It denies what is there already, and changes in it. */
+  /** Whether the row denies only existing names and changes below them. */
   readonly standing: boolean;
-  /** It says nothing of the project's own git folder where changes of that are for the operator to apply. */
+  /** Whether the row skips the project's own git folder where its changes are left to the operator. */
   readonly lifted: boolean;
 };
 
@@ -30,14 +30,14 @@ type Rows = {
   readonly speaks: (row: Row, place: string) => boolean;
 };
 
-/** Entries of removed folders that are looked through; more are denied where a pattern could reach them. */
+/** Bound on visited entries of removed folders; beyond, a change is denied if a pattern could match below. */
 const MAX_LOOKED_THROUGH = 500_000;
 const TURN_EVERY = 2000;
 
 /**
- * The denials of a policy for these changes; what a removed or replaced folder holds counts as written. `by`: agents and
- * `changes.auto_apply` bring no settings or hooks of a repository that is new either, which a plain command could make and which would be
- * judged there.
+ * Computes the policy's denials for these changes; the contents of a removed or replaced folder count as written. `by`: agents
+ * and `changes.auto_apply` may not bring settings or hooks even of a new repository: a plain command could create such a
+ * repository, but its settings and hooks would be judged.
  */
 export async function denialsFor(
   spec: SpecOfFiles,
@@ -51,7 +51,7 @@ export async function denialsFor(
     ...rowsOf("fs.deny_read", files.denyRead),
     ...rowsOf("fs.deny_write", files.seal, { standing: by === "operator" }),
   ];
-  // What takes the place of a folder could bring any of the names in it under another one.
+  // A replacement of a folder could bring any denied name back under another name.
   const replaced = [...rows, ...rowsOf("fs.deny_write", held)];
   const heldCovers = held.map(coverOf);
   const gitFolder = join(project, ".git");
@@ -79,14 +79,14 @@ export async function denialsFor(
     if (other !== undefined || kind === "dir" || kind === "mode" || !isFolder(project, path)) continue;
     const isOwn = isHeld(absolute(path));
     const all = kind === "delete" || isOwn ? rows : replaced;
-    // Whoever takes away the whole git folder takes more than its settings.
+    // Removing a whole git folder removes more than its settings, so no row is lifted.
     const speaks = isOwn ? speaksOf : ({ cover }: Row, place: string) => cover.covers(place);
     const why = await deniedInside(project, path, { rows: all, speaks }, absolute);
     if (why !== undefined) inside.set(path, why);
   }
   const known = new Map<string, string | undefined>();
   return (path) => {
-    // The engine asks once more for each.
+    // The engine asks again for each path.
     if (!known.has(path)) known.set(path, inside.get(path) ?? direct(path));
     return known.get(path);
   };
@@ -95,8 +95,8 @@ export async function denialsFor(
 const LINK_MODE = 0o120000;
 
 /**
- * Why a change could be changed again without anybody's looking: tools would run at a name that a list denies what a later command
- * writes under another name. A link to what is not there yet is denied to no command either.
+ * Refuses a change that commands could alter later without review: at a denied name, tools would run content written under
+ * another name, through a link or a second hard link. A dangling link is refused too: no command is denied its target.
  */
 function changedElsewhere(
   { mode, links }: HeldChange,
@@ -113,7 +113,7 @@ function changedElsewhere(
     : undefined;
 }
 
-/** What no diff shows: the project may hold by now what the policy lets no command read. */
+/** Tests whether a diff must hide a path: by now, the project may contain files that the policy hides from commands. */
 export function unreadable({ files, project }: SpecOfFiles): (path: string) => boolean {
   const rows = rowsOf("fs.deny_read", files.denyRead);
   return (path) => {
@@ -127,7 +127,7 @@ function rowsOf(
   patterns: readonly string[],
   seals?: { readonly standing: boolean },
 ): readonly Row[] {
-  // In doubt it is denied: what a `[…]` stands for is decided where a world is made.
+  // Treat `[…]` as any character, so that doubtful names are denied: a world decides its meaning only when it is made.
   return patterns.map((pattern) => ({
     list,
     pattern,
@@ -137,7 +137,7 @@ function rowsOf(
   }));
 }
 
-/** As in a world: tools would read denied names in whatever the link leads to. */
+/** Refuses a link in the place of a folder, as in a world: tools would read denied names in the link's target. */
 function leadsElsewhere(rows: readonly Row[], place: string): string | undefined {
   const row = rows.find(
     ({ list, standing, cover }) => list === "fs.deny_write" && !standing && cover.spellsFolder(place),
@@ -147,7 +147,7 @@ function leadsElsewhere(rows: readonly Row[], place: string): string | undefined
     : `it is a link in the place of a folder, and ${row.list} holds '${row.pattern}' in it`;
 }
 
-/** A folder goes with everything in it. */
+/** Finds a denied name in a folder: a removed folder takes all its contents along. */
 async function deniedInside(
   project: string,
   folder: string,
@@ -176,7 +176,7 @@ async function deniedInside(
   return undefined;
 }
 
-/** The errno where it cannot be looked into: the engine may well be able to, by its rights over the user's own files. */
+/** Lists a folder, or returns the errno: the engine may be able to read the folder, by its rights over the user's own files. */
 function entriesOf(
   project: string,
   folder: string,
@@ -185,25 +185,25 @@ function entriesOf(
     return readdirSync(bytes(project, folder), { encoding: "latin1", withFileTypes: true });
   } catch (error) {
     const { code = String(error) } = error as NodeJS.ErrnoException;
-    // It went meanwhile: the engine calls that a conflict.
+    // Removed meanwhile: the engine reports a conflict.
     return code === "ENOENT" || code === "ENOTDIR" ? [] : code;
   }
 }
 
 function isFolder(project: string, path: string): boolean {
   const kind = kindAt(bytes(project, path));
-  // What cannot be looked at may be one, and its entries then say why.
+  // An unreadable path may be a folder; listing its entries then gives the reason.
   return kind === "folder" || kind === "unknown";
 }
 
-/** Whether what the pattern names is there already: what would be new in it is a change of it. */
+/** Whether the name covered by the pattern exists: a new file below then changes an existing name. */
 function stands(cover: Cover, place: string): boolean {
   let named = place;
   while (named !== "/" && cover.covers(dirname(named))) named = dirname(named);
   return kindAt(named) !== "nothing";
 }
 
-/** A file where a folder was wanted is ENOTDIR, which `throwIfNoEntry` does not cover: there is nothing below a file. */
+/** Returns the kind of a path. `throwIfNoEntry` does not cover ENOTDIR, so catch it: a path below a file does not exist. */
 function kindAt(path: string | Buffer): "folder" | "other" | "nothing" | "unknown" {
   try {
     return lstatSync(path).isDirectory() ? "folder" : "other";

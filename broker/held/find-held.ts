@@ -1,4 +1,4 @@
-/** From a span to the changes that it holds, also after the broker that ran it is gone: the span itself says where. */
+/** Finds the changes held by a span, also for spans of an earlier broker: the span records the location. */
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { ANY_FOLDER, type Held, type HeldStore, type WorldBackend } from "../../world/backend.ts";
@@ -10,7 +10,7 @@ import { type PastNeeds, pastWords } from "./past.ts";
 import type { Home } from "../settings/home.ts";
 import type { Worlds } from "../worlds/worlds.ts";
 
-/** What finding held changes needs of the broker. */
+/** The parts of the broker used for finding held changes. */
 export type HeldNeeds = PastNeeds & {
   readonly home: Pick<Home, "overlay">;
   readonly worlds: Pick<Worlds, "ending">;
@@ -23,13 +23,13 @@ export type FoundChanges = {
   readonly held: Held;
   readonly store: HeldStore;
   readonly place: Place;
-  /** Whose command it was. */
+  /** The agent of the command. */
   readonly agent: string;
 };
 
 /**
- * Waits until the span's world is gone: before that its overlay is still mounted. `use`: to drop changes it does not
- * matter what became of their project.
+ * Waits for the end of the span's world, since its overlay is mounted until then. `use`: discarding needs only the layers and
+ * works even when the project was replaced.
  */
 export async function findHeld(
   broker: HeldNeeds,
@@ -37,7 +37,7 @@ export async function findHeld(
   use: "project" | "layers",
 ): Promise<FoundChanges | Refusal> {
   const { overlay, agent_id: agent } = span;
-  // Its layers are there until they are removed, in part for a while, and are nobody's.
+  // A replay's layers belong to no agent; they exist until removed, for a while in part.
   if (span.given?.replays !== undefined) return neverHeld(span, "it is a replay, and nothing of one stays");
   if (overlay === undefined || agent === null) return neverHeld(span, "it is no isolated command");
   if (span.event_type === "command_start") return stillRuns(span);
@@ -47,7 +47,7 @@ export async function findHeld(
   if (store === null) return noStore(broker);
   if (!existsSync(layers)) return heldNoMore(broker, span);
   const { project, identity, mounted_at: mountedAt } = overlay;
-  // Dropping changes looks at no more of the project than the names in it: any folder in its place will do.
+  // Discarding uses only the names in the project, so any folder at its path is accepted.
   const demanded = use === "layers" ? ANY_FOLDER : identity;
   const held = { layers, project, identity: demanded, mountedAt: BigInt(mountedAt) };
   const found = { span, held, store, place: { project, cwd: project, identity }, agent };
@@ -55,7 +55,7 @@ export async function findHeld(
   return (use === "project" ? notThatProject(broker, overlay) : undefined) ?? found;
 }
 
-/** A folder that was made anew under the same name, or may be no project any more, gets nothing and shows nothing. */
+/** Refuses a recreated folder at the project's path, or a folder that may no longer be a project: no apply and no diff. */
 function notThatProject(broker: HeldNeeds, overlay: NonNullable<SpanRecord["overlay"]>): Refusal | undefined {
   const { project, identity } = overlay;
   const { dev, ino } = statSync(project);
@@ -69,7 +69,7 @@ function notThatProject(broker: HeldNeeds, overlay: NonNullable<SpanRecord["over
   );
 }
 
-/** The project's name is there, and something else has it. */
+/** Refuses when another folder stands at the project's path. */
 export function anotherProject(project: string): Refusal {
   return refusal(
     "apply_conflict",

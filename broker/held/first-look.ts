@@ -1,15 +1,15 @@
-/** What stood in the project when a command had ended: whoever applies its changes later is told what went since. */
+/** Records the project's state right after a command, so that a later apply can report files removed since. */
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { KeyedMutex, World, WorldBackend } from "../../world/backend.ts";
 import type { Job } from "../model/job.ts";
 
-/** After the reply, and after what is made ready for the next command: starting a process holds the broker up. */
+/** Delay in milliseconds, past the reply and the preparations for the next command: starting a process blocks the broker. */
 const LATER_MS = 40;
 
 const PATIENCE_MS = 60_000;
 
-/** Begins it, and returns at once. Without it a later look is the first, which misses what went before that. */
+/** Schedules the recording and returns at once. Without it, a later recording is the first and misses earlier removals. */
 export function lookFirst(
   broker: { readonly backend: Pick<WorldBackend, "held">; readonly heldMutex: KeyedMutex },
   { place: { project, identity } }: Job,
@@ -22,12 +22,12 @@ export function lookFirst(
   const held = { layers: access.layers, project, identity, mountedAt };
   const look = async (): Promise<void> => {
     await sleep(LATER_MS, undefined, { ref: false });
-    // What is applied before is compared with its own look.
+    // An apply before this compares with its own recording.
     await broker.heldMutex.run(project, async () => {
       if (existsSync(held.layers)) await store.look(held, AbortSignal.timeout(PATIENCE_MS));
     });
   };
   look().catch(() => {
-    // It cannot be read or written, ignoring: whoever asks for the changes is told.
+    // The project cannot be read or the state not written, ignoring: a later call for the changes gets the error.
   });
 }

@@ -1,19 +1,19 @@
-/** What a reply says about changes that are held. Pure. */
+/** The hint of a reply about held changes. Pure. */
 import type { FsDiff } from "../../schemas/generated/types.ts";
 import type { Effective } from "../model/effective.ts";
 
-/** What became of the changes of a command whose policy lets some apply by themselves. */
+/** Result of `changes.auto_apply` for a command. */
 export type AutoApplied = {
   readonly applied: number;
-  /** Something is held still. */
+  /** Whether some changes are still held. */
   readonly held: boolean;
-  /** A sentence for the reply: what was applied, or why nothing was. */
+  /** A sentence for the reply: the applied changes, or the reason for applying none. */
   readonly words: string;
 };
 
 /**
- * Undefined: nothing is held and nothing was applied. `canChange`: the backend can show and apply
- * what is held. `forOperator`: what of it no agent applies.
+ * Builds the hint; undefined when no change is held or applied. `canChange`: whether the backend can show and apply held changes.
+ * `forOperator`: paths that no agent may apply.
  */
 export function heldHint(
   span: string,
@@ -29,7 +29,7 @@ export function heldHint(
   const counts = `${writes.length} written, ${mods.length} modified, ${deletes.length} deleted`;
   if (!canChange)
     return `Changes are held and not in the project: ${counts}. No later command sees them, and this backend can neither show nor apply them. Run the command without isolation if they are wanted`;
-  // The counts are of all changes, those that were applied included.
+  // The counts include the applied changes.
   const what =
     auto !== undefined && auto.applied > 0
       ? "The other changes are held and not in the project"

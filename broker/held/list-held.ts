@@ -1,4 +1,4 @@
-/** `GET /v1/held`: which commands have changes that wait to be applied. */
+/** `GET /v1/held`: lists commands with held changes. */
 import { isRefusal } from "../model/refusal.ts";
 import { readdir } from "node:fs/promises";
 import { isWithin } from "../model/folders.ts";
@@ -9,16 +9,16 @@ import { changePath } from "./change-path.ts";
 import { findHeld, type HeldNeeds } from "./find-held.ts";
 import type { Trace } from "../spans/trace.ts";
 
-/** What listing needs of the broker. */
+/** The parts of the broker used for listing. */
 export type ListNeeds = HeldNeeds & { readonly trace: Pick<Trace, "find"> };
 
-/** Each is read by a process of its own; older ones are counted. */
+/** Bound on listed commands, each read by its own process; older commands are only counted. */
 const MAX_LISTED = 200;
 
-/** Paths that tools run by themselves, of each command. */
+/** Bound on autorun paths per command. */
 const MAX_AUTORUN = 20;
 
-/** Changes of the agents that `visible` lets through, in projects around `cwd`, or everywhere without one. */
+/** Lists changes of the agents accepted by `visible`, in the project around `cwd`, or in all projects. */
 export async function listHeld(
   broker: ListNeeds,
   visible: Visible,
@@ -41,7 +41,7 @@ export async function listHeld(
   return { held, more: spans.length - looked };
 }
 
-/** Newest first: the name of a span begins with its time. */
+/** Lists the layers, newest first: a span id begins with its time. */
 async function layerNames({ home }: Pick<HeldNeeds, "home">): Promise<readonly string[]> {
   const names = await readdir(home.overlay).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
@@ -53,14 +53,14 @@ async function layerNames({ home }: Pick<HeldNeeds, "home">): Promise<readonly s
     .reverse();
 }
 
-/** A command that still runs has layers too, and so has one whose layers are about to go. */
+/** Whether a span holds changes; running commands have layers too, and so have commands whose layers are about to be removed. */
 function isHolder(broker: HeldNeeds, span: Span): boolean {
   if (span.overlay === undefined || span.agent_id === null || span.event_type === "command_start")
     return false;
   return mayHold(span, () => broker.trace.childrenOf(span.span_id));
 }
 
-/** Undefined: all of it was applied or discarded, or is gone meanwhile. */
+/** Describes a span's held changes; undefined if all were applied, discarded or removed meanwhile. */
 async function entryOf(broker: HeldNeeds, span: Span, signal: AbortSignal): Promise<HeldSpan | undefined> {
   const { overlay, agent_id: agent } = span;
   if (overlay === undefined || agent === null) return undefined;

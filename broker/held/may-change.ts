@@ -1,4 +1,4 @@
-/** Who may apply, discard and take back, and what the policy lets nobody write: as the policies are now. */
+/** Who may apply, discard and undo held changes, and which writes are denied to all, by the current policies. */
 import { type Ground, type GroundNeeds, groundOf } from "../policies/judge.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 import { type SpecOfFiles, type Surroundings, worldSpec } from "../worlds/world-spec.ts";
@@ -6,12 +6,12 @@ import type { Asker } from "./change-spans.ts";
 import type { FoundChanges } from "./find-held.ts";
 import { type PastNeeds, wasAppliedByOperator } from "./past.ts";
 
-/** Under which policies a call about held changes is judged: those of the agent whose command it was. */
+/** Finds the policies for held changes: those of the agent that ran the command. */
 export function groundOfChanges(broker: GroundNeeds, { agent, place }: FoundChanges): Ground | Refusal {
   return groundOf(broker, agent, place, undefined);
 }
 
-/** Why an agent may not; undefined when every policy that holds lets it. */
+/** Refuses an agent unless every policy in force permits changes by agents. */
 export function notByAgents({ effective }: Ground, span: string): Refusal | undefined {
   const strict = effective.policies.find(({ document }) => document.changes?.apply !== "agent");
   if (strict === undefined) return undefined;
@@ -23,7 +23,7 @@ export function notByAgents({ effective }: Ground, span: string): Refusal | unde
   );
 }
 
-/** Why an agent may not take it back; what a person put into the project may be what keeps the agent in its bounds. */
+/** Refuses an agent's undo of an operator's apply: the applied files may be what restricts the agent. */
 export function notUndoneByAgents(
   broker: PastNeeds,
   { effective }: Ground,
@@ -39,8 +39,8 @@ export function notUndoneByAgents(
 }
 
 /**
- * The lists that an apply is held to. As an isolated command's, not as a plain one's: there git's own files in the project are denied
- * whether they stand or not. Names that tools run later the operator alone applies.
+ * Returns the lists that bind an apply: those of an isolated command, which deny the project's git files whether existing or
+ * missing, unlike those of a plain command. Only the operator applies autorun files.
  */
 export function specOfChanges(
   { around }: { readonly around: Surroundings },

@@ -1,28 +1,28 @@
-/** What was done with a span's held changes so far, as its spans say. */
+/** The history of a span's held changes, from the spans below. */
 import type { Span } from "../../schemas/generated/types.ts";
 import type { SpanRecord, Trace } from "../spans/trace.ts";
 
-/** What telling of the past needs of the broker. */
+/** The parts of the broker used for the history. */
 export type PastNeeds = { readonly trace: Pick<Trace, "childrenOf"> };
 
 const DONE = { apply: "applied", discard: "discarded", undo: "taken back" } as const;
 const CUT_OFF = { apply: "an apply", discard: "a discard", undo: "an undo" } as const;
 
-/** For a person who asks for what is no longer there. */
+/** Describes why changes are no longer held. */
 export function pastWords(broker: PastNeeds, span: SpanRecord): string {
   return wordsOfPast(span, broker.trace.childrenOf(span.span_id));
 }
 
-/** The same of the spans below it. Pure. */
+/** Describes the history from the spans below. Pure. */
 export function wordsOfPast(span: Pick<SpanRecord, "fs_diff">, below: readonly Span[]): string {
   const done = wordsOfDone(below);
   if (done !== null) return done;
-  // Its world was lost, or its broker killed: that it changed nothing is more than anybody knows.
+  // The world was lost or the broker killed, so its changes are unknown, possibly none.
   if (span.fs_diff === null) return "what its command changed was lost with its world";
   return span.fs_diff.held ? "they have expired" : "it changed nothing";
 }
 
-/** Null: nothing was done with them. */
+/** Describes the completed changes; null without any. */
 export function doneWords(broker: PastNeeds, { span_id: id }: SpanRecord): string | null {
   return wordsOfDone(broker.trace.childrenOf(id));
 }
@@ -34,12 +34,12 @@ function wordsOfDone(below: readonly Span[]): string | null {
   return events.length === 0 ? null : events.slice(-3).flatMap(eventWords).join(", then ");
 }
 
-/** What was cut off may be done all the same: it was finished or taken back since, by the engine. */
+/** Whether the change took effect. The engine has finished or undone interrupted changes since. */
 function isDone(outcome: Span["outcome"]): boolean {
   return outcome === "ended" || outcome === "lost";
 }
 
-/** Whether a person applied any of them; one that was cut off may have been finished since. */
+/** Whether the operator applied any of the changes; an interrupted apply may have been finished since. */
 export function wasAppliedByOperator(broker: PastNeeds, span: string): boolean {
   const untouched: readonly unknown[] = ["refused", "failed"];
   return broker.trace
@@ -58,10 +58,9 @@ function eventWords({ held_changes: event, outcome, ts, span_id: id }: Span): re
 }
 
 /**
- * Whether a span that an earlier broker wrote may hold changes, or what is needed to take back those that were applied;
- * `children` are the spans below it. A command that was lost with its broker is dropped: how far it came nobody knows. One
- * whose listing failed may hold some, and so may one that this trace does not know, because somebody began a new trace.
- * A replay never holds any.
+ * Whether a span of an earlier broker may hold changes, or the data for undoing applied changes; `children` are the spans below.
+ * Changes of a command lost with its broker are dropped, since their completeness is unknown. A span whose listing failed may
+ * hold changes, and so may a span missing in this trace, after somebody began a new trace. A replay never holds changes.
  */
 export function mayHold(span: Span | undefined, children: () => readonly Span[]): boolean {
   if (span === undefined || span.fs_diff?.held === true) return true;

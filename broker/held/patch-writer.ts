@@ -1,4 +1,4 @@
-/** The patches of one diff after the other, until its room or its time is used up. */
+/** Writes the patches of one diff, until its bound on size or time is reached. */
 import { setImmediate as turn } from "node:timers/promises";
 import type { HeldChange, HeldSide, HeldSides } from "../../world/backend.ts";
 import { changePath } from "./change-path.ts";
@@ -6,16 +6,16 @@ import { type FilePatch, filePatch, type PatchSide } from "./patch.ts";
 
 export type Counts = Omit<FilePatch, "text">;
 
-/** Bounds of one answer. */
+/** Bounds of a reply. */
 const MAX_PATCH = 4 * 1024 * 1024;
 const MAX_FILE = 512 * 1024;
 const MAX_MS = 4000;
-/** Files of a folder that was removed whole. */
+/** Bound on files shown from a removed folder. */
 const MAX_BELOW = 2000;
-/** Folders that the summary names. */
+/** Bound on folders named in the summary. */
 const MAX_NAMED = 20;
 
-/** What the patch does not show, counted by why. */
+/** Counts of changes missing in the patch, by reason. */
 type Gaps = { large: number; hidden: number; late: number; below: number; odd: number };
 
 const NONE: HeldSide = { kind: "none" };
@@ -30,14 +30,14 @@ export class PatchWriter {
   readonly #folders: string[] = [];
   #length = 0;
 
-  /** `isHidden` says of a byte path that nothing of it may be shown. */
+  /** `isHidden` tests whether a byte path must not be shown. */
   constructor(sides: HeldSides, isHidden: (path: string) => boolean, signal: AbortSignal) {
     this.#sides = sides;
     this.#isHidden = isHidden;
     this.#signal = signal;
   }
 
-  /** Undefined: there is nothing to compare, it may not be shown, or there is no time to. */
+  /** Adds a change; undefined when there is no difference, the path is hidden, or time is up. */
   async add(change: HeldChange): Promise<Counts | undefined> {
     this.#signal.throwIfAborted();
     if (change.kind === "dir") return undefined;
@@ -49,7 +49,7 @@ export class PatchWriter {
     if (change.kind === "mode" && before.kind === "folder") return this.#folder(change.path, before, after);
     if (isUnseen(change, before, after)) this.#gaps.odd += 1;
     if (before.kind !== "folder") return await this.#one(change.path, before, after);
-    // A folder that went has no line of its own in a patch: its files have.
+    // A patch has no line for a removed folder, only for its files.
     const gone = await this.#removed(change.path);
     const own = await this.#one(change.path, NONE, after);
     return gone === undefined || own === undefined ? (own ?? gone) : sumOf(gone, own);
@@ -63,7 +63,7 @@ export class PatchWriter {
     return Object.values(this.#gaps).some((count) => count > 0);
   }
 
-  /** What is left out, a sentence for each reason. */
+  /** Describes the omitted changes, a sentence per reason. */
   gaps(): readonly string[] {
     const { large, hidden, late, below, odd } = this.#gaps;
     return [
@@ -80,7 +80,9 @@ export class PatchWriter {
     ];
   }
 
-  /** A patch has no line for a folder, and one that everybody may write to from now on must be seen. */
+  /**
+   * Reports a folder's changed mode in the summary: a patch cannot express it, and a newly world-writable folder must be seen.
+   */
   #folder(path: string, before: HeldSide, after: HeldSide): undefined {
     if (before.kind !== "folder" || after.kind !== "folder" || before.mode === after.mode) return;
     if (this.#isHidden(path)) return;
@@ -95,7 +97,7 @@ export class PatchWriter {
     return [`the mode of folders is another one: ${named}${more > 0 ? ` and ${more} more` : ""}`];
   }
 
-  /** Undefined where not all of them are counted: half a count would be taken for the whole. */
+  /** Adds a removed folder; undefined unless all its files are counted, because a partial count would be taken for the whole. */
   async #removed(folder: string): Promise<Counts | undefined> {
     const { paths, more } = await this.#sides.filesBelow(folder, MAX_BELOW);
     let sum: Counts | undefined;
@@ -124,7 +126,7 @@ export class PatchWriter {
     if (counts.left !== null) this.#gaps[counts.left] += 1;
     this.#texts.push(text);
     this.#length += text.length;
-    // One file at a time: commands are answered between two.
+    // Yield after each file, so that commands are answered in between.
     await turn();
     return counts;
   }
@@ -157,7 +159,7 @@ function sumOf(one: Counts, other: Counts): Counts {
   };
 }
 
-/** What a patch has no form for. What was deleted, and is not there now either, is nothing. */
+/** Whether a patch cannot express the change. A deleted path that is also missing now is no change. */
 function isUnseen({ kind }: HeldChange, before: HeldSide, after: HeldSide): boolean {
   if (kind === "delete") return before.kind === "other";
   return after.kind === "other" || (after.kind === "none" && isNothing(before));

@@ -1,16 +1,19 @@
-/** One change as git shows it. Pure, and bounded in time: two texts that differ everywhere are shown as two wholes. */
+/**
+ * Formats a change as a git patch. Pure and bounded in time: two completely different texts are shown as removed and added
+ * wholes.
+ */
 import { isUtf8 } from "node:buffer";
 import { structuredPatch } from "diff";
 import { patchPath } from "./change-path.ts";
 import { createHash } from "node:crypto";
 import { deflateSync } from "node:zlib";
 
-/** One side of a change. `bytes` null: too large to be shown. */
+/** A side of a change. `bytes` null: too large to show. */
 export type PatchSide =
   | { readonly kind: "file"; readonly mode: number; readonly bytes: Uint8Array | null }
   | { readonly kind: "link"; readonly target: Uint8Array };
 
-/** `added` and `removed` count lines, and are null when nobody looked; `left` says what the text does not show. */
+/** `added` and `removed` count lines, null if not counted; `left` says why the text is incomplete. */
 export type FilePatch = {
   readonly text: string;
   readonly binary: boolean | null;
@@ -27,13 +30,13 @@ type Hunk = {
   readonly lines: readonly string[];
 };
 
-/** How long one text is compared at most: the event loop waits for it. */
+/** Bound on comparing two texts, in milliseconds: the comparison blocks the event loop. */
 const COMPARE_MS = 40;
 
-/** Git looks for a NUL in as many bytes (xdiff-interface.c). */
+/** Git searches this many bytes for a NUL (xdiff-interface.c). */
 const LOOKED_AT = 8000;
 
-/** The patch that makes `after` of `before`; undefined is a side where nothing stands. */
+/** Builds the patch from `before` to `after`; undefined stands for a missing side. */
 export function filePatch(
   path: string,
   before: PatchSide | undefined,
@@ -41,7 +44,7 @@ export function filePatch(
 ): FilePatch {
   if (before === undefined || after === undefined || before.kind === after.kind)
     return onePatch(path, before, after);
-  // A link never becomes a file in git: one goes and the other comes.
+  // Git never turns a link into a file: the link is removed, then the file added.
   return joined(onePatch(path, before, undefined), onePatch(path, undefined, after));
 }
 
@@ -52,7 +55,7 @@ function onePatch(path: string, before: PatchSide | undefined, after: PatchSide 
   const [old, now] = [bytesOf(before), bytesOf(after)];
   const names = [sideName("a/", path, before), sideName("b/", path, after)] as const;
   if (old === null || now === null) {
-    // git apply stops at this line, where a head alone would leave an empty file and say nothing.
+    // git apply stops at this line; a head alone would silently create an empty file.
     const text = `${head}Binary files ${names[0]} and ${names[1]} differ\n`;
     return { text, binary: null, added: null, removed: null, left: "large" };
   }
@@ -92,12 +95,12 @@ function headOf(path: string, before: PatchSide | undefined, after: PatchSide | 
   return old === now ? head : `${head}old mode ${old}\nnew mode ${now}\n`;
 }
 
-/** All the permission bits, where git has two modes: a setuid bit must be seen. */
+/** Formats the mode with all permission bits, while git has only two modes: a setuid bit must be seen. */
 function modeOf(side: PatchSide | undefined): string {
   return side?.kind === "file" ? (0o100000 | (side.mode & 0o7777)).toString(8) : "120000";
 }
 
-/** A name with a space ends with a tab, as git ends it: what follows a space there could be a date. */
+/** Formats a side's name. A name with a space ends with a tab, as in git, because text after a space could be a date. */
 function sideName(prefix: string, path: string, side: PatchSide | undefined): string {
   return side === undefined ? "/dev/null" : patchPath(prefix, path);
 }
@@ -146,7 +149,7 @@ function marked(mark: string, lines: readonly string[]): readonly string[] {
   );
 }
 
-/** diff(1): a range of no lines names the line before it. */
+/** diff(1): an empty range names the line before it. */
 function rangesOf({ oldStart, oldLines, newStart, newLines }: Hunk): string {
   const range = (start: number, lines: number): string => `${lines === 0 ? start - 1 : start},${lines}`;
   return `@@ -${range(oldStart, oldLines)} +${range(newStart, newLines)} @@`;
@@ -162,30 +165,30 @@ function bytesOf(side: PatchSide | undefined): Buffer | null {
   return bytes === null ? null : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** What is no UTF-8 cannot stand in a JSON string as it is, so it is no text here. */
+/** Text that is not UTF-8 cannot appear unchanged in a JSON string, so it counts as binary. */
 function isBinary(bytes: Buffer): boolean {
   return bytes.subarray(0, LOOKED_AT).includes(0) || !isUtf8(bytes);
 }
 
-/** A change of bytes that are no text, in the form that `git apply` takes (git-diff(1), `--binary`). Pure. */
+/** A change of binary content, in the format of `git apply` (git-diff(1), `--binary`). Pure. */
 
 /** The digits of git's base 85 (base85.c in git). */
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
 
-/** Bytes of one line: its first letter says how many (A to Z are 1 to 26, a to z are 27 to 52). */
+/** Bytes per line; the line's first letter encodes its length (A to Z are 1 to 26, a to z are 27 to 52). */
 const LINE = 52;
 
 /**
- * The `index` line and both literals: the second one is what `git apply -R` puts back. A side that is not there is empty.
+ * Builds the `index` line and both literals; `git apply -R` uses the second. A missing side is empty.
  *
- * @param mode the mode that both sides have, or "" where one is missing or the mode changes.
+ * @param mode the mode of both sides, or "" for a missing side or a changed mode.
  */
 function binaryPatch(before: Buffer | null, after: Buffer | null, mode: string): string {
   const index = `index ${blobId(before)}..${blobId(after)}${mode === "" ? "" : ` ${mode}`}\n`;
   return `${index}GIT binary patch\n${literal(after)}${literal(before)}`;
 }
 
-/** The object id of a blob; of no blob at all, zeros. */
+/** Returns the object id of a blob; zeros for a missing blob. */
 function blobId(bytes: Buffer | null): string {
   if (bytes === null) return "0".repeat(40);
   return createHash("sha1").update(`blob ${bytes.length}\0`).update(bytes).digest("hex");
@@ -206,7 +209,7 @@ function lineOf(bytes: Buffer): string {
   return text;
 }
 
-/** Four bytes, the first one the highest, as five digits; what is missing at the end counts as 0. */
+/** Encodes four big-endian bytes as five digits; missing bytes count as 0. */
 function wordOf(bytes: Buffer, at: number): string {
   let rest = 0;
   for (let byte = at; byte < at + 4; byte += 1) rest = rest * 256 + (bytes[byte] ?? 0);

@@ -1,4 +1,4 @@
-/** `GET /v1/diff/:span_id`: what is held, and a patch of it, with its bounds said. */
+/** `GET /v1/diff/:span_id`: shows held changes with a patch, and states its bounds. */
 import { isRefusal, type Refusal } from "../model/refusal.ts";
 import type { DiffChange, DiffReply } from "../../schemas/generated/types.ts";
 import { type HeldChange, HeldSides } from "../../world/backend.ts";
@@ -12,13 +12,13 @@ import { groundOfChanges, specOfChanges } from "./may-change.ts";
 import { type PastNeeds, pastWords } from "./past.ts";
 import { type Counts, PatchWriter } from "./patch-writer.ts";
 
-/** What showing needs of the broker. */
+/** The parts of the broker used for showing changes. */
 export type ShowNeeds = PastNeeds & GroundNeeds & { readonly around: Surroundings };
 
-/** What is beyond is counted, and `paths` lead to it. */
+/** Further changes are only counted; callers reach them with `paths`. */
 const MAX_LISTED = 10_000;
 
-/** All that is held, or what `paths` name of it. */
+/** Shows all held changes, or those selected by `paths`. */
 export async function showHeld(
   broker: ShowNeeds,
   found: FoundChanges,
@@ -33,7 +33,7 @@ export async function showHeld(
   const isHidden = unreadable(specOfChanges(broker, ground, "operator"));
   const sides = await HeldSides.open(found.held);
   try {
-    // What is open now stays what it is, whatever takes its name.
+    // The opened folder stays the same, even if another folder takes its name.
     if ((await sides.identity()) !== found.place.identity) return anotherProject(found.held.project);
     const writer = new PatchWriter(sides, isHidden, signal);
     return await replyOf(chosen.changes, writer, all.length === 0 ? pastWords(broker, found.span) : null);
@@ -42,7 +42,7 @@ export async function showHeld(
   }
 }
 
-/** `past`: why nothing is held any more. */
+/** `past`: why no change is held any more. */
 async function replyOf(
   changes: readonly HeldChange[],
   writer: PatchWriter,
