@@ -5,19 +5,19 @@ import type { Position, TraceLog } from "./trace-log.ts";
 import { parsed } from "./trace-log.ts";
 import { isOpening, mayClose } from "./two-lines.ts";
 
-/** How many spans are indexed before the database commits them. */
+/** Spans indexed per database commit. */
 const BATCH = 5000;
 
-/** Whoever damaged a line takes that one from the index, and not the broker from everybody. */
+/** Reports a damaged line and leaves it out of the index, so that it stops only its own span, not the broker. */
 const NO_SPAN =
   "A line of the trace is no span any more, and stays out of the index: 'substrate trace verify' says more";
 
 export type OnProgress = (read: number, all: number) => void;
 
 /**
- * Reads what stands in the trace behind the index's watermark into the index; all of it when the index is lost. A watermark that
- * the trace does not hold (it was cut, or another one was put there) makes the index begin anew, and its head is kept for
- * `trace verify`. Followers are told no line twice then, and forget none that is gone: a cut trace frees no key and no budget.
+ * Indexes the trace lines behind the index's watermark, or the whole trace after a lost index. A watermark missing in the trace
+ * (cut or replaced) clears the index, and the old head is kept for `trace verify`. In that case followers receive no line twice
+ * and forget no removed line: cutting the trace frees no key and no budget.
  */
 export async function catchUp(
   log: TraceLog,
@@ -27,7 +27,7 @@ export async function catchUp(
   onProgress: OnProgress,
 ): Promise<void> {
   const { from, told, anew } = await startingPoint(log, index, onFault);
-  // An index that begins anew needs its mark even in an empty trace: the next lines count from one again, and are told.
+  // A new index of an empty trace needs its own mark: line numbers begin at one again, and followers must be told of those lines.
   if (!anew && from.file === log.end.file && from.offset === log.end.offset) return;
   const all = log.bytesFrom(from);
   let done = 0;
@@ -60,7 +60,7 @@ function changesOf(followers: readonly Follower[]): readonly Changes[] {
   return followers.map((follower) => follower.changes());
 }
 
-/** Where to begin, whether that is with an empty index, and the last line that the followers know already. */
+/** Returns the start position, whether the index begins anew, and the number of the last line known to the followers. */
 async function startingPoint(
   log: TraceLog,
   index: SpanIndex,

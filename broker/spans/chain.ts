@@ -1,44 +1,44 @@
 /**
- * The hash chain of the trace. A line is the span as JSON with `seq` and `prev` in it and `hash` as its last
- * field: the SHA-256 of the very bytes before that field. So whoever has a line can check it without knowing
- * how JSON was written, and whoever changes, removes or swaps one breaks the next.
+ * The hash chain of the trace. A line is the span as JSON with `seq` and `prev`, and `hash` as its last field: the SHA-256 of
+ * exactly the bytes before that field. So a single line can be verified without knowing the JSON formatting, and changing,
+ * removing or swapping a line breaks the next line.
  */
 import { createHash } from "node:crypto";
 
 const END = /,"seq":(\d{1,16}),"prev":(?:null|"(sha256:[0-9a-f]{64})"),"hash":"(sha256:[0-9a-f]{64})"\}$/;
 
-/** What `END` can match at most, and what of it the hash is not over. */
+/** Upper bound on a match of `END`, and the length of the part not covered by the hash. */
 const LONGEST_END = 256;
 const HASH_FIELD_LENGTH = `,"hash":"sha256:${"0".repeat(64)}"}`.length;
 
-/** The last line of a chain; before the first one, 0 and no hash. */
+/** The last line of a chain; before the first line, 0 and no hash. */
 export type Head = { readonly seq: number; readonly hash: string | null };
 
 export const EMPTY_HEAD: Head = { seq: 0, hash: null };
 
-/** A line as it says itself where it stands; `prev` is the hash of the one before. */
+/** A line's own number, hash, and the previous line's hash (`prev`). */
 export type Link = { readonly seq: number; readonly prev: string | null; readonly hash: string };
 
-/** The next line after `head`, without its newline, and the head it makes. */
+/** Formats the next line after `head`, without its newline, and returns the new head. */
 export function linkLine(
   record: Readonly<Record<string, unknown>>,
   head: Head,
 ): { readonly line: string; readonly head: Head } {
   const seq = head.seq + 1;
   const link = { seq, prev: head.hash };
-  // A copy with two fields more costs as much as the text, so it is made only where a field would come twice.
+  // Copying with two more fields costs as much as formatting, so copy only when a field would occur twice.
   const json = "seq" in record ? JSON.stringify({ ...record, ...link }) : joined(record, link);
   const body = json.slice(0, -1);
   const hash = hashOf(body);
   return { line: `${body},"hash":"${hash}"}`, head: { seq, hash } };
 }
 
-/** The JSON of both as one object; neither is empty. */
+/** Joins the JSON of two non-empty objects into one object. */
 function joined(record: object, more: object): string {
   return `${JSON.stringify(record).slice(0, -1)},${JSON.stringify(more).slice(1)}`;
 }
 
-/** Reads the end of a line, given as its bytes, and checks that its content is what it states. */
+/** Parses the end of a line, given as bytes, and verifies the hash of its content. */
 export function readLink(line: Buffer): Link | { readonly wrong: string } {
   const match = END.exec(line.subarray(-LONGEST_END).toString("latin1"));
   const [, seq, prev = null, hash] = match ?? [];
@@ -48,7 +48,7 @@ export function readLink(line: Buffer): Link | { readonly wrong: string } {
   return { seq: Number(seq), prev, hash };
 }
 
-/** Checks a line, given as its bytes, against the head before it: the new head, or what is wrong in words. */
+/** Verifies a line, given as bytes, against the previous head. Returns the new head, or the error as a sentence. */
 export function checkLine(line: Buffer, before: Head): { readonly head: Head } | { readonly wrong: string } {
   const link = readLink(line);
   if ("wrong" in link) return link;

@@ -2,7 +2,7 @@ import { newId } from "../model/ids.ts";
 import type { SpanRecord } from "./trace.ts";
 import type { CompiledPolicy, PolicyProblem } from "../policy/index.ts";
 
-/** The line of something that is no command, as it happened to the broker itself; what is not known of it is null. */
+/** Builds the line of an event that belongs to no command; unknown fields are null. */
 export function eventSpan(facts: Pick<SpanRecord, "event_type"> & Partial<SpanRecord>): SpanRecord {
   return {
     ts: new Date().toISOString(),
@@ -34,9 +34,9 @@ export function eventSpan(facts: Pick<SpanRecord, "event_type"> & Partial<SpanRe
   };
 }
 
-/** The lines that an edited policy leaves in the trace. */
+/** Lines about policy reloads. */
 
-/** A policy's file was read again. `policy` is absent when it does not load: then the last good one stays. */
+/** Builds the line of a reloaded policy file. `policy` is absent for a file that does not load: the last good version stays. */
 export function reloadSpan(
   name: string,
   policy: CompiledPolicy | undefined,

@@ -1,10 +1,13 @@
-/** The first and the last line of a file of lines, without reading what is between. */
+/** Reads the first and last lines of a file without reading the middle. */
 import { appendFileSync, closeSync, fstatSync, ftruncateSync, openSync, readSync } from "node:fs";
 
 const NEWLINE = 0x0a;
 const CHUNK = 64 * 1024;
 
-/** Moves a last line that has no end to `<path>.torn`; returns the size of what stays. It was never acted on. */
+/**
+ * Moves an unterminated last line to `<path>.torn`, and returns the remaining size. The broker never acted on an unterminated
+ * line.
+ */
 export function dropTornLine(file: number, path: string): number {
   const size = fstatSync(file).size;
   const end = lastNewline(file, size) + 1;
@@ -24,7 +27,7 @@ export function lastLine(file: number, size: number): string | undefined {
   return bytes.toString("utf8");
 }
 
-/** The last complete line of a file that nobody writes. */
+/** Returns the last complete line of a closed file. */
 export function lastLineOf(path: string): string | undefined {
   return withFile(path, (file) => lastLine(file, lastNewline(file, fstatSync(file).size) + 1));
 }
@@ -41,7 +44,7 @@ export function firstLine(file: number, size: number): string | undefined {
   return undefined;
 }
 
-/** The first line of a file that nobody writes. */
+/** Returns the first line of a closed file. */
 export function firstLineOf(path: string): string | undefined {
   return withFile(path, (file) => firstLine(file, fstatSync(file).size));
 }
@@ -55,7 +58,7 @@ function withFile<Result>(path: string, use: (file: number) => Result): Result {
   }
 }
 
-/** The offset of the last newline before `end`; -1 when there is none. */
+/** The offset of the last newline before `end`; -1 without a newline. */
 function lastNewline(file: number, end: number): number {
   const chunk = Buffer.alloc(CHUNK);
   for (let to = end; to > 0; ) {
@@ -68,14 +71,14 @@ function lastNewline(file: number, end: number): number {
   return -1;
 }
 
-/** The number of a file's first line; undefined when it has none, or one that is no span. */
+/** Returns the number of a file's first line; undefined for an empty file, or a first line that is not a span. */
 export function firstSeq(file: number, size: number): number | undefined {
   if (fstatSync(file).size === 0) return undefined;
   try {
     const { seq } = JSON.parse(firstLine(file, size) ?? "") as { seq?: unknown };
     return Number.isSafeInteger(seq) ? (seq as number) : undefined;
   } catch {
-    // Whatever it is, `trace verify` says so, ignoring: the chain goes on from the last line.
+    // Not a span, ignoring: `trace verify` reports the line, and the chain continues from the last line.
     return undefined;
   }
 }

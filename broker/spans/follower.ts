@@ -2,23 +2,25 @@ import type { RootDatabase } from "lmdb";
 import type { SpanRecord } from "./trace.ts";
 
 /**
- * Something that is counted from the lines of the trace, so that the trace is its truth. What it knows is committed
- * together with the index's watermark; after a crash it is told the lines that stand behind that mark once more. It
- * outlives the lines: when the trace was cut or moved away, what was counted stays counted.
+ * State counted from the lines of the trace; the trace decides. The state is committed together with the index's watermark; after
+ * a crash, the lines behind the watermark are replayed. The state outlives the lines: a cut or moved trace reduces no count.
  */
 export type Follower = {
-  /** Called once, before any line: reads what was committed. */
+  /** Called once before any line: loads the committed state. */
   readonly open: (database: RootDatabase) => void;
-  /** A line that stands in the file now. On the path of a command: no waiting, nothing that throws. */
+  /** Processes a line already written to the file. Runs on the path of a command: must not wait or throw. */
   readonly note: (line: SpanRecord) => void;
-  /** What is not committed yet, as of now. */
+  /** Returns a snapshot of uncommitted changes. */
   readonly changes: () => Changes;
-  /** Lines from this time on (milliseconds since 1970) it would need again if the database were lost: they are not dropped. */
+  /**
+   * Returns the time (milliseconds since 1970) from which lines are needed to rebuild a lost database; such lines are not
+   * dropped.
+   */
   readonly needs: () => number;
 };
 
 export type Changes = {
-  /** Hands the writes to LMDB; all of one turn of the event loop are one transaction. */
+  /** Starts the writes to LMDB; all writes within one turn of the event loop form one transaction. */
   readonly write: () => readonly Promise<unknown>[];
   readonly committed: () => void;
 };

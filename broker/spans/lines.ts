@@ -1,17 +1,17 @@
 import { createReadStream } from "node:fs";
 
-/** A line's place and its bytes, without the newline. */
+/** A line's place and bytes, without the newline. */
 export type Line = { readonly offset: number; readonly length: number; readonly bytes: Buffer };
 
 const NEWLINE = 0x0a;
 const CHUNK = 1024 * 1024;
 
-/** The complete lines of a file from a byte offset on, with their places. Memory stays at one chunk, or one longer line. */
+/** Reads the complete lines of a file from a byte offset, with their places. Memory stays at one chunk, or one longer line. */
 export async function* readLines(path: string, from = 0): AsyncGenerator<Line> {
   for await (const lines of readBatches(path, from)) yield* lines;
 }
 
-/** The same, a chunk at a time, for whoever reads millions: a promise for each line costs more than the line. */
+/** Reads the lines in chunks, for reading millions of lines: a promise per line costs more than the line itself. */
 export async function* readBatches(path: string, from = 0): AsyncGenerator<readonly Line[]> {
   let offset = from;
   let parts: Buffer[] = [];

@@ -4,17 +4,17 @@ import { environmentHash } from "../settings/environment.ts";
 import { type Job, secretsOfJob } from "../model/job.ts";
 import { type KnownSecrets, type Redaction, redact, secretsIn } from "../secrets/redact.ts";
 
-/** Where a credential may stand in it: both are variables, and may hold whatever a shell was told. */
+/** Names of the fields that may contain a credential: variables may hold any text. */
 export const CONTEXT_PLACES = { path: "replay_context.path", locale: "replay_context.locale" } as const;
 
 type Surroundings = Pick<ReplayContext, "path" | "locale" | "env_hash"> & {
   readonly redacted: readonly Redaction[];
 };
 
-/** The same for every command of an environment: looked through for credentials once. */
+/** Caches the redacted context per environment, because redaction is expensive. */
 const known = new WeakMap<Job["environment"], Surroundings>();
 
-/** What a replay of this command must restore or compare, and what was replaced in it. */
+/** Returns the context that a replay must restore or compare, with its redactions. */
 export function replayContext(job: Job): {
   readonly context: ReplayContext;
   readonly redacted: readonly Redaction[];
@@ -40,14 +40,14 @@ function surroundingsOf(job: Job): Surroundings {
   if (added === undefined) return surroundingsIn(job.environment);
   const env = { ...job.environment.variables, ...added };
   const hash = environmentHash(env);
-  // Looking through a PATH takes some 20 us: not for each call that sets a variable of its own.
+  // Redacting a PATH takes some 20 µs, so a call that only adds other variables reuses the cached result.
   const isSame = SHOWN.every((name) => added[name] === undefined) && secretsIn(added).size === 0;
   return isSame
     ? { ...surroundingsIn(job.environment), env_hash: hash }
     : withoutSecrets(env, hash, secretsOfJob(job));
 }
 
-/** The variables that a context shows. */
+/** The variables recorded in a context. */
 const SHOWN = ["PATH", "LC_ALL", "LANG"] as const;
 
 function surroundingsIn(environment: Job["environment"]): Surroundings {
@@ -70,7 +70,7 @@ function withoutSecrets(env: Variables, hash: string, secrets: KnownSecrets): Su
   return { path, env_hash: hash, locale, redacted };
 }
 
-/** The variable that decides, as setlocale(3) reads them. */
+/** Returns the deciding locale variable, in the order of setlocale(3). */
 export function localeOf(env: Variables): string | null {
   return env["LC_ALL"] ?? env["LANG"] ?? null;
 }

@@ -1,4 +1,4 @@
-/** Which files of a trace may go, and what is left of them: a line that names what was dropped. */
+/** Decides which trace files to drop, and describes the dropped lines for the record. */
 import { basename } from "node:path";
 import type { DroppedFile, Span, TraceDropped } from "../../schemas/generated/types.ts";
 import { readLink } from "./chain.ts";
@@ -6,18 +6,18 @@ import { firstLineOf, lastLineOf } from "./file-ends.ts";
 import type { TracePart } from "./trace-parts.ts";
 
 export type TraceLimits = {
-  /** Bytes of the live file from which on a new one is begun. */
+  /** Rotation threshold: bytes of the live file. */
   readonly fileBytes: number;
-  /** Milliseconds since its last line after which a file goes; infinite keeps all. */
+  /** Maximum age of a file's last line, in milliseconds; infinite keeps all files. */
   readonly maxAgeMs: number;
-  /** Bytes of all files together; the oldest go first. */
+  /** Maximum bytes of all files; the oldest files are dropped first. */
   readonly maxBytes: number;
 };
 
 const MIB = 1024 * 1024;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** What the settings say, with what holds when they say nothing. */
+/** Converts the settings, filling in defaults. */
 export function traceLimits(settings: {
   readonly file_mib?: number;
   readonly max_age_days?: number;
@@ -30,15 +30,18 @@ export function traceLimits(settings: {
   };
 }
 
-/** What is still in use. */
+/** Lines still in use. */
 export type InUse = {
-  /** The oldest file that somebody needs a line of, by its first line's number. */
+  /** The oldest file with a needed line, by its first line's number. */
   readonly file: number;
   /** Lines from this time on are needed, in milliseconds since 1970. */
   readonly since: number;
 };
 
-/** The oldest files as far as they are past a limit and not in use; undefined when none is. Throws for a file whose ends are no spans. */
+/**
+ * Returns the oldest files beyond a limit and not in use; undefined without such files. Throws for a file whose first or last
+ * line is not a span.
+ */
 export function toDrop(
   parts: readonly TracePart[],
   liveBytes: number,
@@ -81,7 +84,7 @@ export function toDrop(
   };
 }
 
-/** Whether a file is the one that the line meant: another trace may have been put here since. */
+/** Whether a file is the one named by the drop line: the trace may have been replaced since. */
 export function isDropped(part: TracePart, dropped: TraceDropped): boolean {
   const file = dropped.files.find(({ first_seq: first }) => first === part.first);
   if (file === undefined) return false;

@@ -1,27 +1,27 @@
-/** What the index keeps of a span: as a list, since a million of them with their fields' names would be twice as large. */
+/** The index entry of a span, stored as an array: with field names, a million entries would take twice the space. */
 import type { SpanRecord } from "./trace.ts";
 import type { Extent } from "./trace-log.ts";
 
-/** The outcome of a command that has none yet. */
+/** The outcome of a running command. */
 export const RUNNING = "running";
 
 export type SpanEntry = {
-  /** Number of the line by which the span is listed: its first. */
+  /** Number of the span's first line, used as its key in lists. */
   readonly seq: number;
   readonly agent: string | null;
   readonly session: string | null;
   readonly parent: string | null;
-  /** A program that a command started: there are so many that they have a list of their own. */
+  /** Whether the span is a program started by a command: programs are numerous and have their own list. */
   readonly isProgram: boolean;
   readonly verdict: string | null;
-  /** `running` while the command does; null where there is none. */
+  /** `running` for a running command; null for spans without an outcome. */
   readonly outcome: string | null;
-  /** When its last line was written, in milliseconds since 1970. */
+  /** Time of the last line, in milliseconds since 1970. */
   readonly at: number;
-  /** Milliseconds between its first line and its last. */
+  /** Milliseconds between the first and the last line. */
   readonly ran: number;
   readonly start: Extent;
-  /** Missing while the command runs, and where one line is all. */
+  /** Missing while the command runs, and for spans with a single line. */
   readonly end?: Extent;
 };
 
@@ -38,10 +38,10 @@ export type StoredEntry = readonly [
   ...extents: number[],
 ];
 
-/** No id is longer; LMDB throws at keys of more than 1,978 bytes, and a caller may name whatever it likes. */
+/** Longest valid id. LMDB throws at keys of more than 1,978 bytes, and callers may send any id. */
 export const MAX_ID = 128;
 
-/** `ends` says that no second line will follow. */
+/** `ends`: whether the line is the span's only line. */
 export function entryOf(record: SpanRecord, seq: number, start: Extent, ends: boolean): SpanEntry {
   const { agent_id: agent, session_id: session, parent_span: parent } = record;
   return {

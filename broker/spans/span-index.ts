@@ -1,6 +1,6 @@
 /**
- * LMDB beside the trace: where each span's lines lie, in which order, and the head of the chain.
- * It is an index, never the record: whatever it lacks is read again from the trace. One process writes.
+ * The LMDB index of the trace: the place of each span's lines, their order, and the head of the chain. Never the record: missing
+ * entries are read again from the trace. Only one process writes.
  */
 import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
@@ -36,24 +36,24 @@ import type { SpanRecord } from "./trace.ts";
 import type { TraceDropped } from "../../schemas/generated/types.ts";
 import type { Head } from "./chain.ts";
 
-/** Of LMDB's first page (mdb.c, MDB_MAGIC): behind the header of the page. */
+/** Magic number of LMDB's first page (mdb.c, MDB_MAGIC), after the page header. */
 const MAGIC = 0xbeefc0de;
 const MAGIC_AT = 24;
 
-/** The database is none that can be opened; shown without a stack trace. */
+/** The database cannot be opened; shown without a stack trace. */
 export class DatabaseRefused extends Error {
   override readonly name = "DatabaseRefused";
 }
 
-/** Told of a fault that costs no span: the trace itself is written. */
+/** Receives faults that lose no span: the trace itself is written. */
 export type OnFault = (what: string, error: unknown) => void;
 
-/** Spans that are handed to LMDB in one turn of the event loop: every request waits for the few milliseconds that this takes. */
+/** Spans written to LMDB per turn of the event loop: every request waits for these few milliseconds. */
 const SPANS_A_TURN = 200;
 
 /**
- * What is added waits in memory until `flush`, which hands it to LMDB as one transaction, or a few. One for each command
- * cost a quarter of a millisecond, and its journal commit stalled the next append: that doubled the price of a command.
+ * New entries wait in memory until `flush` writes them to LMDB in one or a few transactions. A transaction per command cost a
+ * quarter of a millisecond, and its journal commit stalled the next append: together they doubled the cost of a command.
  */
 export class SpanIndex {
   readonly root: RootDatabase;
@@ -62,12 +62,12 @@ export class SpanIndex {
   readonly #spans: Database<StoredEntry, string>;
   readonly #lists: Lists;
   readonly #open: Database<true, string>;
-  /** What LMDB does not show yet, or not as it is now. */
+  /** Entries missing or outdated in LMDB. */
   readonly #pending = new Map<string, SpanEntry>();
   #flushing = Promise.resolve();
   readonly #onFault: OnFault;
 
-  /** `overlappingSync: false`: with it, a writer that is killed can leave the environment broken. */
+  /** `overlappingSync: false`: otherwise a killed writer can leave a broken environment. */
   constructor(folder: string, options: { readonly readOnly?: boolean; readonly onFault?: OnFault } = {}) {
     this.#onFault = options.onFault ?? (() => {});
     refuseDamaged(folder);
@@ -84,7 +84,7 @@ export class SpanIndex {
     this.#open = this.root.openDB({ name: "open" });
   }
 
-  /** A new span's first line. `ends` says that no second one will follow. */
+  /** Adds a new span's first line. `ends`: whether the line is the span's only line. */
   addStart(record: SpanRecord, seq: number, start: Extent, ends: boolean): void {
     const entry = entryOf(record, seq, start, ends);
     this.#pending.set(record.span_id, entry);
@@ -96,16 +96,16 @@ export class SpanIndex {
     if (entry !== undefined) this.#pending.set(record.span_id, endedEntry(entry, record, end));
   }
 
-  /** How many spans wait in memory. */
+  /** Number of spans waiting in memory. */
   get waiting(): number {
     return this.#pending.size;
   }
 
   /**
-   * Hands everything added so far to LMDB, with how far the trace is indexed by it and what its followers know there;
-   * settles when it is committed, with whether it was. One at a time: what is added meanwhile waits for the next.
+   * Writes all waiting entries to LMDB, with the trace's watermark and the followers' state. Resolves after the commit, to
+   * whether it succeeded. Flushes run one at a time: entries added meanwhile wait for the next flush.
    *
-   * @param most spans of one turn of the event loop.
+   * @param most spans per turn of the event loop.
    */
   flush(
     watermark: Watermark,
@@ -125,7 +125,7 @@ export class SpanIndex {
     return row === undefined ? undefined : read(row);
   }
 
-  /** Spans that were started and not closed, oldest first; only what is committed. */
+  /** Returns the started and unclosed spans, oldest first; committed entries only. */
   stillOpen(): readonly string[] {
     return [...this.#open.getKeys()];
   }
@@ -139,8 +139,8 @@ export class SpanIndex {
   }
 
   /**
-   * Forgets the spans that were listed by lines up to a number, some `limit` of them; settles with how many there were.
-   * A span whose last line stays is listed by that one from now on: `seqOf` says its number.
+   * Forgets at most `limit` spans listed by lines up to a number; resolves to the number of forgotten rows. A span whose last
+   * line stays is listed by that line afterwards: `seqOf` gives its number.
    */
   async removeUpTo(
     last: number,
@@ -168,7 +168,9 @@ export class SpanIndex {
     return rows.length;
   }
 
-  /** Forgets all spans, to be filled again from the trace. The watermark stays until then: a start that breaks begins anew. */
+  /**
+   * Forgets all spans before re-indexing. The watermark stays until the first commit, so that a failed start re-indexes again.
+   */
   async clear(): Promise<void> {
     await Promise.all([this.#spans, this.#lists, this.children, this.#open].map((part) => part.clearAsync()));
   }
@@ -178,8 +180,8 @@ export class SpanIndex {
   }
 
   /**
-   * A commit that fails (a full disk) is tried again with the next flush: nothing is forgotten before it is committed. The
-   * watermark comes with the last of what waited at the call: a broker that is killed before reads those lines once more.
+   * Retries a failed commit (a full disk) with the next flush: no entry is forgotten before its commit. The watermark is
+   * committed with the last entries of this flush: a broker killed earlier reads the lines again.
    */
   async #write(watermark: Watermark, followed: readonly Changes[], most: number): Promise<boolean> {
     const entries = [...this.#pending];
@@ -197,7 +199,7 @@ export class SpanIndex {
     return true;
   }
 
-  /** Commits entries, with something else. */
+  /** Commits entries together with the writes of `also`. */
   async #commit(
     entries: readonly (readonly [string, SpanEntry])[],
     also: () => readonly Promise<unknown>[],
@@ -216,7 +218,7 @@ export class SpanIndex {
   }
 
   #put(span: string, entry: SpanEntry): readonly Promise<boolean>[] {
-    // A line that is read once more after a crash may be indexed as running by what was committed before it.
+    // A line read again after a crash may have been committed as running before the crash.
     const open = entry.outcome === RUNNING ? this.#open.put(span, true) : this.#open.remove(span);
     const rows = [...putRows(this.#lists, entry, span), ...this.children.put(entry.parent, span)];
     return [this.#spans.put(span, stored(entry)), open, ...rows];
@@ -226,13 +228,13 @@ export class SpanIndex {
     return [this.#spans.remove(span), this.#open.remove(span), ...this.children.remove(parent, span)];
   }
 
-  /** What LMDB does not show yet, or not as it is now, newest first. */
+  /** Entries missing or outdated in LMDB, newest first. */
   #fresh(programs: boolean): readonly SpanRow[] {
     const wanted = [...this.#pending].filter(([, { isProgram }]) => isProgram === programs);
     return newestFirst(wanted.map(([span, { seq }]) => ({ seq, span })));
   }
 
-  /** Commands and programs that may run still, newest first: too few for a list. */
+  /** Commands and programs possibly still running, newest first; too few for a stored list. */
   #running(before: number): readonly SpanRow[] {
     const spans = new Set([...this.stillOpen(), ...this.#pending.keys()]);
     const rows = [...spans].flatMap((span): SpanRow | readonly never[] => {
@@ -243,17 +245,17 @@ export class SpanIndex {
   }
 }
 
-/** Which spans name which as their parent, in the order of their ids: that in which they were made. */
+/** The children of each span, ordered by id and so by creation time. */
 export class SpanChildren {
   readonly #stored: Database<string, string>;
-  /** What LMDB does not show yet. */
+  /** Children missing in LMDB. */
   readonly #fresh = new Map<string, Set<string>>();
 
   constructor(root: RootDatabase) {
     this.#stored = root.openDB({ name: "children", dupSort: true, encoding: "ordered-binary" });
   }
 
-  /** Known from now on, and to be {@link put} later. */
+  /** Remembers a child at once; {@link put} stores it later. */
   add(parent: string | null, span: string): void {
     if (parent === null) return;
     const fresh = this.#fresh.get(parent);
@@ -265,7 +267,7 @@ export class SpanChildren {
     return parent === null ? [] : [this.#stored.put(parent, span)];
   }
 
-  /** LMDB shows it. */
+  /** Forgets a child in memory after its commit to LMDB. */
   committed(parent: string | null, span: string): void {
     const fresh = parent === null ? undefined : this.#fresh.get(parent);
     if (parent === null || fresh?.delete(span) !== true) return;
@@ -280,7 +282,7 @@ export class SpanChildren {
     return this.#stored.clearAsync();
   }
 
-  /** Those behind `after`, at most `limit`. */
+  /** Returns at most `limit` children after `after`. */
   of(parent: string, after: string | undefined, limit?: number): readonly string[] {
     if (parent.length > MAX_ID) return [];
     const behind = {
@@ -294,7 +296,7 @@ export class SpanChildren {
   }
 }
 
-/** Throws for a file that LMDB did not write: opening it would end the process without a word. One that is not there is made. */
+/** Throws for a file not written by LMDB: opening such a file would end the process silently. A missing file is created later. */
 function refuseDamaged(folder: string): void {
   const path = join(folder, "data.mdb");
   const begin = beginOf(path, MAGIC_AT + 4);
@@ -304,7 +306,7 @@ function refuseDamaged(folder: string): void {
   );
 }
 
-/** Empty for a file that is not there. */
+/** Reads a file's first bytes; empty for a missing file. */
 function beginOf(path: string, length: number): Buffer {
   let file: number;
   try {
@@ -321,10 +323,10 @@ function beginOf(path: string, length: number): Buffer {
   }
 }
 
-/** Up to where the trace is indexed, and the chain's head there. */
+/** The indexed end of the trace, and the chain's head there. */
 type Watermark = { readonly end: Position; readonly head: Head };
 
-/** How the rows are written. An index of another form is made again from the trace. */
+/** Version of the row format. An index of another version is rebuilt from the trace. */
 const FORM = 4;
 
 const MAX_LOST_HEADS = 16;
@@ -336,7 +338,7 @@ type Known = {
   dropped: TraceDropped;
 };
 
-/** What the database knows of the trace as a whole. */
+/** Index state about the trace as a whole. */
 class IndexState {
   readonly #state: Database<unknown, string>;
   readonly #lost: Database<readonly string[], string>;
@@ -350,14 +352,14 @@ class IndexState {
     return this.#get("form") === FORM ? this.#get("watermark") : undefined;
   }
 
-  /** The chain's head as it was known last, in whatever form the index is. */
+  /** The last known head of the chain, whatever the version of the index. */
   get head(): Head | undefined {
     return this.#get("watermark")?.head;
   }
 
   /**
-   * The number of the last line that followers were told while an index that was lost is being made again: a broker that is killed
-   * meanwhile leaves a watermark of older lines.
+   * The last line passed to followers before the index was lost. Needed while re-indexing: a broker killed meanwhile leaves a
+   * watermark of older lines.
    */
   get told(): number {
     return this.#get("told") ?? Number.NEGATIVE_INFINITY;
@@ -375,7 +377,7 @@ class IndexState {
     return [this.#state.put("form", FORM), this.#state.put("watermark", watermark)];
   }
 
-  /** What the last line about dropped files said. */
+  /** The content of the last line about dropped files. */
   get dropped(): TraceDropped | undefined {
     return this.#get("dropped");
   }
@@ -384,7 +386,7 @@ class IndexState {
     await this.#state.put("dropped", dropped);
   }
 
-  /** Heads that the trace had and has no more: somebody cut it or put another one there. Kept for `trace verify`. */
+  /** Heads lost from the trace by cutting or replacing it. Kept for `trace verify`. */
   get lostHeads(): readonly string[] {
     return this.#lost.get("heads") ?? [];
   }

@@ -1,4 +1,4 @@
-/** The lists of spans, newest first: all commands, those of one agent, those of one session, and the programs they started. */
+/** Lists of spans, newest first: all commands, the commands of an agent or a session, and the programs started by commands. */
 import type { Database } from "lmdb";
 import type { Span } from "../../schemas/generated/types.ts";
 import { RUNNING, type SpanEntry } from "./span-entry.ts";
@@ -7,22 +7,22 @@ export type SpanQuery = {
   readonly agent: string | undefined;
   readonly session: string | undefined;
   readonly verdict?: string | undefined;
-  /** `running` for commands that have not ended. */
+  /** `running` for commands still running. */
   readonly outcome?: string | undefined;
-  /** Only spans whose last line is not older, in milliseconds since 1970. */
+  /** Excludes spans whose last line is older, in milliseconds since 1970. */
   readonly since?: number | undefined;
-  /** Only spans with a smaller sequence number: where the last page ended. */
+  /** Only spans with a smaller sequence number: the cursor of the last page. */
   readonly before: number | undefined;
   readonly limit: number;
-  /** The programs that commands started, instead of everything else. */
+  /** Lists programs started by commands, instead of all other spans. */
   readonly programs?: boolean | undefined;
-  /** Whose spans the asker may see; absent: everybody's. Others take no place of a page. */
+  /** Tests whether the caller may see an agent's spans; absent for all agents. Invisible spans take no place on a page. */
   readonly sees?: ((agent: string | null) => boolean) | undefined;
 };
 
 export type SpanRow = { readonly seq: number; readonly span: string };
 
-/** `next` is where to go on; null when there is no more. */
+/** `next` is the cursor of the next page; null on the last page. */
 export type SpanRows = { readonly rows: readonly SpanRow[]; readonly next: number | null };
 
 export type SpanPage = { readonly spans: readonly Span[]; readonly next: number | null };
@@ -32,18 +32,18 @@ export type Lists = Database<string, ListKey>;
 
 type Find = (span: string) => SpanEntry | undefined;
 
-/** Entries that one call looks at, some 10 ms: a page may hold fewer spans than asked for, and `next` leads on. */
+/** Bound on entries examined per call, some 10 ms: a page may hold fewer spans than requested, and `next` continues. */
 const MOST_LOOKS = 2000;
 
 const COMMANDS = "*";
 
-/** Programs that commands started have their own list: a build starts thousands, which would hide its command. */
+/** A separate list for started programs: a build starts thousands, which would hide its command. */
 const PROGRAMS = "programs";
 
-/** Each span is in one of these. */
+/** Each span is in exactly one of these lists. */
 export const EVERY_SPAN: readonly string[] = [COMMANDS, PROGRAMS];
 
-/** No command runs longer than a day (CONTRACT §3), so a command that began before that cannot have ended since. */
+/** Commands run at most a day (CONTRACT §3), so an older command cannot have ended in the requested time. */
 const LONGEST_MS = 25 * 60 * 60 * 1000;
 
 export function putRows(lists: Lists, entry: SpanEntry, span: string): readonly Promise<boolean>[] {
@@ -63,14 +63,14 @@ function listsOf({ agent, session, isProgram }: SpanEntry): readonly string[] {
   ];
 }
 
-/** The shortest list that holds every span that matches. */
+/** Chooses the shortest list containing every matching span. */
 export function listOf({ agent, session, programs }: SpanQuery): string {
   if (programs === true) return PROGRAMS;
   if (session !== undefined) return `session ${session}`;
   return agent === undefined ? COMMANDS : `agent ${agent}`;
 }
 
-/** The rows that match. `rows`: newest first, from {@link SpanQuery.before} on. */
+/** Returns the matching rows. `rows`: newest first, starting before {@link SpanQuery.before}. */
 export function page(rows: Iterable<SpanRow>, query: SpanQuery, find: Find): SpanRows {
   const { since = Number.NEGATIVE_INFINITY, limit } = query;
   const found: SpanRow[] = [];
@@ -85,7 +85,7 @@ export function page(rows: Iterable<SpanRow>, query: SpanQuery, find: Find): Spa
   return { rows: found, next: null };
 }
 
-/** The rows of `fresh` and of a stored list, newest first; a row of both comes once. */
+/** Merges the rows of `fresh` and a stored list, newest first, without duplicates. */
 export function* rowsBefore(
   lists: Lists,
   list: string,

@@ -1,4 +1,4 @@
-/** The lines that one call leaves in the trace. */
+/** Trace lines of one call. */
 import type { World, WorldViolation } from "../../world/backend.ts";
 import { newId } from "../model/ids.ts";
 import { type Job, scopesOfJob, secretsOfJob } from "../model/job.ts";
@@ -8,7 +8,7 @@ import { isUnchangedBySpan, redact, redactRule, redactWords } from "../secrets/r
 import type { SpanRecord } from "./trace.ts";
 import type { GivenCommand } from "../../schemas/generated/types.ts";
 
-/** The line that stands before the command has any effect. */
+/** Builds the start line, written before the command has any effect. */
 export function startedSpan(job: Job, world: World): SpanRecord {
   const identity = job.idempotency === undefined ? {} : { idempotency: job.idempotency };
   const { id: world_id, isolation } = world;
@@ -25,12 +25,12 @@ export function startedSpan(job: Job, world: World): SpanRecord {
   };
 }
 
-/** What is needed to find its held changes again, whichever broker is asked for them. */
+/** Data for finding held changes again, also in a later broker. */
 function overlayOf({ place: { project, identity } }: Job, { mountedAt }: World): Pick<SpanRecord, "overlay"> {
   return mountedAt === null ? {} : { overlay: { project, identity, mounted_at: String(mountedAt) } };
 }
 
-/** The one line of a call that was refused. */
+/** Builds the only line of a refused call. */
 export function refusedSpan(job: Job, error: Refusal): SpanRecord {
   return {
     ...common(job),
@@ -43,13 +43,13 @@ export function refusedSpan(job: Job, error: Refusal): SpanRecord {
   };
 }
 
-/** The same for a call that a spent budget refused. */
+/** Builds the only line of a call refused by an exhausted budget. */
 export function shortageSpan(job: Job, error: Refusal): SpanRecord {
   const spent = error.budget === undefined ? {} : { spent: error.budget };
   return { ...refusedSpan(job, error), event_type: "rate_limit", ...spent };
 }
 
-/** One line for each `commands.warn` rule that the running command met; `started` is the command's own line. */
+/** Builds a line for each matching `commands.warn` rule; `started` is the command's own line. */
 export function warningSpans(job: Job, started: SpanRecord): readonly SpanRecord[] {
   return job.decision.warnings.map((rule) => ({
     ...started,
@@ -66,7 +66,7 @@ export function warningSpans(job: Job, started: SpanRecord): readonly SpanRecord
   }));
 }
 
-/** The line of something that the running command did against the rules of its world. */
+/** Builds the line of a running command's violation of its world's rules. */
 export function violationSpan(job: Job, started: SpanRecord, violation: WorldViolation): SpanRecord {
   const known = secretsOfJob(job);
   return {
@@ -82,7 +82,7 @@ export function violationSpan(job: Job, started: SpanRecord, violation: WorldVio
   };
 }
 
-/** What every line of a call says that may be replayed. */
+/** Builds the fields shared by all lines of a replayable call. */
 export function common(job: Job): SpanRecord {
   const line = unreplayed(job);
   const { context, redacted: replaced } = replayContext(job);
@@ -96,7 +96,7 @@ export function common(job: Job): SpanRecord {
   };
 }
 
-/** What every line of a call says, without what a replay needs. */
+/** Builds the fields shared by all lines of a call, without the replay data. */
 export function unreplayed(job: Job): SpanRecord {
   const { cmd, argv } = job.request;
   const known = secretsOfJob(job);
@@ -136,18 +136,18 @@ export function unreplayed(job: Job): SpanRecord {
   };
 }
 
-/** Whatever the caller says it is: a token in the wrong field is a token all the same. */
+/** Redacts the caller's text: it may contain a credential by mistake. */
 function parentOf({ request: { parent_span: parent } }: Job): string | null {
   return parent === undefined ? null : redact(parent, "parent_span").text;
 }
 
-/** The command's own approval before that of its scopes, which has spans of its own. */
+/** Prefers the command's own approval to that of its scopes, which has its own spans. */
 function approvalOf(job: Job): Pick<SpanRecord, "approval_id"> {
   const approval = job.approval ?? scopesOfJob(job)?.approval ?? null;
   return approval === null ? {} : { approval_id: approval };
 }
 
-/** The message may name the fragment that a rule met: what is secret there is secret here. */
+/** Redacts the message: it may quote the fragment matched by a rule, secrets included. */
 export function refusalFields(
   job: Job,
   { code, message, hint, approval_id }: Refusal,
@@ -160,7 +160,7 @@ export function refusalFields(
   };
 }
 
-/** How a command was given, for whoever runs it once more. */
+/** Records how a command was given, for a replay. */
 function givenOf(job: Job): GivenCommand {
   const { request, replays } = job;
   const { argv, profile, background } = request;
@@ -177,18 +177,18 @@ function givenOf(job: Job): GivenCommand {
   };
 }
 
-/** Whether its span holds all that it was given. */
+/** Whether the span records the whole call. */
 function isKept(job: Job): boolean {
   const { argv = [], background } = job.request;
   return notKept(job).length === 0 && background !== "keep" && argv.every(isUnchangedBySpan);
 }
 
-/** Whether a command that ended so can be compared with another run of it. */
+/** Whether a command with this outcome can be compared with another run. */
 export function isRepeatable(outcome: SpanRecord["outcome"]): boolean {
   return outcome === "ended" || outcome === "timed_out";
 }
 
-/** Undefined also where one of them looks like a secret: then the line says that variables are not kept. */
+/** Undefined also when a variable resembles a secret: the line then says that variables are not recorded. */
 function shellVariables({ environment: { callers } }: Job): GivenCommand["caller_env"] {
   return callers?.areKept === true ? callers.variables : undefined;
 }

@@ -1,32 +1,32 @@
-/** The spans below one, depth first and in pages: each after its parent, children in the order in which they were made. */
+/** The spans below a root, depth first and in pages: each span after its parent, children in order of creation. */
 import type { Span } from "../../schemas/generated/types.ts";
 import type { Trace } from "./trace.ts";
 
 export type TreeQuery = {
   readonly root: string;
-  /** The last span of the page before; undefined for the first page, which begins with the root. */
+  /** The last span of the previous page; undefined for the first page, which begins with the root. */
   readonly after: string | undefined;
   readonly limit: number;
-  /** Whose spans the asker may see: of others' nothing below is shown either. */
+  /** Tests whether the caller may see an agent's spans; subtrees of invisible spans are left out. */
   readonly sees: (agent: string | null) => boolean;
 };
 
 export type TreePage = { readonly spans: readonly Span[]; readonly next: string | null };
 
-/** What is deeper is left out, and has a tree of its own: a program that runs itself again and again has no end. */
+/** Bound on depth, since a program may run itself endlessly. Deeper spans have their own tree. */
 export const DEEPEST = 256;
 
-/** Children that are looked up at once. */
+/** Children looked up at once. */
 const AT_ONCE = 64;
 
-/** Characters of commands on one page. */
+/** Bound on the characters of commands per page. */
 const MOST_TEXT = 2 * 1024 * 1024;
 
 type Source = Pick<Trace, "find" | "childIds" | "parentOf">;
 
 type Branch = { readonly span: string; after: string | undefined; ready: string[] };
 
-/** Undefined when `after` is not a span of this tree. */
+/** Returns a page; undefined when `after` is not in this tree. */
 export function treePage(trace: Source, { root, after, limit, sees }: TreeQuery): TreePage | undefined {
   const path = after === undefined ? [root] : pathTo(trace, root, after);
   if (path === undefined) return undefined;
@@ -42,7 +42,7 @@ export function treePage(trace: Source, { root, after, limit, sees }: TreeQuery)
       return { spans, next: last.span_id };
     const child = nextOf(trace, branch);
     if (child === undefined) branches.pop();
-    // Whoever names a parent may name any.
+    // Callers can name any parent, so skip cycles.
     const isNew = child !== undefined && branches.every(({ span }) => span !== child);
     const span = isNew ? trace.find(child) : undefined;
     if (span === undefined || !sees(span.agent_id)) continue;
@@ -53,7 +53,7 @@ export function treePage(trace: Source, { root, after, limit, sees }: TreeQuery)
   return { spans, next: null };
 }
 
-/** The spans from the root down to one. */
+/** Returns the path from the root down to a span. */
 function pathTo(trace: Source, root: string, span: string): readonly string[] | undefined {
   const path = [span];
   for (let above: string | null | undefined = span; above !== root && path.length <= DEEPEST; ) {

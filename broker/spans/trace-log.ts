@@ -1,7 +1,6 @@
 /**
- * The append-only record: one span a line, in files whose chain goes on from each to the next. A line is written with
- * one `write` before anybody acts on it, so it survives the broker's death at any instant; `settle` makes it survive a
- * power cut too.
+ * The append-only record: one span per line, in files with one continuous chain. A line is written with one `write` before the
+ * broker acts on it, so it survives the broker's death at any instant; `settle` also protects it against a power cut.
  */
 import {
   closeSync,
@@ -24,13 +23,13 @@ import { promisify } from "node:util";
 import type { Span } from "../../schemas/generated/types.ts";
 import type { OnFault } from "./span-index.ts";
 
-/** Where a line lies, in bytes, without its newline. `file` is the number of that file's first line. */
+/** A line's place in bytes, without its newline. `file` is the number of that file's first line. */
 export type Extent = { readonly file: number; readonly offset: number; readonly length: number };
 
-/** A place behind a line. */
+/** The position after a line. */
 export type Position = { readonly file: number; readonly offset: number };
 
-/** The trace is not one that can be gone on with; shown without a stack trace. */
+/** The trace cannot be continued; shown without a stack trace. */
 export class TraceRefused extends Error {
   override readonly name = "TraceRefused";
 }
@@ -38,7 +37,7 @@ export class TraceRefused extends Error {
 export class TraceLog {
   readonly path: string;
   #live: number;
-  /** The number of the live file's first line, also while it has none. */
+  /** The number of the live file's first line, also while the file is empty. */
   #first: number;
   #size: number;
   #closed = false;
@@ -46,10 +45,10 @@ export class TraceLog {
   #end: Position;
   #sync: Promise<void> | undefined;
   #nextSync: Promise<void> | undefined;
-  /** Files that were rotated since the last sync: what is in them need not be on the disk yet. */
+  /** Files rotated since the last sync: their contents may not be on the disk yet. */
   #unsynced: number[] = [];
 
-  /** Opens or makes the trace, and finishes or takes back a rotation that a crash cut off. */
+  /** Opens or creates the trace, and completes or reverts a rotation interrupted by a crash. */
   constructor(path: string) {
     this.path = path;
     rmSync(nextPath(path), { force: true });
@@ -70,22 +69,22 @@ export class TraceLog {
     return this.#head;
   }
 
-  /** Of the live file, in bytes. */
+  /** Size of the live file in bytes. */
   get size(): number {
     return this.#size;
   }
 
-  /** Behind the last line. */
+  /** The position after the last line. */
   get end(): Position {
     return this.#end;
   }
 
-  /** Writes one line. Throws the kernel's error (a full disk) with nothing half-written left behind. */
+  /** Writes one line. Throws the kernel's error (a full disk), leaving no partial line behind. */
   append(record: Readonly<Record<string, unknown>>): Extent {
     return this.appendAll([record])[0] as Extent;
   }
 
-  /** The same for some lines in their order, with one `write`: all of them, or none. */
+  /** Writes several lines in order with one `write`: all or none. */
   appendAll(records: readonly Readonly<Record<string, unknown>>[]): readonly Extent[] {
     if (this.#closed) throw new Error(`The trace '${this.path}' is closed`);
     let [head, text] = [this.#head, ""];
@@ -106,9 +105,9 @@ export class TraceLog {
   }
 
   /**
-   * Gives the live file its number for a name and begins a new one. The new one is made first, so that a full disk
-   * stops it before anything is moved. Killed between the two renames, there is no live file, and the next broker makes
-   * one; its chain goes on from the last line of the newest file. Throws the kernel's error, with the old one still live.
+   * Renames the live file after its first line's number and begins a new live file. The new file is created first, so that a full
+   * disk stops the rotation before any rename. A kill between the two renames leaves no live file; the next broker creates one,
+   * and its chain continues from the last line of the newest file. Throws the kernel's error, with the old file still live.
    */
   rotate(): void {
     if (this.#closed || this.#size === 0) return;
@@ -132,14 +131,14 @@ export class TraceLog {
     this.#size = 0;
   }
 
-  /** Settles when every line written before the call is on the disk. All who wait meanwhile share one fdatasync. */
+  /** Resolves once every line written before the call is on the disk. Concurrent callers share one fdatasync. */
   settle(): Promise<void> {
     if (this.#sync === undefined) return this.#startSync();
     this.#nextSync ??= this.#sync.then(() => this.#startSync());
     return this.#nextSync;
   }
 
-  /** Whether the line that ends there is the one that made this head. */
+  /** Whether the line ending at this position has the hash of this head. */
   endsWith(head: Head, { file, offset }: Position): boolean {
     if (head.hash === null) return offset === 0;
     const tail = `,"hash":"${head.hash}"}\n`;
@@ -147,7 +146,7 @@ export class TraceLog {
     return this.read({ file, offset: offset - tail.length, length: tail.length }) === tail;
   }
 
-  /** Undefined when the file is gone or ends before. */
+  /** Reads a line; undefined for a missing or shorter file. */
   read(extent: Extent): string | undefined {
     if (extent.file === this.#first)
       return extent.offset + extent.length > this.#size ? undefined : readAt(this.#live, extent);
@@ -160,7 +159,7 @@ export class TraceLog {
     }
   }
 
-  /** The lines from a place on, a chunk at a time, over all files that follow. */
+  /** Reads the lines from a position on, chunk by chunk, across all following files. */
   async *lines(from: Position): AsyncGenerator<{ readonly file: number; readonly lines: readonly Line[] }> {
     const parts = this.parts().filter(({ first }) => first >= from.file);
     const files = [...parts, { first: this.#first, path: this.path }];
@@ -170,7 +169,7 @@ export class TraceLog {
     }
   }
 
-  /** How much stands behind a place, in bytes. */
+  /** Returns the number of bytes after a position. */
   bytesFrom({ file, offset }: Position): number {
     const parts = this.parts().filter(({ first }) => first >= file);
     return parts.reduce((sum, { size }) => sum + size, this.#size) - offset;
@@ -181,12 +180,12 @@ export class TraceLog {
     return [...this.parts().map(({ first }) => first), this.#first];
   }
 
-  /** The files that are written no more, oldest first. */
+  /** The rotated files, oldest first. */
   parts(): readonly TracePart[] {
     return rotatedParts(this.path);
   }
 
-  /** Removes a file that is written no more. */
+  /** Removes a rotated file. */
   drop(first: number): void {
     this.#unsynced = this.#unsynced.filter((one) => one !== first);
     rmSync(partPath(this.path, first), { force: true });
@@ -231,7 +230,7 @@ export class TraceLog {
   }
 }
 
-/** Closes a file that is live no more, as soon as no sync of it is in progress. */
+/** Closes a rotated file once no sync of the file is in progress. */
 function closeAfter(sync: Promise<void> | undefined, file: number): void {
   if (sync === undefined) return closeSync(file);
   const close = (): void => closeSync(file);
@@ -257,12 +256,12 @@ function openOrNothing(path: string): number | undefined {
   }
 }
 
-/** The file that becomes the live one. */
+/** Path of the next live file. */
 function nextPath(path: string): string {
   return `${path}.next`;
 }
 
-/** The head that the last line makes. A last line that is no span breaks the chain: said, never guessed. */
+/** Returns the head after the last line. Throws for a last line that is not a span, since the chain cannot continue from it. */
 function headOfLastLine(line: string | undefined, path: string): Head {
   if (line === undefined) return EMPTY_HEAD;
   const link = readLink(Buffer.from(line, "utf8"));
@@ -274,7 +273,7 @@ function headOfLastLine(line: string | undefined, path: string): Head {
 
 const dataSync = promisify(fdatasync);
 
-/** Settles when the data of `live` and of files beside it are on the disk, and with any of those also the names in their folder. */
+/** Syncs the data of `live` and of rotated files to the disk; after rotations, also the folder with their names. */
 async function syncAll(live: number, beside: readonly string[]): Promise<void> {
   for (const path of beside) await syncPath(path);
   await dataSync(live);
@@ -282,7 +281,7 @@ async function syncAll(live: number, beside: readonly string[]): Promise<void> {
   if (first !== undefined) await syncPath(dirname(first));
 }
 
-/** A file that is gone was dropped, and needs no place on the disk. */
+/** A missing file was dropped and needs no sync. */
 async function syncPath(path: string): Promise<void> {
   let file: FileHandle;
   try {
@@ -298,7 +297,10 @@ async function syncPath(path: string): Promise<void> {
   }
 }
 
-/** The span whose line the index says is there. Undefined, and told, when there is another, or what is no span: the file was changed. */
+/**
+ * Reads the span at the place given by the index. Reports and returns undefined for another line, or for damaged text: the file
+ * was changed.
+ */
 export function readSpan(log: TraceLog, id: string, extent: Extent, onFault: OnFault): Span | undefined {
   const line = log.read(extent);
   const span = line === undefined ? undefined : parsed(line);
@@ -309,7 +311,7 @@ export function readSpan(log: TraceLog, id: string, extent: Extent, onFault: OnF
   return undefined;
 }
 
-/** A line's span; undefined when the line is none: it was changed since, and `trace verify` names it. */
+/** Parses a line; undefined for damaged text, which `trace verify` reports. */
 export function parsed(line: string): Span | undefined {
   try {
     const span = JSON.parse(line) as Partial<Span> | null;

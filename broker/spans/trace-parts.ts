@@ -1,12 +1,12 @@
-/** The files of a trace: the live one, and beside it those it was before, each named by the number of its first line. */
+/** The files of a trace: the live file, and beside it the rotated files, each named by the number of its first line. */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { readLines } from "./lines.ts";
 
-/** A file that is written no more. */
+/** A rotated file. */
 export type TracePart = { readonly first: number; readonly path: string; readonly size: number };
 
-/** As many digits as a whole number in JSON can have, so that names sort as numbers do. */
+/** Digits of the largest integer in JSON, so that names sort like numbers. */
 const DIGITS = 16;
 
 /** `trace-0000000000000001.jsonl` beside `trace.jsonl`. */
@@ -14,7 +14,7 @@ export function partPath(live: string, first: number): string {
   return `${stemOf(live)}-${String(first).padStart(DIGITS, "0")}.jsonl`;
 }
 
-/** Oldest first. */
+/** Lists the rotated files, oldest first. */
 export function rotatedParts(live: string): readonly TracePart[] {
   const folder = dirname(live);
   if (!existsSync(folder)) return [];
@@ -28,12 +28,12 @@ export function rotatedParts(live: string): readonly TracePart[] {
     });
 }
 
-/** Every file of the trace in the order of its lines; the live one last, when it is there. */
+/** Lists all files in the order of their lines; the live file, if present, is last. */
 function traceFiles(live: string): readonly string[] {
   return [...rotatedParts(live).map(({ path }) => path), ...(existsSync(live) ? [live] : [])];
 }
 
-/** The text of every line, from the oldest file to the live one. */
+/** Reads the text of every line, from the oldest file to the live file. */
 export async function* readTrace(live: string): AsyncGenerator<string> {
   for (const file of traceFiles(live))
     for await (const { bytes } of readLines(file)) yield bytes.toString("utf8");

@@ -5,14 +5,14 @@ import { rotatedParts } from "./trace-parts.ts";
 const NEWLINE = 0x0a;
 const CHUNK = 256 * 1024;
 
-/** Bytes of older files that are read for the last lines: who asks for a rare kind waits no longer than that takes. */
+/** Bound on bytes of older files read for the last lines, which limits the wait for a rare kind of line. */
 const MOST_BACK = 256 * 1024 * 1024;
 
-/** The end of a trace as it grows, also when another process begins a new file. */
+/** Follows the end of a growing trace, across rotations by another process. */
 export class TraceTail {
   readonly #live: string;
   #file: number;
-  /** Behind the last whole line that was read. */
+  /** Position after the last complete line read. */
   #offset: number;
   /** Number of that line; undefined before the first. */
   #seq: number | undefined;
@@ -23,7 +23,7 @@ export class TraceTail {
     this.#offset = fstatSync(this.#file).size;
   }
 
-  /** The last lines, oldest first, at most `count` of those that are wanted; then {@link next} goes on. */
+  /** Returns the last matching lines, at most `count`, oldest first; then {@link next} continues. */
   last(count: number, isWanted: (line: string) => boolean): readonly string[] {
     const wanted = this.#lastOfLive(count, isWanted);
     let left = MOST_BACK;
@@ -50,12 +50,12 @@ export class TraceTail {
     }
   }
 
-  /** What was written since, oldest first. */
+  /** Returns the lines written since, oldest first. */
   next(): readonly string[] {
     const lines = this.#read();
     const following = this.#following();
     if (following === undefined) return lines;
-    // It is written no more, so what is left of it can be read to its end.
+    // The file was rotated, so its remaining lines can be read to the end.
     const rest = this.#read();
     closeSync(this.#file);
     this.#file = following;
@@ -67,7 +67,7 @@ export class TraceTail {
     closeSync(this.#file);
   }
 
-  /** The file that comes after this one, opened; undefined while this one is live. */
+  /** Opens the file after the current one; undefined while the current file is live. */
   #following(): number | undefined {
     const live = openLive(this.#live);
     if (live === undefined) return undefined;
@@ -109,7 +109,7 @@ function linesOf(bytes: Buffer): readonly Buffer[] {
   return lines;
 }
 
-/** Between two names of a rotation there is no live file for a moment. */
+/** Between the two renames of a rotation, there is briefly no live file. */
 function openLive(path: string): number | undefined {
   try {
     return openSync(path, "r");

@@ -1,7 +1,6 @@
 /**
- * The record of what was asked and what happened: the trace's files (the truth) and their index.
- * A span is started before its command has any effect and closed when it has ended; a broker that died between
- * the two finds the span again when it starts and closes it as `lost`.
+ * The record of requests and their outcomes: the trace's files (the truth) and their index. A span is started before its command
+ * has any effect and closed after the command's end. A span left open by a killed broker is closed as `lost` by the next broker.
  */
 import type { Span } from "../../schemas/generated/types.ts";
 import { redact } from "../secrets/redact.ts";
@@ -16,26 +15,26 @@ import { type Extent, TraceLog } from "./trace-log.ts";
 import { closingType, isOpening, type LinePart, partOf } from "./two-lines.ts";
 import { Upkeep } from "./upkeep.ts";
 
-/** A span as its owner hands it in: what the chain adds is missing. */
+/** A span as given by its owner, without the fields added by the chain. */
 export type SpanRecord = Omit<Span, "seq" | "prev" | "hash">;
 
-/** How far the database's copy of the chain's head may be behind the file, in milliseconds. */
+/** Delay in milliseconds before the database's copy of the chain's head is updated. */
 const MARK_DELAY_MS = 500;
 
-/** How often old files are looked for when nothing else makes the trace look. */
+/** Interval of looking for old files, besides each rotation. */
 const RETAIN_MS = 60 * 60 * 1000;
 
-/** How often last lines that the disk had no room for are written again. */
+/** Interval of retrying last lines after a full disk. */
 const LATE_RETRY_MS = 1000;
 
-/** Each is a kilobyte or two. */
+/** Bound on waiting lines, at one or two kilobytes each. */
 const MAX_LATE = 10_000;
 
 export type TraceOptions = {
   readonly limits?: () => TraceLimits;
-  /** Spans whose lines are needed for as long as they are named here: those that hold changes. */
+  /** Returns the spans whose lines must be kept: spans with held changes. */
   readonly held?: () => readonly string[];
-  /** Told of long work, in bytes: what is read, of how much. */
+  /** Receives the progress of long reads: bytes read, and bytes in all. */
   readonly onProgress?: OnProgress;
 };
 
@@ -48,7 +47,7 @@ export class Trace {
   readonly #options: TraceOptions;
   readonly #upkeep: Upkeep;
   readonly #late: LateLines;
-  /** Spans that are open in this broker, with the file of their first line: it is not dropped before they are closed. */
+  /** Spans opened by this broker, with the file of their first line: the file is kept until the span is closed. */
   readonly #running = new Map<string, number>();
   #isEnding = false;
   #marking: NodeJS.Timeout | undefined;
@@ -83,8 +82,8 @@ export class Trace {
   }
 
   /**
-   * Opens the trace at `path` with its index. Reads what the index lacks, the whole trace when it is lost, and closes what an
-   * earlier broker left open. `sync` makes every start durable against a power cut. `followers` are told every line.
+   * Opens the trace at `path` with its index. Indexes missing lines (for a lost index the whole trace), and closes spans left
+   * open by an earlier broker. `sync` makes every start durable against a power cut. `followers` receive every line.
    */
   static async open(
     path: string,
@@ -107,7 +106,7 @@ export class Trace {
     return trace;
   }
 
-  /** Other stores of the broker share it. */
+  /** Shared with other stores of the broker. */
   get database(): SpanIndex["root"] {
     return this.#index.root;
   }
@@ -116,28 +115,28 @@ export class Trace {
     return this.#log.head;
   }
 
-  /** Writes a span's first line. When it settles, the line survives this process (and a power cut with `sync`). */
+  /** Writes a span's first line. Resolves once the line survives this process (with `sync`, also a power cut). */
   async start(record: SpanRecord): Promise<void> {
     this.#write([record], "opens");
     if (this.#sync) await this.#log.settle();
   }
 
-  /** Writes a span that has one line only: a violation, a refusal, an event. */
+  /** Writes a span with a single line: a violation, a refusal, an event. */
   event(record: SpanRecord): void {
     this.#write([record], "whole");
   }
 
-  /** Writes lines of any kind in their order: all of them, or none. A line that opens a span waits for another one. */
+  /** Writes lines of any kind in order: all or none. A line that opens a span expects a closing line later. */
   addAll(records: readonly SpanRecord[]): void {
     this.#write(records, undefined);
   }
 
-  /** Writes a span's last line, now or as soon as the disk has room again. */
+  /** Writes a span's last line, now or once the disk has room again. */
   close(record: SpanRecord): void {
     this.#late.add(record);
   }
 
-  /** Closes a span whose command broke for a reason that is a bug, if it was opened; the reason goes to the caller. */
+  /** Closes a span, if opened, whose command failed by a bug; the caller throws the error. */
   closeFailed(started: SpanRecord, error: unknown): void {
     if (this.#index.find(started.span_id) === undefined) return;
     try {
@@ -156,7 +155,7 @@ export class Trace {
     return this.childIds(span).flatMap((child) => this.find(child) ?? []);
   }
 
-  /** In the order in which they were made: those behind `after`, at most `limit`. */
+  /** Returns children in order of creation, at most `limit` after `after`. */
   childIds(span: string, after?: string, limit?: number): readonly string[] {
     return this.#index.children.of(span, after, limit);
   }
@@ -165,7 +164,9 @@ export class Trace {
     return this.#index.find(span)?.parent;
   }
 
-  /** A page of spans, newest first, at most `limit`. It may hold fewer although there are more: `next` leads on. */
+  /**
+   * Returns a page of spans, newest first, at most `limit`. A page may hold fewer spans although more exist: `next` continues.
+   */
   list(query: SpanQuery): SpanPage {
     const { rows, next } = this.#index.list(query);
     return { spans: rows.flatMap((row) => this.find(row.span) ?? []), next };
@@ -220,7 +221,7 @@ export class Trace {
     };
   }
 
-  /** One watermark for all lines of the next moments: LMDB commits them together. */
+  /** Schedules one watermark for all lines of the next half second, so that LMDB commits them together. */
   #scheduleMark(): void {
     if (this.#isEnding) return;
     this.#marking ??= setTimeout(() => {
@@ -237,8 +238,8 @@ export class Trace {
 }
 
 /**
- * Last lines of commands on their way into the trace. A command can fill the disk, and has run all the same: its line
- * waits here until there is room. If the broker dies before, the next one closes the span as `lost`.
+ * Last lines of commands waiting for disk space. A command that filled the disk has run all the same, so its line waits here. If
+ * the broker dies first, the next broker closes the span as `lost`.
  */
 class LateLines {
   readonly #write: (line: SpanRecord) => void;
@@ -251,7 +252,7 @@ class LateLines {
     this.#onFault = onFault;
   }
 
-  /** Writes a line, or keeps it when the kernel refuses. Throws what is no refusal of the kernel, and when too many wait. */
+  /** Writes a line, or keeps it after a kernel error. Throws any other error, and when too many lines wait. */
   add(line: SpanRecord): void {
     try {
       this.#write(line);
@@ -263,7 +264,7 @@ class LateLines {
     }
   }
 
-  /** Tries a last time. */
+  /** Retries a last time. */
   end(): void {
     clearTimeout(this.#timer);
     this.#again();
@@ -295,7 +296,7 @@ function isRefusal(error: unknown): boolean {
   return error instanceof Error && "syscall" in error;
 }
 
-/** The last line of a command that was open when its broker died. */
+/** Builds the last line of a command left open by a dead broker. */
 function lostEnd({ seq: _seq, prev: _prev, hash: _hash, ...record }: Span): SpanRecord {
   return {
     ...record,
@@ -307,7 +308,7 @@ function lostEnd({ seq: _seq, prev: _prev, hash: _hash, ...record }: Span): Span
   };
 }
 
-/** The last line of a command that broke for a reason that is a bug. */
+/** Builds the last line of a command that failed by a bug. */
 function failedEnd(started: SpanRecord, error: unknown): SpanRecord {
   const message = error instanceof Error ? error.message : String(error);
   return {
@@ -322,9 +323,9 @@ function failedEnd(started: SpanRecord, error: unknown): SpanRecord {
   };
 }
 
-/** The most that it can have run is until now, or until its time was over. */
+/** Returns the longest possible run time of the command: until now, or until its time-out. */
 function unseen({ ts, timeout_ms: timeout, event_type: type }: SpanRecord): Pick<SpanRecord, "charged_ms"> {
-  // Of a program nothing is charged: its command is.
+  // Programs are not charged; their command is.
   if (type === "exec") return {};
   const since = Math.max(0, Date.now() - Date.parse(ts));
   return { charged_ms: timeout === undefined ? since : Math.min(since, timeout) };

@@ -1,4 +1,4 @@
-/** What the trace does beside its lines: begin a new file, drop old ones. Never on the path of a command. */
+/** Rotates the trace and drops old files. Never on the path of a command. */
 import { setImmediate as turn } from "node:timers/promises";
 import type { Span, TraceDropped } from "../../schemas/generated/types.ts";
 import { eventSpan } from "./event-span.ts";
@@ -7,7 +7,7 @@ import type { OnFault, SpanIndex } from "./span-index.ts";
 import type { Extent, TraceLog } from "./trace-log.ts";
 import type { SpanRecord } from "./trace.ts";
 
-/** Spans that are taken out of the index in one turn of the event loop. */
+/** Spans removed from the index per turn of the event loop. */
 const SPANS_A_TURN = 100;
 
 export type UpkeepParts = {
@@ -15,7 +15,7 @@ export type UpkeepParts = {
   readonly index: SpanIndex;
   readonly limits: () => TraceLimits;
   readonly inUse: () => InUse;
-  /** Writes a line and settles when the index holds it. */
+  /** Writes a line and resolves once it is indexed. */
   readonly record: (line: SpanRecord) => Promise<boolean>;
   readonly onFault: OnFault;
 };
@@ -29,7 +29,7 @@ export class Upkeep {
     this.#parts = parts;
   }
 
-  /** Begins a new file when the live one is large. What fails is told, and tried again with the next lines. */
+  /** Begins a new file when the live file is large. A failure is reported and retried with the next lines. */
   rotateIfLarge(): void {
     const { log, limits, onFault } = this.#parts;
     if (log.size < limits().fileBytes) return;
@@ -41,7 +41,7 @@ export class Upkeep {
     this.retain();
   }
 
-  /** Drops what the settings let go, in the background. */
+  /** Drops files beyond the limits, in the background. */
   retain(): void {
     if (this.#ending) return;
     this.#running ??= this.#retain()
@@ -51,21 +51,21 @@ export class Upkeep {
       });
   }
 
-  /** Settles when nothing is done any more. */
+  /** Resolves once all work has stopped. */
   async end(): Promise<void> {
     this.#ending = true;
     await this.#running;
   }
 
-  /** Removes what a line says was dropped, and an earlier broker did not come to. */
+  /** Finishes a drop recorded by an earlier broker but not completed. */
   async finish(): Promise<void> {
     const dropped = this.#parts.index.state.dropped;
     if (dropped !== undefined) await this.#remove(dropped);
   }
 
   /**
-   * Order: the line that names what goes, durable; then the index; then the files, oldest first. Whenever it is killed,
-   * the files that are left are a chain that either begins where it began before, or where the line says.
+   * Order: first the durable line naming the files to drop, then the index, then the files, oldest first. After a kill at any
+   * moment, the remaining files form a chain that begins at its old beginning or at the position named by the line.
    */
   async #retain(): Promise<void> {
     const { log, index, limits, inUse, record, onFault } = this.#parts;

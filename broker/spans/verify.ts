@@ -1,4 +1,4 @@
-/** Checks the chain of a whole trace, over all its files, and says where the first thing wrong is. */
+/** Verifies the chain of a whole trace across all its files, and locates the first error. */
 import { basename } from "node:path";
 import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import type { Span, TraceDropped } from "../../schemas/generated/types.ts";
@@ -13,40 +13,40 @@ export type Verification =
       readonly lines: number;
       readonly files: number;
       readonly head: string | null;
-      /** What the trace says was dropped before its first line; null when it begins at the beginning. */
+      /** The trace's own record of lines dropped before its first line; null for a complete trace. */
       readonly dropped: TraceDropped | null;
-      /** Bytes at the end that are no whole line: a broker was killed in it, and nobody acted on it. */
+      /** Bytes of an incomplete line at the end: the broker was killed while writing and never acted on the line. */
       readonly torn: number;
     }
   | {
       readonly ok: false;
       /** Name of the file. */
       readonly file: string;
-      /** Its number in the file, from 1. */
+      /** Line number in the file, from 1. */
       readonly line: number;
-      /** Where it begins, in bytes. */
+      /** Offset of the line in bytes. */
       readonly offset: number;
-      /** The number that belongs there. */
+      /** The expected sequence number. */
       readonly seq: number;
       readonly wrong: string;
     };
 
 type Wrong = Omit<Extract<Verification, { ok: false }>, "ok">;
 
-/** `named` is the number in the file's name; the live one has none. */
+/** `named` is the number in the file's name; undefined for the live file. */
 type Part = { readonly path: string; readonly named: number | undefined };
 
 const NEWLINE = 0x0a;
 
 const DROPPED = Buffer.from('"dropped":{');
 
-/** How often the check begins again because the broker dropped, or renamed, what was just to be read. */
+/** Restarts of the check after the broker dropped or renamed a file about to be read. */
 const MAX_BEGINS = 5;
 
 /**
- * Checks that every line has the hash it states and follows the one before, from each file to the next, and that the
- * trace still holds each known head (the broker's own copy in the database, or one that a person kept elsewhere): a cut at the end
- * breaks no chain, it only loses heads. A trace that does not begin with its first line must say itself what was dropped.
+ * Checks that every line has its stated hash and follows the previous line, from file to file, and that the trace still contains
+ * each known head (the broker's copy in the database, or a copy kept by a person): a cut at the end breaks no chain, but loses
+ * heads. A trace without its first lines must record their dropping.
  */
 export async function verifyTrace(
   path: string,
@@ -57,7 +57,7 @@ export async function verifyTrace(
     try {
       return await verifyOnce(path, known, onProgress);
     } catch (error) {
-      // A file that nobody dropped is missed by the next look: what is there does not begin where a line says.
+      // A file missing without a drop shows up in the next pass: the remaining trace has no record of dropping its beginning.
       if ((error as NodeJS.ErrnoException).code !== "ENOENT" || begun === MAX_BEGINS) throw error;
     }
   }
@@ -76,7 +76,7 @@ async function verifyOnce(
     seen.add(part.path);
     if (part.named !== undefined && wrong !== undefined) return { ok: false, ...wrong };
     if (part.named !== undefined) continue;
-    // The broker may have begun a new file meanwhile: the one that was live is looked at first then.
+    // The broker may have rotated meanwhile: check the formerly live file first.
     const isNew = wrong === undefined ? walk.isEmpty : wrong.line === 1;
     const rotated = isNew ? partsFrom(path, walk.next).filter((one) => !seen.has(one.path)) : [];
     if (rotated.length > 0) waiting.push(...rotated, part);
@@ -85,7 +85,7 @@ async function verifyOnce(
   return walk.result(seen.size);
 }
 
-/** One pass over the files. */
+/** A single pass over the files. */
 class Walk {
   readonly #missing: Set<string>;
   readonly #start: Head;
@@ -96,7 +96,7 @@ class Walk {
   #first: Pick<Wrong, "file" | "line" | "offset"> | undefined;
   #last: Pick<Wrong, "file" | "line" | "offset">;
 
-  /** `live` is the file in which the trace would begin when there is none. */
+  /** `live` is the file to report for an empty trace. */
   constructor(known: readonly (Head | string)[], start: Head, live: string) {
     this.#last = { file: live, line: 1, offset: 0 };
     this.#missing = new Set(known.flatMap((head) => (typeof head === "string" ? head : (head.hash ?? []))));
@@ -128,12 +128,12 @@ class Walk {
     };
   }
 
-  /** The number that the next line has. */
+  /** The number of the next line. */
   get next(): number {
     return this.#head.seq + 1;
   }
 
-  /** Whether the file that was walked last has no line. */
+  /** Whether the last visited file is empty. */
   get isEmpty(): boolean {
     return this.#last.line === 1;
   }
@@ -168,13 +168,13 @@ class Walk {
     return undefined;
   }
 
-  /** Of all that it says was dropped, what ends where this trace begins is what counts. */
+  /** Only the drop record ending where this trace begins counts. */
   #note(dropped: TraceDropped | undefined): void {
     if (dropped === undefined) return;
     if (dropped.files.some(({ last_hash: hash }) => hash === this.#start.hash)) this.#dropped = dropped;
   }
 
-  /** What the first line of a file shows that it would not show in the middle of one. */
+  /** Errors visible only in the first line of a file. */
   #wrongStart({ named }: Part, { bytes }: Line): string | undefined {
     const link = readLink(bytes);
     if ("wrong" in link) return undefined;
@@ -195,19 +195,19 @@ class Walk {
   }
 }
 
-/** The head before the first line: none, or what the first line says of itself when it is not the chain's first. */
+/** Returns the head before the first line: empty, or taken from the first line's own fields when earlier lines are missing. */
 function startOf(parts: readonly Part[]): Head {
   const [first] = parts;
   const line = first === undefined ? undefined : firstLineOf(first.path);
   if (line === undefined || first === undefined) return EMPTY_HEAD;
   const link: Link | { wrong: string } = readLink(Buffer.from(line, "utf8"));
   if ("wrong" in link || link.seq === 1) return EMPTY_HEAD;
-  // In a file that is named for another line, the line is at fault and not the beginning.
+  // When the file name disagrees with the line's number, report the line, not missing lines before it.
   if (first.named !== undefined && first.named !== link.seq) return EMPTY_HEAD;
   return { seq: link.seq - 1, hash: link.prev };
 }
 
-/** How much stands behind the last whole line; 0 when more lines have come meanwhile. */
+/** Counts bytes after the last complete line; 0 when more lines were written meanwhile. */
 function tornBytes(path: string, offset: number): number {
   const file = openSync(path, "r");
   try {

@@ -1,9 +1,12 @@
 import type { WorldViolation } from "../../world/backend.ts";
 
-/** A command can make a hundred thousand denied names; a line of its own for each took the broker half a minute. */
+/**
+ * Bound on lines: a command can create a hundred thousand denied names, and a line for each kept the broker busy for half a
+ * minute.
+ */
 const MAX_LINES = 1000;
 
-/** What one command did against the rules of its world: each with a line of its own, up to a bound, the rest counted. */
+/** Violations of one command against its world's rules: a line each up to a bound, the rest counted. */
 export class Violations {
   readonly #record: (violation: WorldViolation) => void;
   readonly #told: WorldViolation[] = [];
@@ -13,7 +16,7 @@ export class Violations {
     this.#record = record;
   }
 
-  /** Those that have a line of their own; a limit always has one. */
+  /** Violations with their own line; a limit always gets a line. */
   get told(): readonly WorldViolation[] {
     return this.#told;
   }
@@ -27,7 +30,7 @@ export class Violations {
     this.#record(violation);
   }
 
-  /** Records how many had no line. */
+  /** Records the counts of violations without a line. */
   finish(): void {
     for (const [kind, count] of this.#rest) {
       const subject = `${count} more`;
