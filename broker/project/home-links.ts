@@ -1,6 +1,6 @@
 /**
- * Files of a project that something outside runs or loads by itself because a link leads to them (`~/.bashrc -> dotfiles/bashrc`), or
- * because a PATH leads there. Their names say nothing of it, so no table of names lists them (world/overlay/run-later.ts).
+ * Project files that outside programs run or load because a link refers to them (`~/.bashrc -> dotfiles/bashrc`), or because a
+ * PATH contains their folder. Their names look ordinary, so no table lists them (world/overlay/run-later.ts).
  */
 import { statSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -9,7 +9,7 @@ import { isWithin } from "../model/folders.ts";
 import { linksIn, wayTo } from "./link-ways.ts";
 import type { ProgramFolders } from "./program-folders.ts";
 
-/** Below the home: where shells, ssh, desktops and systemd look, and where most tools keep their settings. */
+/** Below the home: the folders read by shells, ssh, desktops and systemd, and the settings of most tools. */
 const SETTINGS = [
   ".config",
   ".config/autostart",
@@ -21,13 +21,13 @@ const SETTINGS = [
   "bin",
 ] as const;
 
-/** Thousands of links of a distribution's own packages: none leads into a person's project. */
+/** Thousands of links from a distribution's packages; none refers to a person's project. */
 const SYSTEM = /^(?:\/usr)?\/s?bin$/;
 
-/** Of one folder; a home has some hundred. */
+/** Bound on names per folder; a home has some hundred. */
 const MAX_NAMES = 4000;
 
-/** As the listing of changes itself (world/overlay/diff.ts). */
+/** The same bound as for listed changes (world/overlay/diff.ts). */
 const MAX_LISTED = 1000;
 
 export class HomeLinks {
@@ -41,7 +41,7 @@ export class HomeLinks {
     this.#programs = programs;
   }
 
-  /** The changes with such files among `autorun`. */
+  /** Adds such files to the changes' `autorun`. */
   told(changes: FsDiff, project: string): FsDiff {
     const { writes, mods, deletes, autorun } = changes;
     const changed = [...writes, ...mods, ...deletes];
@@ -56,14 +56,17 @@ export class HomeLinks {
     return { ...changes, autorun: [...autorun, ...linked].sort().slice(0, MAX_LISTED) };
   }
 
-  /** From the project; the project itself is the empty path. A link to what holds the project says nothing of it. */
+  /**
+   * Returns such files relative to the project; the project itself is the empty path. Links to a folder above the project are
+   * ignored.
+   */
   #in(project: string): readonly string[] {
     const programs = this.#programs.all().filter((folder) => !SYSTEM.test(folder));
     const settings = SETTINGS.map((name) => join(this.#home, name));
     const folders = [...new Set([...settings, ...programs])];
     const identity = [this.#home, ...folders].map(lookOf).join("\n");
     if (identity !== this.#identity) {
-      // Only names with a dot: `~/projects -> /data/projects` starts nothing.
+      // Only names with a dot: `~/projects -> /data/projects` starts no program.
       const own = linksIn(this.#home, MAX_NAMES).filter((name) => name.startsWith("."));
       const links = [
         ...own.map((name) => join(this.#home, name)),

@@ -1,11 +1,11 @@
-/** The steps of a symbolic link: a command that can replace one of them leads the whole link to another file. */
+/** Resolves a symbolic link step by step: a command that can replace any step redirects the whole link. */
 import { type Dir, type Dirent, lstatSync, opendirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 
-/** As the kernel (`MAXSYMLINKS`): a path with more leads nowhere. */
+/** The kernel's bound (`MAXSYMLINKS`): a path with more links cannot be resolved. */
 const MAX_LINKS = 40;
 
-/** Each link on the way to an absolute path, by the real path of the folder it stands in, and last where the way ends. */
+/** Returns each link on an absolute path, by the real path of its folder, and finally the resolved path. */
 export function wayTo(path: string): readonly string[] {
   const links: string[] = [];
   let at = "/";
@@ -33,12 +33,12 @@ function linkAt(path: string): string | undefined {
     const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
     return isLink ? readlinkSync(path) : undefined;
   } catch {
-    // Closed to the broker, or gone since: programs of the same user follow nothing there either.
+    // Unreadable for the broker, or removed: other programs of the same user cannot follow the link either.
     return undefined;
   }
 }
 
-/** Names of the links among the first `most` entries of a folder, sorted; none where there is no folder. */
+/** Returns the sorted names of links among a folder's first `most` entries; empty for a missing folder. */
 export function linksIn(folder: string, most: number): readonly string[] {
   return entriesIn(folder, most)
     .filter((entry) => entry.isSymbolicLink())
@@ -46,13 +46,13 @@ export function linksIn(folder: string, most: number): readonly string[] {
     .sort();
 }
 
-/** The first `most` entries of a folder; none where there is no folder. */
+/** Returns a folder's first `most` entries; empty for a missing folder. */
 export function entriesIn(folder: string, most: number): readonly Dirent[] {
   let entries: Dir;
   try {
     entries = opendirSync(folder);
   } catch {
-    // Missing, no folder, or closed to whoever works for the same user.
+    // Missing, not a folder, or unreadable for every program of the same user.
     return [];
   }
   const found: Dirent[] = [];

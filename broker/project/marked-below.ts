@@ -3,22 +3,25 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
 export type MarkedBelow = {
-  /** Real paths, the shallowest first. */
+  /** Real paths, shallowest first. */
   readonly marked: readonly string[];
-  /** False: there are more folders than were looked into. */
+  /** False when the bound on visited folders was reached. */
   readonly complete: boolean;
 };
 
-/** What says that a folder is a project. */
+/** Names that mark a folder as a project. */
 export const MARKS = [".git", ".substrate-profile"] as const;
 
-/** How many folders are looked into, at 0.01 to 0.03 ms each. A person's documents have some hundred. */
+/** Bound on visited folders, at 0.01 to 0.03 ms each. A person's documents have some hundred. */
 export const MOST_FOLDERS = 4000;
 
-/** Thousands of packages, none of them a person's project. */
+/** Contain thousands of packages, but no project of a person. */
 const NOT_ENTERED = [".git", "node_modules"];
 
-/** Looks level by level, through no link, at most into {@link MOST_FOLDERS} folders. Ends at the first mark that `until` wants. */
+/**
+ * Searches level by level without following links, in at most {@link MOST_FOLDERS} folders. Stops at the first mark accepted by
+ * `until`.
+ */
 export function markedBelow(folder: string, until: (marked: string) => boolean = () => false): MarkedBelow {
   const marked: string[] = [];
   const found = [folder];
@@ -41,7 +44,7 @@ function entriesOf(folder: string): ReturnType<typeof readEntries> {
   try {
     return readEntries(folder);
   } catch {
-    // Not ours to read, or gone since: no command of this user could write there either.
+    // Unreadable or removed: no command of this user could write there either.
     return [];
   }
 }

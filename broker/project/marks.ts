@@ -1,8 +1,8 @@
 /**
- * Which marks (`.git`, `.substrate-profile`) count. A command can make one in the project it works in, and whoever names that
- * folder as `cwd` would be under other rules: `$PROJECT` would be a smaller folder. So what stood below a project when it was
- * first used counts, and what turned up later does not, until a person has used that folder or config.yaml names it. Times say
- * nothing here: a rename or a hard link gives a new mark an old time.
+ * Decides which marks (`.git`, `.substrate-profile`) count. A command can create a mark inside its project, and a call with that
+ * folder as `cwd` would then follow other rules, because `$PROJECT` would be a smaller folder. So only marks present at a
+ * project's first use count; a later mark counts once a person has used the folder or config.yaml names it. File times are no
+ * evidence: a rename or a hard link gives a new mark an old time.
  */
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
@@ -11,14 +11,14 @@ import type { Database, RootDatabase } from "lmdb";
 import { type MarkedBelow, markedBelow } from "./marked-below.ts";
 import type { OnFault } from "../spans/span-index.ts";
 
-/** A folder that was the project of a call. */
+/** A folder used as the project of a call. */
 type Used = MarkedBelow & {
   readonly project: string;
   /** Device and inode. */
   readonly identity: string;
-  /** In which order projects were first used. */
+  /** Order of the projects' first uses. */
   readonly order: number;
-  /** A person worked in it, by the operator's socket. */
+  /** Whether a person worked there, through the operator's socket. */
   readonly byPerson: boolean;
 };
 
@@ -33,7 +33,7 @@ export class Marks {
     for (const { value } of this.#kept.getRange()) this.#used.set(value.project, value);
   }
 
-  /** Called before a call's command runs. Looks through the folders of a project at its first use: up to 0.1 s, once. */
+  /** Notes the use of a project before its command runs. The first use scans the project's folders once, for up to 0.1 s. */
   use(project: string, identity: string, byPerson: boolean): void {
     const known = this.#known(project, identity);
     if (known !== undefined && (known.byPerson || !byPerson)) return;
@@ -41,7 +41,7 @@ export class Marks {
     this.#keep({ ...used, byPerson });
   }
 
-  /** Whether the mark in a folder says that it is a project. A real path. */
+  /** Whether the mark in a folder (a real path) makes the folder a project. */
   counts(folder: string): boolean {
     const above = this.#above(folder);
     if (above.length === 0) return true;
@@ -52,7 +52,10 @@ export class Marks {
     );
   }
 
-  /** What stood below a project when it was first used, and what a person used there since; undefined when it never was one. */
+  /**
+   * Returns the marks below a project at its first use, and projects used there by a person since; undefined for a folder never
+   * used.
+   */
   below(project: string, identity: string): MarkedBelow | undefined {
     const used = this.#known(project, identity);
     if (used === undefined) return undefined;
@@ -60,12 +63,12 @@ export class Marks {
     return { ...used, marked: [...used.marked, ...later.map((each) => each.project)] };
   }
 
-  /** Whether a folder is, or lies in, one that was a project. */
+  /** Whether a folder is, or lies in, a used project. */
   isInUsed(folder: string): boolean {
     return this.#used.has(folder) || this.#above(folder).length > 0;
   }
 
-  /** Whether a person worked in a folder as a project, by the operator's socket. */
+  /** Whether a person used the folder as a project, through the operator's socket. */
   isUsedByPerson(project: string, identity: string): boolean {
     return this.#known(project, identity)?.byPerson === true;
   }
@@ -96,7 +99,7 @@ export class Marks {
   }
 }
 
-/** LMDB keys end at 1,978 bytes and paths at 4,096: the hash always fits. */
+/** Hashes the path: LMDB keys have at most 1,978 bytes, paths up to 4,096. */
 function databaseKey(path: string): string {
   return createHash("sha256").update(path).digest("hex");
 }

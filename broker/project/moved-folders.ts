@@ -1,6 +1,6 @@
 /**
- * Looks through a folder that a command moves, for git folders of a person's. A look takes turns with the broker's other work, and
- * ends with one pass at once: the answer is true when it is given, whatever changed meanwhile.
+ * Searches a folder that a command wants to move for a person's git folders. A search alternates with the broker's other work and
+ * ends with one uninterrupted pass, so that the answer is correct at that moment, whatever changed meanwhile.
  */
 import { BoundedMap } from "../model/bounded-map.ts";
 import { lstatSync, readdirSync } from "node:fs";
@@ -8,42 +8,42 @@ import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { PROFILE_FILE } from "./profiles.ts";
 
-/** A folder with more stays where it is. */
+/** A folder with more subfolders must not be moved. */
 const MOST_FOLDERS = 4000;
 
-/** Folders that the last pass reads again because they changed; with more, another look comes first. */
+/** Bound on changed folders read again by the last pass; beyond, another search comes first. */
 const MOST_CHANGED = 100;
 
-/** The broker has others to serve: after that long a look takes a turn for them. */
+/** Length of a turn in milliseconds, before the broker's other work gets a turn. */
 const TURN_MS = 5;
 
-/** A look that takes longer, with the wait for the looks before it, allows nothing. */
+/** A longer search, with the wait for earlier searches, forbids the move. */
 const PATIENCE_MS = 2000;
 
-/** The clock of files is behind by up to a tick of the kernel (1 to 10 ms): such a change may leave the time as it was. */
+/** File times lag by up to a kernel tick (1 to 10 ms), so a change within a tick may leave the time unchanged. */
 const TICK_NS = 10_000_000n;
 
 const MOST_REMEMBERED = 100;
 
-/** What makes a folder one of git's, under any name: a project's own git folder may be called otherwise. */
+/** Entries that identify a git folder under any name: a project's git folder may have another name than `.git`. */
 const GIT_PARTS = ["HEAD", "objects", "refs"] as const;
 
-/** What a folder holds. */
+/** Contents of a folder. */
 type Seen = { readonly isGit: boolean; readonly below: readonly string[] };
 
 export class MovedFolders {
   readonly #isMade: (folder: string) => boolean;
   readonly #looks = new Map<string, Promise<boolean>>();
-  /** By the folder that stays, a git folder of a person's in it. */
+  /** Refused folders, each with the person's git folder found inside. */
   readonly #refused = new BoundedMap<string, string>(MOST_REMEMBERED);
   #last: Promise<unknown> = Promise.resolve();
 
-  /** @param isMade whether a command made the git folder that stands there now. */
+  /** @param isMade whether a command made the git folder currently there. */
   constructor(isMade: (folder: string) => boolean) {
     this.#isMade = isMade;
   }
 
-  /** Whether commands made all git folders at or below a folder, and no person chose a policy there. Never rejects. */
+  /** Whether all git folders at or below a folder were made by commands, and no person chose a policy there. Never rejects. */
   mayMove(folder: string): Promise<boolean> {
     if (this.#isRefusedStill(folder)) return Promise.resolve(false);
     const looking = this.#looks.get(folder);
@@ -55,7 +55,7 @@ export class MovedFolders {
     return look;
   }
 
-  /** While the git folder stands that refused the last question, one look at it is enough. */
+  /** Whether the git folder behind the last refusal is still there: a cheap check before a full search. */
   #isRefusedStill(folder: string): boolean {
     const inTheWay = this.#refused.get(folder);
     if (inTheWay === undefined) return false;
@@ -85,7 +85,7 @@ export class MovedFolders {
 class Look {
   readonly #folder: string;
   readonly #isMade: (folder: string) => boolean;
-  /** `identity` changes with what the folder holds. */
+  /** `identity` changes with the folder's contents. */
   readonly #seen = new Map<string, Seen & { readonly identity: string }>();
   #read = 0;
 
@@ -94,7 +94,7 @@ class Look {
     this.#isMade = isMade;
   }
 
-  /** Returns what is in the way: the folder itself, when it is too large or the time is over. */
+  /** Searches in turns. Returns the path that forbids the move: the folder itself when too large, or when time is up. */
   async inTurns(until: number): Promise<string | undefined> {
     const pass = this.#pass();
     for (let turn = performance.now() + TURN_MS; ; ) {
@@ -107,7 +107,7 @@ class Look {
     }
   }
 
-  /** Looks once more without a pause: the answer is true now. */
+  /** Searches again without a pause, so that the answer is current. */
   atOnce(): boolean | "changed" {
     this.#read = 0;
     const pass = this.#pass();
@@ -125,7 +125,7 @@ class Look {
       if (at === MOST_FOLDERS) return this.#folder;
       const seen = this.#see(here);
       if (seen === undefined) return here;
-      // Worktrees and submodules inside a git folder belong to that repository: they are not looked at.
+      // Worktrees and submodules inside a git folder belong to that repository and are not searched.
       if (seen.isGit && !this.#isMade(here)) return here;
       if (!seen.isGit) folders.push(...seen.below);
       yield;
@@ -133,7 +133,7 @@ class Look {
     return undefined;
   }
 
-  /** Undefined: it holds a person's choice of a policy, or it cannot be looked through. */
+  /** Reads a folder; undefined when unreadable, or when a person's profile file chooses a policy there. */
   #see(folder: string): Seen | undefined {
     try {
       const now = BigInt(Date.now()) * 1_000_000n;

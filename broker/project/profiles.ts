@@ -1,4 +1,4 @@
-/** `.substrate-profile` files: the nearest at or above a working directory names a policy that narrows. */
+/** `.substrate-profile` files: the nearest at or above the working directory names a policy that narrows. */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Place } from "../model/place.ts";
@@ -7,25 +7,29 @@ import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 
 export const PROFILE_FILE = ".substrate-profile";
 
-/** One word and its line end; what is longer is none. */
+/** A word with its line end; longer files are invalid. */
 const MAX_BYTES = 129;
 
 const WORD = /^\s*([a-z0-9-]+)\s*$/;
 
 export type FolderProfile = {
   /**
-   * The policies that hold by such files, the nearest file's last: that of the nearest file at or above the project, and those
-   * of files between it and the working directory. Such a file may be a command's, and must not hide the project's.
+   * Names of the policies chosen by profile files, the nearest file's last: the nearest file at or above the project, and all
+   * files between the project and the working directory. A command may have written the latter, so they must not hide the
+   * project's file.
    */
   readonly names: readonly string[];
-  /** The files of this kind in the project that were met so far: none may be written inside a world. */
+  /** Profile files found in the project so far; all must be read-only inside worlds. */
   readonly files: readonly string[];
 };
 
 export class Profiles {
   readonly #met = new Set<string>();
 
-  /** Reads from the host, now. A file that is no plain file with one word refuses: to pass it over would widen. */
+  /**
+   * Reads the profile files from the host. A file other than a plain file with one word is refused, because ignoring the file
+   * would widen the policy.
+   */
   of({ project, cwd }: Place): FolderProfile | Refusal {
     const names: string[] = [];
     let isDecided = false;
@@ -42,17 +46,21 @@ export class Profiles {
     }
   }
 
-  /** A folder with such a file is a project itself, and often lies in another one, whose commands could write it. */
+  /**
+   * Profile files in the project: a folder with such a file is itself a project, often inside another project whose commands
+   * could write the file.
+   */
   #within(project: string): readonly string[] {
     return [...this.#met].filter((path) => isWithin(path, project)).sort();
   }
 }
 
-/** Never follows a link and never waits for a pipe: whoever works in the project may have put either there. */
+/** Reads a profile file without following links or waiting for pipes: a command may have placed either there. */
 function readWord(path: string): string | undefined | Refusal {
   let file: number;
   try {
-    // Nearly always there is none, in any folder up to the root: an error that is thrown costs ten times the look.
+    // The file is nearly always missing, in every folder up to the root, and a thrown error costs ten times as much as this
+    // check.
     if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
     file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   } catch (error) {

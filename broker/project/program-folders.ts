@@ -1,16 +1,16 @@
-/** The folders on a person's PATH, as the broker and the shells that call it have it: what is written there runs outside of every world. */
+/** Folders on a person's PATH, from the broker and from calling shells: programs written there run outside every world. */
 import { statSync } from "node:fs";
 import { basename, dirname, isAbsolute, join } from "node:path";
 import { isWithin } from "../model/folders.ts";
 import { realPlace } from "../model/real-place.ts";
 
-/** Links are followed again after this time: version managers point them elsewhere. */
+/** Links are resolved again after this time: version managers redirect them. */
 const BELIEVED_MS = 500;
 
-/** PATH of the broker and of callers, the oldest callers' forgotten: each terminal may have another. */
+/** Bound on remembered PATHs of callers, since each terminal may have another; the oldest is forgotten. */
 const MAX_PATHS = 64;
 
-/** What lies beside `bin` where a tool is installed, and is loaded by what lies in it. */
+/** Sibling folders of `bin` in an installation, loaded by its programs. */
 const LOADED = ["bin", "sbin", "lib", "lib64", "libexec"] as const;
 
 export class ProgramFolders {
@@ -27,7 +27,7 @@ export class ProgramFolders {
     this.#own = path;
   }
 
-  /** PATH of a person's shell. Never an agent's: it could name a project, which would be none then. */
+  /** Adds the PATH of a person's shell. Never an agent's: an agent's PATH could name a project, which would then be refused. */
   add(path: string): void {
     if (this.#callers.has(path)) return;
     const [oldest] = this.#callers;
@@ -36,7 +36,7 @@ export class ProgramFolders {
     this.#until = 0;
   }
 
-  /** Real paths. Without the home and what holds it, which are no projects anyway. */
+  /** Returns real paths, without the home and the folders above, which are never projects anyway. */
   all(): readonly string[] {
     const now = performance.now();
     if (now < this.#until) return this.#folders;
@@ -49,8 +49,9 @@ export class ProgramFolders {
   }
 
   /**
-   * The folder on PATH because of which a real path is nobody's project: it is that folder, lies in it, or is what is installed around
-   * it. Of a shell that calls, not what is around it: a person puts `bin` of the project on PATH to work there.
+   * Returns the PATH folder that forbids a real path as a project: the path is that folder, lies inside, or belongs to the
+   * installation around it. Installations count only for the broker's PATH: a person puts a project's `bin` on the shell's PATH
+   * to work there.
    */
   around(folder: string): string | undefined {
     return this.all().find((programs) => {
@@ -72,7 +73,7 @@ function exists(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch {
-    // Closed to the broker, and so to whoever works for the same user.
+    // Unreadable for every program of the same user.
     return false;
   }
 }

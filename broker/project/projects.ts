@@ -1,6 +1,6 @@
 /**
- * Which folder a command works in, and which folders can never be a project (CONTRACT §2).
- * Everything is compared by real path: a link to `/etc` is `/etc`.
+ * Decides which folder a command works in, and which folders can never be a project (CONTRACT §2). All comparisons use real
+ * paths: a link to `/etc` is `/etc`.
  */
 import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { Place } from "../model/place.ts";
@@ -16,14 +16,14 @@ import { type Unfit, UnmarkedFolders } from "./unmarked.ts";
 
 export { isWithin } from "../model/folders.ts";
 
-/** What a broker knows of folders, beyond what stands at their paths. */
+/** The broker's knowledge of folders beyond the file system. */
 export type KnownFolders = {
   readonly marks: Pick<Marks, "counts" | "below" | "isInUsed" | "isUsedByPerson">;
   readonly secondNames: Pick<SecondNames, "of">;
   readonly unmarked: Pick<UnmarkedFolders, "unfit">;
-  /** Real paths of all folders that config.yaml names. */
+  /** Real paths of all folders named in config.yaml. */
   readonly listed: readonly string[];
-  /** More folders of the kind of `/tmp`. */
+  /** More folders like `/tmp`. */
   readonly scratch: readonly string[];
   readonly programs: Pick<ProgramFolders, "around">;
 };
@@ -31,37 +31,37 @@ export type KnownFolders = {
 export type ProjectRules = {
   /** The home folder of the broker's user. */
   readonly home: string;
-  /** SUBSTRATE_HOME, and where held changes lie: no project may contain one or lie in one. */
+  /** SUBSTRATE_HOME and the folder of held changes: no project may contain or lie in any of these. */
   readonly hidden: readonly string[];
   readonly uid: number;
-  /** Real path of the running installation: it may be a project, and no project may contain it. */
+  /** Real path of the running installation: may be a project, but no project may contain it. */
   readonly installation: string;
-  /** Roots under which projects may lie; empty means anywhere. */
+  /** Allowed roots of projects; empty means anywhere. */
   readonly roots: readonly string[];
-  /** Absent where nothing is to be enforced: a command that shows what a policy stands for. */
+  /** Absent where no rule is enforced, such as a command that only shows a policy's meaning. */
   readonly known?: KnownFolders;
 };
 
-/** The project of a place that can have none: nothing lies there, and nobody can make anything there (no process has the number 0). */
+/** The project of a place without one: a path that does not exist and cannot be created (no process has the number 0). */
 export const NO_PROJECT = "/proc/0/project";
 
-/** What the operator gives policies to: the project, or the folder that a program works in where there is none. */
+/** The folder that policies are assigned to: the project, or without a project the program's working directory. */
 export function folderOf({ project, cwd }: Place): string {
   return project === NO_PROJECT ? cwd : project;
 }
 
-/** On merged systems `/bin` and `/lib` lead below `/usr`. */
+/** On merged systems, `/bin` and `/lib` are links to below `/usr`. */
 const SYSTEM = /^(\/usr)?\/(etc|usr|bin|sbin|lib[^/]*|boot|dev|proc|sys|run|var)$/;
 
-/** Nothing below these is anybody's project: the kernel's own file systems, and what the machine starts programs from. */
+/** Never a project: folders below the kernel's file systems, and below the system's programs. */
 const BELOW_SYSTEM = /^(\/usr)?\/(proc|sys|etc|boot|bin|sbin|lib[^/]*)\/|^\/dev\/(?!shm\/)/;
 
 const GIT_FOLDER = /\/\.git(\/|$)/;
 
-/** Whose call names a folder: what a person works in is a project, whoever made its mark. */
+/** Who names the folder: a person's working directory counts as a project, whoever made its mark. */
 export type Asker = "agent" | "person";
 
-/** The project of a working directory, or why it cannot have one. */
+/** Finds the project of a working directory, or refuses the directory. */
 export function locateProject(cwd: string, rules: ProjectRules, asker: Asker = "agent"): Place | Refusal {
   if (!isAbsolute(cwd)) {
     return refusal(
@@ -74,7 +74,7 @@ export function locateProject(cwd: string, rules: ProjectRules, asker: Asker = "
   if (isRefusal(found)) return found;
   const { real } = found;
   const marked = nearestMarked(real, rules, asker);
-  // Looked at once: what else is asked of it below is on the path of every command.
+  // Stat once: the checks below are on the path of every command.
   const candidates: readonly Folder[] =
     marked === undefined || marked === real ? [found] : [folderAt(marked), found];
   const reasons = candidates.map((folder) => unfit(folder, folder.real === marked, rules, asker));
@@ -86,7 +86,7 @@ export function locateProject(cwd: string, rules: ProjectRules, asker: Asker = "
 
 const USE_ANOTHER = "Use a project folder of your own, for example a git checkout below your home";
 
-/** The reason why a folder is no project; undefined when it is one. */
+/** Returns the reason against a folder as a project; undefined for a valid project. */
 function unfit(folder: Folder, hasMark: boolean, rules: ProjectRules, asker: Asker): Unfit | undefined {
   const why = neverBecause(folder.real, rules, folder.stat);
   if (why !== undefined) return { why, hint: USE_ANOTHER };
@@ -103,8 +103,9 @@ function unfit(folder: Folder, hasMark: boolean, rules: ProjectRules, asker: Ask
 }
 
 /**
- * Plugins of shells and editors are git checkouts in settings folders, which the next shell loads: an agent that names one as its
- * `cwd` would write what runs outside of every world. Worktrees that agents keep there are told apart by their `.git` file.
+ * Refuses checkouts in settings folders: plugins of shells and editors live there and are loaded by the next shell, so an agent
+ * using such a checkout as `cwd` would write code run outside every world. Agents' worktrees there are recognized by their `.git`
+ * file.
  */
 function loadedCheckout(folder: Folder, { home, known }: ProjectRules): Unfit | undefined {
   if (known === undefined || !isBelowSettings(folder.real, home)) return undefined;
@@ -117,7 +118,10 @@ function loadedCheckout(folder: Folder, { home, known }: ProjectRules): Unfit | 
   };
 }
 
-/** A repository, or a submodule of one that lies in settings folders too; not a worktree of a person's project, nor a profile alone. */
+/**
+ * Whether a folder is a repository, or a submodule of a repository also below settings folders; false for a worktree of a
+ * person's project, and for a folder with only a profile.
+ */
 function isOwnCheckout(folder: string, home: string): boolean {
   const git = join(folder, ".git");
   const stat = statSync(git, { throwIfNoEntry: false });
@@ -126,7 +130,7 @@ function isOwnCheckout(folder: string, home: string): boolean {
   return pointer === undefined || isBelowSettings(resolve(folder, pointer), home);
 }
 
-/** `PATH_MAX` of Linux and the words around it. */
+/** Linux's `PATH_MAX`, plus the text around the path. */
 const MAX_POINTER = 4096 + 16;
 
 type Folder = { readonly real: string; readonly stat: Stats | undefined };
@@ -151,7 +155,7 @@ function realFolder(cwd: string): Folder | Refusal {
   }
 }
 
-/** No folder that contains the home folder can be a project, no system folder, and none above them: a mark there says nothing. */
+/** Finds the nearest marked folder. A mark in the home, a system folder, or above these is ignored. */
 function nearestMarked(from: string, rules: ProjectRules, asker: Asker): string | undefined {
   const ends = (folder: string): boolean =>
     folder === "/" || isWithin(rules.home, folder) || SYSTEM.test(folder);
@@ -161,24 +165,24 @@ function nearestMarked(from: string, rules: ProjectRules, asker: Asker): string 
   return undefined;
 }
 
-/** Whether a mark counts: not when a command may have made it, until a person has used or listed the folder. */
+/** Whether a mark counts: a mark possibly made by a command counts only after a person has used or listed the folder. */
 function marksProject(folder: string, { known }: ProjectRules, asker: Asker): boolean {
   if (known === undefined || asker === "person" || known.listed.includes(folder)) return true;
   return known.marks.counts(folder);
 }
 
-/** Whether a folder says that it is a project, whoever may have made it say so. */
+/** Whether a folder has a mark, whoever made it. */
 export function isMarked(folder: string): boolean {
   if (GIT_FOLDER.test(folder)) return false;
   return MARKS.some((mark) => existsSync(join(folder, mark)));
 }
 
-/** Whether a path lies in a folder that begins with a dot, directly in the home folder. */
+/** Whether a path lies in a dot folder directly in the home folder. */
 export function isBelowSettings(folder: string, home: string): boolean {
   return isWithin(folder, home) && folder.slice(home.length + 1).startsWith(".");
 }
 
-/** The reason why a real path can never be a project; undefined when it can. `stat` is what stands there, when that is known. */
+/** Returns the reason why a real path can never be a project; undefined without a reason. `stat` saves another stat call. */
 export function neverBecause(
   folder: string,
   rules: ProjectRules,
@@ -198,7 +202,7 @@ export function neverBecause(
     : `it belongs to user ${owner} and the broker runs as user ${rules.uid}`;
 }
 
-/** The reason why nobody may have a real path written, as a project or by a grant; undefined without one. */
+/** Returns the reason why a real path may never be made writable, by project or grant; undefined without a reason. */
 export function protectedBecause(
   folder: string,
   rules: ProjectRules,
@@ -207,7 +211,7 @@ export function protectedBecause(
   return protectedByPath(folder, rules) ?? protectedByName({ real: folder, stat }, rules);
 }
 
-/** The same by every other name of the folder: a second mount of the home is the home. */
+/** Checks every other name of the folder: a second mount of the home is the home. */
 function protectedByName(folder: Folder, rules: ProjectRules): string | undefined {
   const { known, home } = rules;
   if (known === undefined || folder.stat === undefined) return undefined;

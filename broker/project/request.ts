@@ -1,4 +1,4 @@
-/** What a call asks for once its place is known: every rule of the request that a schema cannot say. */
+/** Checks of a request beyond its schema, and finding its place. */
 import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import { realpathSync } from "node:fs";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
@@ -6,20 +6,20 @@ import type { Marks } from "./marks.ts";
 import type { Place } from "../model/place.ts";
 import { type Asker, locateProject, NO_PROJECT, type ProjectRules } from "./projects.ts";
 
-/** What finding the place of a call needs of the broker. */
+/** The parts of the broker used for finding the place of a call. */
 export type PlaceNeeds = {
-  /** Where calls without a `cwd` work. */
+  /** Default `cwd` of calls. */
   readonly startedIn: string;
   readonly projectRules: () => ProjectRules;
   readonly marks: Pick<Marks, "use">;
 };
 
-/** Linux ends one argument of execve at 128 KiB with its NUL (`MAX_ARG_STRLEN`, include/uapi/linux/binfmts.h). */
+/** Linux limits an execve argument to 128 KiB with its NUL (`MAX_ARG_STRLEN`, include/uapi/linux/binfmts.h). */
 const MAX_ARGUMENT = 131_071;
 
 const SHELLS = { sh: "/bin/sh", bash: "/bin/bash" } as const;
 
-/** The words to execute. */
+/** Returns the argv to execute. */
 export function argvOf(request: ExecuteRequest): readonly string[] | Refusal {
   const argv = request.argv ?? [SHELLS[request.shell ?? "sh"], "-c", request.cmd ?? ""];
   const long = argv.findIndex((word) => Buffer.byteLength(word) > MAX_ARGUMENT);
@@ -32,7 +32,7 @@ export function argvOf(request: ExecuteRequest): readonly string[] | Refusal {
   );
 }
 
-/** Project and working directory of a call; without `cwd`, the broker's own. */
+/** Returns the project and working directory of a call; default `cwd`: the broker's start folder. */
 export function placeOf(
   broker: PlaceNeeds,
   cwd: string | undefined,
@@ -49,12 +49,12 @@ export function placeOf(
 }
 
 /**
- * How a request is understood whose command runs in a world. What turns up below its project from then on may be that
- * command's: `Marks` is told before it runs.
+ * How to interpret a request whose command runs in a world. Files appearing below its project afterwards may be the command's, so
+ * `Marks` is told before the command runs.
  */
 export const IN_WORLD: How = inWorld("agent");
 
-/** The same from the operator's socket. */
+/** The same for the operator's socket. */
 export const BY_PERSON: How = inWorld("person");
 
 function inWorld(asker: Asker): How {
@@ -65,18 +65,18 @@ export type How = {
   readonly argvOf: (request: ExecuteRequest) => readonly string[] | Refusal;
   readonly placeOf: (broker: PlaceNeeds, cwd: string | undefined) => Place | Refusal;
   readonly asker: Asker;
-  /** The `x-request-id` of the call; absent where no execute call waits for the command. */
+  /** The `x-request-id` of the call; absent when no execute call waits. */
   readonly call?: string;
 };
 
-/** Where a command will work, and that it will. */
+/** Finds the place of a command and notes the use of its project. */
 export function placeOfWorld(broker: PlaceNeeds, cwd: string | undefined, asker: Asker): Place | Refusal {
   const place = placeOf(broker, cwd, asker);
   if (!isRefusal(place)) broker.marks.use(place.project, place.identity, asker === "person");
   return place;
 }
 
-/** The same for a program that starts on the host: the kernel has taken its words already. */
+/** How to interpret a program started on the host: the kernel has already accepted its arguments. */
 export const ON_HOST: How = {
   argvOf: ({ argv = [] }) => argv,
   placeOf: placeOnHost,
@@ -84,8 +84,8 @@ export const ON_HOST: How = {
 };
 
 /**
- * Project and working directory of a program that starts on the host, which works wherever it is started: the home folder, `/`, another user's folder,
- * one that is deleted already. Where no project can be there is none, so that nothing of a policy's `$PROJECT` is met.
+ * Returns the place of a program on the host. Its working directory may be any folder: the home, `/`, another user's, or a
+ * deleted folder. Without a possible project, the place gets {@link NO_PROJECT}, which no `$PROJECT` row of a policy matches.
  */
 export function placeOnHost(broker: PlaceNeeds, cwd: string | undefined): Place | Refusal {
   const place = placeOf(broker, cwd);
@@ -97,7 +97,7 @@ function realOr(path: string): string {
   try {
     return realpathSync.native(path);
   } catch {
-    // Deleted, or not ours to look into: it is what its program says it is.
+    // Deleted or unreadable: the program's own path is used.
     return path;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A protected folder under another name. A second mount of a tree (`mount --bind`, Toolbox, autofs, a btrfs top level), or a
- * file system that ignores case, gives one folder two paths, and a rule that compares paths sees one of them.
+ * Finds protected folders under other names. A second mount (`mount --bind`, Toolbox, autofs, a btrfs top level), or a
+ * case-insensitive file system, gives a folder two paths, and rules on paths see only one.
  */
 import { BoundedMap } from "../model/bounded-map.ts";
 import { statSync } from "node:fs";
@@ -8,14 +8,14 @@ import { dirname, join } from "node:path";
 import { MountsNow, type MountTable } from "../../world/backend.ts";
 import { isWithin } from "../model/folders.ts";
 
-/** The folders that no other name may open. Real paths. */
+/** Folders protected under all their names. Real paths. */
 export type Guarded = {
   readonly home: string;
   readonly hidden: readonly string[];
   readonly installation: string;
 };
 
-/** What a folder has to do with a guarded one. `name` is where it is, or what it holds, by the usual name. */
+/** A folder's relation to a guarded folder. `name` is the usual name of the folder, or of its contents. */
 export type SecondName = { readonly how: "is" | "holds"; readonly name: string };
 
 type Looked = {
@@ -26,8 +26,8 @@ type Looked = {
 };
 
 /**
- * A folder that was looked at is looked at again when another one has its path, and otherwise after this time: reading the
- * mount table costs as much as a tenth of a command, and only a person with root's rights changes it.
+ * Results stay valid for this time, unless another folder takes the path: reading the mount table costs up to a tenth of a
+ * command, and only root can change it.
  */
 const BELIEVED_MS = 5000;
 
@@ -44,10 +44,10 @@ export class SecondNames {
   }
 
   /**
-   * Every other name of a folder, of what is mounted below it, and of the guarded folders that it holds. A folder whose own
-   * path is below a guarded one, or above it, needs no other name to be known by.
+   * Returns every other name of a folder, of mounts below, and of guarded folders inside. Omits a folder whose own path is
+   * already below or above a guarded folder.
    *
-   * @param identity device and inode of the folder, as they are now.
+   * @param identity the folder's current device and inode.
    */
   of(folder: string, identity: string): readonly SecondName[] {
     const known = this.#looked.get(folder);
@@ -78,7 +78,7 @@ export class SecondNames {
     return [...own, ...below, ...parts];
   }
 
-  /** For what the mount table does not tell: the same folder by device and inode. */
+  /** Compares device and inode, for second names missing in the mount table. */
   #byIdentity(folder: string): readonly SecondName[] {
     const found: SecondName[] = [];
     for (const guarded of this.#all()) {
@@ -106,7 +106,7 @@ function wholeNames(table: MountTable, path: string): readonly string[] {
   return table.otherNames(path).flatMap((other) => (other.part === "" ? [other.path] : []));
 }
 
-/** The folder and all above it. */
+/** Returns the folder and all its parents. */
 function chain(folder: string): readonly string[] {
   const parent = dirname(folder);
   return parent === folder ? [folder] : [folder, ...chain(parent)];

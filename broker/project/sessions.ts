@@ -4,16 +4,16 @@ import type { Database, RootDatabase } from "lmdb";
 import { newId } from "../model/ids.ts";
 import type { OnFault } from "../spans/span-index.ts";
 
-/** No id is longer; LMDB throws at keys of more than 1,978 bytes. */
+/** Longest valid id; LMDB throws at keys of more than 1,978 bytes. */
 const MAX_ID = 128;
 
-/** The sessions of this broker: one for each (agent, project), kept over restarts so that an id stays good. */
+/** The broker's sessions: one per agent and project, stored, so that ids stay valid after a restart. */
 export class Sessions {
   readonly #byId: Database<Session, string>;
   readonly #current: Database<string, string>;
   readonly #onFault: OnFault;
   readonly #warm = new Map<string, Session>();
-  /** Those of this process by id: LMDB shows a write only once it is committed. */
+  /** Sessions made by this process, by id: LMDB returns a write only after its commit. */
   readonly #made = new Map<string, Session>();
   readonly #projects: Set<string>;
 
@@ -24,7 +24,7 @@ export class Sessions {
     this.#projects = new Set(this.#byId.getRange().map(({ value }) => value.project));
   }
 
-  /** The session of an agent in a project, made if it is the first time. */
+  /** Returns the session of an agent in a project, created at the first call. */
   of(agent: string, project: string): Session {
     const key = `${agent}\0${project}`;
     const warm = this.#warm.get(key) ?? this.#stored(key) ?? this.#make(key, agent, project);
@@ -32,7 +32,7 @@ export class Sessions {
     return warm;
   }
 
-  /** Whether a folder was the project of any session, this one's or an earlier broker's. A real path. */
+  /** Whether a folder (a real path) was the project of any session, also in earlier brokers. */
   wasProject(folder: string): boolean {
     return this.#projects.has(folder);
   }
@@ -57,7 +57,7 @@ export class Sessions {
   }
 }
 
-/** LMDB keys end at 1,978 bytes and paths at 4,096: the hash always fits. */
+/** Hashes the key: LMDB keys have at most 1,978 bytes, paths up to 4,096. */
 function databaseKey(key: string): string {
   return createHash("sha256").update(key).digest("hex");
 }

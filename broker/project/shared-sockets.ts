@@ -1,4 +1,4 @@
-/** The host's Unix sockets that policies share with worlds (`world.sockets`), and the variable by which programs find ssh-agent's. */
+/** The host's Unix sockets shared with worlds by policies (`world.sockets`), and the variable for finding ssh-agent. */
 import { lstatSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import type { SharedSocket } from "../../world/backend.ts";
@@ -7,13 +7,13 @@ import type { HostEnvironment } from "../settings/environment.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
 import { isWithin } from "./projects.ts";
 
-/** Where the agents of the broker's user listen: read once, at start. */
+/** Socket paths of the broker user's ssh-agent and gpg-agent, read once at start. */
 export type AgentSockets = {
-  /** SSH_AUTH_SOCK as the broker was started with; undefined: it had none. */
+  /** SSH_AUTH_SOCK at the broker's start; undefined if not set. */
   readonly ssh: string | undefined;
-  /** The places that gpg-agent uses, in order. */
+  /** The paths used by gpg-agent, in order of search. */
   readonly gpg: readonly string[];
-  /** Where gpg looks for the agent in a world. */
+  /** The path at which gpg looks for the agent inside a world. */
   readonly gpgInside: string;
 };
 
@@ -25,15 +25,15 @@ type Ground = {
 
 type Entry = Pick<SharedSocket, "folderMode"> & {
   readonly sources: readonly string[];
-  /** Undefined: the same path as on the host. */
+  /** Undefined for the same path as on the host. */
   readonly target?: string;
 };
 
-/** A mount point directly below one: no command moves or removes it. */
+/** A mount point directly below `/run`: no command can move or remove it. */
 const SSH_INSIDE = "/run/substrate-ssh-agent.sock";
 
 export function agentSockets(host: HostEnvironment, home: string, uid: number): AgentSockets {
-  // GnuPG asks for this folder whatever XDG_RUNTIME_DIR says.
+  // GnuPG uses this folder whatever the value of XDG_RUNTIME_DIR.
   const own = `/run/user/${uid}`;
   const folders = [...new Set([host["XDG_RUNTIME_DIR"] ?? own, own])].map((path) => join(path, "gnupg"));
   const ssh = host["SSH_AUTH_SOCK"];
@@ -44,7 +44,7 @@ export function agentSockets(host: HostEnvironment, home: string, uid: number): 
   };
 }
 
-/** Those of the sockets named by all of the policies that are there now. */
+/** Returns the existing sockets named by all policies. */
 export function sharedSockets(
   policies: readonly CompiledPolicy[],
   project: string,
@@ -54,7 +54,7 @@ export function sharedSockets(
   return names.flatMap((name) => found(entryOf(name, project, ground), ground));
 }
 
-/** What commands get beside the host's variables: where ssh-agent is, in a world that shares it. */
+/** Returns the variable with ssh-agent's socket, in a world that shares the socket. */
 export function socketVariables(policies: readonly CompiledPolicy[], { ssh }: AgentSockets): Variables {
   return ssh !== undefined && namedByAll(policies).includes("ssh-agent") ? { SSH_AUTH_SOCK: SSH_INSIDE } : {};
 }
@@ -77,7 +77,7 @@ function entryOf(name: string, project: string, { home, agents }: Ground): Entry
   return { sources: [path] };
 }
 
-/** The broker's own sockets are shared with nobody. */
+/** Finds the first existing source, except the broker's own sockets, which are never shared. */
 function found({ sources, target, folderMode }: Entry, { hidden }: Ground): readonly SharedSocket[] {
   for (const path of sources) {
     const socket = socketAt(path);
@@ -99,7 +99,7 @@ function socketAt(path: string): Pick<SharedSocket, "source" | "identity"> | und
     const stat = lstatSync(source, { bigint: true });
     return stat.isSocket() ? { source, identity: `${stat.dev}:${stat.ino}:${stat.ctimeNs}` } : undefined;
   } catch {
-    // No server has listened there, or we may not look, ignoring: nothing is shared until one does.
+    // Missing or unreadable, ignoring: the socket is shared once a server listens.
     return undefined;
   }
 }

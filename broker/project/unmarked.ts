@@ -1,4 +1,7 @@
-/** When a folder without a mark is a project: not where many programs' files lie, and not above other projects (CONTRACT §2). */
+/**
+ * Decides when a folder without a mark is a project: not in shared or installed folders, and not above other projects (CONTRACT
+ * §2).
+ */
 import { BoundedMap } from "../model/bounded-map.ts";
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
@@ -6,34 +9,34 @@ import { isWithin } from "../model/folders.ts";
 import { MARKS, type MarkedBelow, MOST_FOLDERS, markedBelow } from "./marked-below.ts";
 import { quoted } from "../model/refusal.ts";
 
-/** Why a folder is no project, and what to do instead. */
+/** The reason against a folder as a project, and the alternative. */
 export type Unfit = { readonly why: string; readonly hint: string };
 
-/** Everybody's programs put files and sockets there. */
+/** Shared by the files and sockets of many programs. */
 const SCRATCH = ["/tmp", "/var/tmp", "/dev/shm", "/run"] as const;
 
-/** What a package manager or root installs there, this user or all users start: on PATH, as modules, as scripts of packages. */
+/** Installed by a package manager or root, and started by users: on PATH, as modules, as scripts of packages. */
 const INSTALLED = ["/usr", "/var", "/snap", "/nix", "/gnu"] as const;
 
 /** Folders of the home that login scripts and tools put on PATH. */
 const HOME_PROGRAMS = ["bin", "go/bin"] as const;
 
-/** That nothing was found is believed for this time, while the folder has not become a project. */
+/** How long an empty search result stays valid, as long as the folder is not yet a used project. */
 const BELIEVED_MS = 10_000;
 
 const MAX_LOOKED = 64;
 
 export type UnmarkedRules = {
   readonly home: string;
-  /** Folders that config.yaml names. */
+  /** Folders named in config.yaml. */
   readonly listed: readonly string[];
-  /** More folders of the kind of `/tmp`: XDG_RUNTIME_DIR. */
+  /** More folders like `/tmp`: XDG_RUNTIME_DIR. */
   readonly scratch: readonly string[];
-  /** The folder on a person's PATH that a folder is, lies in, or is installed around. */
+  /** Returns the PATH folder that a folder equals, lies in, or is installed around. */
   readonly programs?: (folder: string) => string | undefined;
-  /** Whether the mark of a folder counts. */
+  /** Whether a folder's mark counts. */
   readonly counts: (folder: string) => boolean;
-  /** What stood below it when it first was a project; undefined when it never was. */
+  /** Returns the marks below the folder at its first use as a project; undefined for a folder never used. */
   readonly known: (folder: string) => MarkedBelow | undefined;
 };
 
@@ -42,7 +45,7 @@ type Looked = { readonly marked: string | undefined; readonly complete: boolean;
 export class UnmarkedFolders {
   readonly #looked = new BoundedMap<string, Looked>(MAX_LOOKED);
 
-  /** The reason why a real folder without a mark is no project; undefined when it is one. */
+  /** Returns the reason against a real folder without a mark; undefined for a valid project. */
   unfit(folder: string, rules: UnmarkedRules): Unfit | undefined {
     if (rules.listed.includes(folder)) return undefined;
     const below = rules.listed.find((listed) => isWithin(listed, folder));
@@ -70,7 +73,10 @@ export class UnmarkedFolders {
   }
 }
 
-/** A home below `/tmp` is a home. So is what the operator lists there, and all below it. */
+/**
+ * Finds the shared folder around a folder. A home below `/tmp` is exempt, and so are listed folders there, with all folders
+ * below.
+ */
 function scratchAround(folder: string, { home, listed, scratch }: UnmarkedRules): string | undefined {
   return [...SCRATCH, ...scratch].find((around) => {
     const meant = [home, ...listed].filter((each) => each !== around && isWithin(each, around));
@@ -78,7 +84,7 @@ function scratchAround(folder: string, { home, listed, scratch }: UnmarkedRules)
   });
 }
 
-/** The folder of programs that a folder lies in, is, or holds. */
+/** Finds the folder of programs that a folder equals, lies in, or contains. */
 function programsIn(folder: string, { home, listed }: UnmarkedRules): string | undefined {
   const own = HOME_PROGRAMS.map((name) => join(home, name));
   const inHome = own.find((place) => isWithin(folder, place) || (isWithin(place, folder) && exists(place)));
