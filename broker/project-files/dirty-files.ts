@@ -1,17 +1,17 @@
 /**
- * The state of each project's files as it was last looked at: what a command found that began then. Looked at when a command has
- * ended and for a fiftieth of the time at most, so no command waits for it and it may be unknown: then it is null.
+ * The last known state of each project's files, recorded as the state found by a command. A project is scanned after a command's
+ * end, at most a fiftieth of the time, so no command waits for a scan; the state may be unknown (null).
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { StateHash } from "./state-hash.ts";
 import { walk } from "./walk.ts";
 
-/** After a command's end, since others often follow; between two turns; how long a state is believed. In milliseconds. */
+/** In milliseconds: delay after a command's end, since others often follow; pause between turns; how long a state stays valid. */
 const DELAY_MS = 100;
 const PAUSE_MS = 2;
 const BELIEVED_MS = 30_000;
 
-/** The pause after a look, in times of what it took; after one of too many files, in milliseconds. */
+/** Pause after a scan as a multiple of its duration; after a scan of too many files, in milliseconds. */
 const REST = 50;
 const LARGE_REST_MS = 600_000;
 
@@ -20,7 +20,7 @@ const MAX_KNOWN = 256;
 type State = {
   hash: string | null;
   at: number;
-  /** Commands that run there, and how often one began: a look that one came into is worth nothing. */
+  /** Running commands, and the number of started ones: a scan is discarded if a command started meanwhile. */
   running: number;
   begun: number;
   notBefore: number;
@@ -30,14 +30,14 @@ type State = {
 export class DirtyFiles {
   readonly #states = new Map<string, State>();
 
-  /** `sha256:…` of the files as a command that begins now finds them; null when that is not known. */
+  /** Returns `sha256:…` of the files as a command starting now finds them; null when unknown. */
   of(project: string): string | null {
     const state = this.#states.get(project);
     if (state === undefined || state.running > 0 || performance.now() - state.at > BELIEVED_MS) return null;
     return state.hash;
   }
 
-  /** A command that can write to the project begins. */
+  /** Notes the start of a command with write access to the project. */
   began(project: string): void {
     const state = this.#state(project);
     state.running += 1;
@@ -45,7 +45,7 @@ export class DirtyFiles {
     state.hash = null;
   }
 
-  /** It has ended. */
+  /** Notes the end of such a command. */
   ended(project: string): void {
     const state = this.#state(project);
     state.running = Math.max(0, state.running - 1);
@@ -74,13 +74,13 @@ export class DirtyFiles {
     const cost = Math.max(1, now - started - turns * PAUSE_MS);
     state.notBefore = now + (found.tooMany ? LARGE_REST_MS : cost * REST);
     if (!stopped && isUndisturbed()) {
-      // Files that were not looked at may change unseen. Until another command ends nothing is tried again.
+      // Unvisited files may change unnoticed. The next scan waits for the end of another command.
       state.hash = unread === 0 ? found.value() : null;
       state.at = now;
     } else if (state.running === 0) this.#again(project, state);
   }
 
-  /** A command came into the look and has ended again. */
+  /** Schedules another scan after a command that started and ended during the last. */
   #again(project: string, state: State): void {
     if (state.timer !== undefined) return;
     const wait = Math.max(DELAY_MS, state.notBefore - performance.now());

@@ -1,6 +1,6 @@
 /**
- * Looking at the files of a project in short turns of the event loop: nobody else waits for longer than one of them. Nothing is
- * read and no link is followed.
+ * Walks the files of a project in short turns of the event loop, so that no request waits longer than a turn. Reads no contents
+ * and follows no links.
  */
 import {
   closeSync,
@@ -15,10 +15,10 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 
-/** Of the event loop at once, in milliseconds. */
+/** Length of a turn, in milliseconds. */
 const TURN_MS = 0.5;
 
-/** What is looked at last: large, and rarely edited by hand. Git's own folder never: what is committed has a name. */
+/** Folders visited last: large, and rarely edited by hand. Git's own folder is never visited: committed content has a hash. */
 const LAST: ReadonlySet<string> = new Set(["node_modules", "target", "vendor", ".venv"]);
 const NEVER: ReadonlySet<string> = new Set([".git"]);
 
@@ -26,16 +26,16 @@ export type Seen = {
   /** Relative to the project; empty for the project itself. */
   readonly path: string;
   readonly stat: Stats;
-  /** In a folder that is looked at last. */
+  /** Whether the file lies in a folder visited last. */
   readonly late: boolean;
 };
 
-/** How far a walk came; `unread`: what is there and could not be looked at (closed to us, too deep, a name that is no UTF-8). */
+/** Result of a walk; `unread`: entries that could not be visited (no permission, too deep, a name that is not UTF-8). */
 export type Walked = { readonly stopped: boolean; readonly unread: number };
 
 /**
- * Shallow first. `rest` is called between two turns: it waits, and says whether to go on.
- * Whoever works in the project may swap a folder for a link meanwhile: each is opened, and counts if it is where it should be.
+ * Visits shallow folders first. `rest` is called between turns: it waits, and returns whether to continue. Commands may replace a
+ * folder by a link meanwhile, so each folder is opened first and skipped if opened elsewhere.
  */
 export async function walk(
   project: string,
@@ -74,7 +74,7 @@ class TimeSlices {
   }
 }
 
-/** Whether to go on. */
+/** Visits a folder's entries; returns whether to continue. */
 async function lookInto(
   project: string,
   folder: Folder,
@@ -83,13 +83,13 @@ async function lookInto(
   turns: TimeSlices,
 ): Promise<boolean> {
   const open = openFolder(join(project, folder.path));
-  // Where the project itself is another folder, or none, nothing of it was seen.
+  // If the project folder itself is missing or replaced, no file was visited.
   if (open === "unread" || (open === "gone" && folder.path === "")) queue.unread += 1;
   if (open === "unread" || open === "gone") return true;
   try {
     look(`${open.way}/.`, folder, queue, visit);
     for (const entry of entriesOf(open.way)) {
-      // Its name is bytes that are no text: a path made of it leads nowhere.
+      // The name's bytes are not UTF-8, so a path with this name cannot be opened.
       if (entry === UNREAD || entry.name.includes("\ufffd")) queue.unread += 1;
       else enter(entry, open.way, folder, queue, visit);
       if (turns.isOver && !(await turns.next())) return false;
@@ -112,12 +112,12 @@ function enter(entry: Dirent, way: string, folder: Folder, queue: Queue, visit: 
 type Folder = { readonly path: string; readonly late: boolean };
 
 type OpenFolder = {
-  /** Leads to the folder that is open, whatever its name leads to by then. */
+  /** Path to the opened folder, whatever its name refers to by now. */
   readonly way: string;
   readonly close: () => void;
 };
 
-/** `gone`: no folder any more, or not where its name says; what changed that shows in the folder above. */
+/** Opens a folder. `gone`: removed, or not at its expected place; such a change shows in the parent folder. */
 function openFolder(path: string): OpenFolder | "gone" | "unread" {
   let file: number;
   try {
@@ -134,7 +134,7 @@ function openFolder(path: string): OpenFolder | "gone" | "unread" {
   try {
     place = readlinkSync(way);
   } catch {
-    // Its name is longer than the kernel tells.
+    // The path is longer than the kernel reports.
   }
   if (place === path) return open;
   open.close();
@@ -146,7 +146,7 @@ function isGone(error: unknown): boolean {
   return code === "ENOENT" || code === "ENOTDIR" || code === "ELOOP";
 }
 
-/** What is gone since its folder was read shows in the folder. */
+/** Visits a path; a removal since reading the folder shows in the folder's times. */
 function look(way: string, { path, late }: Folder, queue: Queue, visit: (seen: Seen) => void): void {
   let stat: Stats;
   try {
@@ -160,7 +160,7 @@ function look(way: string, { path, late }: Folder, queue: Queue, visit: (seen: S
 
 const UNREAD = Symbol("the rest of a folder that cannot be read");
 
-/** A few at a time: a folder may hold more than one turn can read. */
+/** Reads a few entries at a time: a folder may hold more than a single turn can read. */
 function* entriesOf(folder: string): Generator<Dirent | typeof UNREAD> {
   let names: Dir;
   try {
@@ -179,7 +179,7 @@ function* entriesOf(folder: string): Generator<Dirent | typeof UNREAD> {
   }
 }
 
-/** A folder that is removed while it is read ends (getdents gives ENOENT). */
+/** Reads an entry; a folder removed meanwhile counts as ended (getdents returns ENOENT). */
 function nextOf(names: Dir): Dirent | typeof UNREAD | null {
   try {
     return names.readSync();
