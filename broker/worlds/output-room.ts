@@ -1,32 +1,33 @@
 /**
- * One bound for the outputs of all commands that the broker has in memory. A reply holds its output several times on its way
- * (as bytes, in base64, in JSON, in the socket): without a bound 48 commands with 16 MiB each took 6 GB.
+ * A common bound on the output of all commands in the broker's memory. A reply holds its output several times (bytes, base64,
+ * JSON, socket buffer): without a bound, 48 commands with 16 MiB each took 6 GB.
  */
 
-/** Bytes that callers may be promised at once; a command that is alone may be promised more. */
+/** Bytes promised at once; a single command may be promised more. */
 export const OUTPUT_ROOM = 128 * 1024 * 1024;
 
-/** What a command is promised before its output is known to be long: a mebibyte of each stream, the default of a call. */
+/** Bytes promised before a command's output is known to be long: a mebibyte per stream, the default of a call. */
 const FIRST = 2 * 1024 * 1024;
 
-/** One command's part. */
+/** The share of one command. */
 export type OutputShare = {
   /**
-   * Calls `go` once there is room for all that this command may keep: at once, or when the replies of others are sent. All of
-   * it is taken together, so that no two commands wait for each other.
+   * Calls `go` once there is room for the command's whole share: at once, or after other replies are sent. The share is taken as
+   * a whole, so that no two commands wait for each other.
    *
-   * @param kept how much it keeps, and may keep before it asks again. Absent: all that it was promised.
+   * @param kept bytes kept, including the next window. Absent: the whole promised share.
    */
   readonly whenRoom: (go: () => void, kept?: number) => void;
-  /** Takes the room whether it is there or not: the command is being ended, and what is left of its output must be drained. */
+  /** Takes the share even without room: the command is being ended, and its remaining output must be drained. */
   readonly force: () => void;
-  /** The reply is sent, or there will be none. May be called again. */
+  /** Gives the share back after sending, or instead of, a reply. May be called again. */
   readonly release: () => void;
 };
 
 /**
- * Room in two parts. `substrate exec` asks for much in case the output is long, and may run for hours: if it held all of that, a few
- * of them would leave no room to commands that write a page. Nobody holds the second part and waits for the first.
+ * Two pools. `substrate exec` requests a large bound in case the output is long, and may run for hours: holding all of it, a few
+ * such commands would leave no room for commands with a page of output. No command holds the second pool while waiting for the
+ * first.
  */
 export class OutputRooms {
   readonly #first = new OutputRoom();
@@ -64,12 +65,12 @@ export class OutputRoom {
     this.#bound = bound;
   }
 
-  /** Bytes that are promised now. */
+  /** Bytes currently promised. */
   get taken(): number {
     return this.#taken;
   }
 
-  /** `bytes`: the most that the command may keep. Nothing is taken before it is asked for. */
+  /** `bytes`: the most that the command may keep. Takes no room before the first request. */
   share(bytes: number): OutputShare {
     const key = {};
     const waiting: (() => void)[] = [];
@@ -104,7 +105,7 @@ export class OutputRoom {
     };
   }
 
-  /** In the order in which they asked: one that wants much is not passed by others for ever. */
+  /** Serves in order of request, so that smaller requests cannot starve a large request. */
   #serve(): void {
     for (const [key, tryIt] of this.#waiting) {
       tryIt();

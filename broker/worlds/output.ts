@@ -1,12 +1,9 @@
 import { createHash, type Hash } from "node:crypto";
 
-/** SHA-256 of nothing. */
+/** SHA-256 of empty input. */
 const EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/**
- * One output stream of a command within bounds: the first half and the last half of the allowed bytes are kept,
- * everything is counted and hashed.
- */
+/** A bounded output stream: keeps the first and the last half of the allowed bytes, counts and hashes all bytes. */
 export class BoundedOutput {
   readonly #headSize: number;
   readonly #tailSize: number;
@@ -33,7 +30,7 @@ export class BoundedOutput {
     return this.#total > this.#headSize + this.#tailSize;
   }
 
-  /** Copies what it keeps; the bytes are the caller's again afterwards. */
+  /** Adds bytes, copying the kept part; the caller may reuse the buffer. */
   push(bytes: Uint8Array): void {
     this.#hash ??= createHash("sha256");
     this.#hash.update(bytes);
@@ -46,7 +43,7 @@ export class BoundedOutput {
     this.#pushTail(bytes.subarray(first.length));
   }
 
-  /** Counts and hashes bytes that the caller adds to the stream, and keeps none of them. */
+  /** Counts and hashes bytes added to the stream by the caller, without keeping them. */
   count(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
     this.#hash ??= createHash("sha256");
@@ -58,7 +55,7 @@ export class BoundedOutput {
     return Buffer.concat([...this.#head, ...this.#tailParts()]);
   }
 
-  /** Copies of the first and the last bytes that are kept, at most that many of each; they do not overlap. */
+  /** Copies the first and last kept bytes, at most `most` of each, without overlap. */
   ends(most: number): { readonly head: Buffer; readonly tail: Buffer } {
     const parts = [...this.#head, ...this.#tailParts()];
     const kept = parts.reduce((sum, { length }) => sum + length, 0);
@@ -66,12 +63,12 @@ export class BoundedOutput {
     return { head: bytesFrom(parts, first), tail: bytesUpTo(parts, Math.min(most, kept - first)) };
   }
 
-  /** Hex SHA-256 of the whole stream; ends the hashing. */
+  /** Returns the hex SHA-256 of the whole stream, and ends the hashing. */
   sha256(): string {
     return this.#hash === undefined ? EMPTY_SHA256 : this.#hash.digest("hex");
   }
 
-  /** The tail is a ring: its oldest byte stands at `#tailAt` once it is full. */
+  /** Writes to the tail, a ring buffer: once full, its oldest byte is at `#tailAt`. */
   #pushTail(bytes: Uint8Array): void {
     if (bytes.length === 0 || this.#tailSize === 0) return;
     this.#tail ??= Buffer.allocUnsafe(this.#tailSize);

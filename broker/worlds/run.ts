@@ -1,4 +1,4 @@
-/** One command in a world, from its start to the first ending that wins. */
+/** Runs a command in a world, from its start to the first ending. */
 import type {
   CommandRun,
   Ending,
@@ -11,16 +11,16 @@ import type {
 import type { OutputShare } from "./output-room.ts";
 import { BoundedOutput } from "./output.ts";
 
-/** Output bytes in flight; half of it used up is granted again in one frame. */
+/** Output bytes in flight; after half of the window, the used bytes are granted again in a frame. */
 const WINDOW = 512 * 1024;
 
-/** After a polite SIGTERM, how long before the whole tree is ended for certain. */
+/** Milliseconds from SIGTERM to SIGKILL of the whole tree. */
 const GRACE_MS = 250;
 
-/** After that, how long before the world itself is given up. */
+/** Milliseconds from SIGKILL to ending the world. */
 const LAST_RESORT_MS = 5000;
 
-/** How long a reply may wait for outputs that something in the background holds open (CONTRACT §3). */
+/** How long a reply waits for outputs held open by background processes (CONTRACT §3). */
 const DRAIN_MS = 100;
 
 export type RunRequest = {
@@ -31,15 +31,15 @@ export type RunRequest = {
   readonly stdin: Uint8Array | undefined;
   readonly background: "kill" | "keep";
   readonly timeoutMs: number;
-  /** Asked when that is over: how many milliseconds more; 0 ends the command. Absent: none. */
+  /** Called when the time is over: returns additional milliseconds, or 0 to end the command. Absent: no extension. */
   readonly more?: () => number;
   readonly maxOutputBytes: number;
-  /** Where the room for its outputs comes from, beyond a window of them. */
+  /** The room for output beyond one window. */
   readonly room: OutputShare;
-  /** Decides about each program that it starts. */
+  /** Decides about each started program. */
   readonly gate: ProgramGate;
   readonly onViolation: (violation: WorldViolation) => void;
-  /** Called at once, before the command can have done anything. */
+  /** Called at once, before the command can have any effect. */
   readonly onRun?: (run: CommandRun) => void;
   readonly onPrograms?: ExecRequest["onPrograms"];
   readonly onTelemetry?: ExecRequest["onTelemetry"];
@@ -59,7 +59,9 @@ export type Ran = {
   readonly durationMs: number;
 };
 
-/** Runs a command and settles when it has ended, its time is over, or `signal` says that nobody waits any more. */
+/**
+ * Runs a command. Resolves after the command's end, by itself, by its time-out, or by `signal` when the caller has disconnected.
+ */
 export async function runInWorld(world: World, request: RunRequest, signal: AbortSignal): Promise<Ran> {
   const stdout = new BoundedOutput(request.maxOutputBytes);
   const stderr = new BoundedOutput(request.maxOutputBytes);
@@ -75,14 +77,14 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
     background: request.background,
     window: WINDOW,
     onOutput: (stream, bytes) => {
-      // What a kept process writes after the reply is nobody's: it may be on its way when `discard` is sent.
+      // Output of a kept process after the reply has no reader: some may arrive while `discard` is being sent.
       if (answered) return;
       (stream === "stdout" ? stdout : stderr).push(bytes);
       owed += bytes.length;
       if (owed < WINDOW / 2) return;
       const bytesBack = owed;
       owed = 0;
-      // Until then the command waits as it does for a slow reader.
+      // Until then the command blocks, as with a slow reader.
       request.room.whenRoom(() => run.grant(bytesBack), stdout.total + stderr.total + WINDOW);
     },
     gate: request.gate,
@@ -118,10 +120,10 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
   };
 }
 
-/** Node takes a longer wait for none at all. */
+/** The longest timer; Node turns a longer delay into none. */
 const LONGEST_WAIT_MS = 2_147_483_647;
 
-/** Calls `onOver` once the time is over and there is no more; returns what takes that back. */
+/** Calls `onOver` once the time and its extensions are over; returns a function that cancels the timer. */
 function countDown(
   { timeoutMs, more = () => 0 }: Pick<RunRequest, "timeoutMs" | "more">,
   onOver: () => void,
@@ -141,7 +143,7 @@ function countDown(
   return () => clearTimeout(timer);
 }
 
-/** Ends a command in rising severity: SIGTERM, SIGKILL for the whole tree, the world. */
+/** Ends a command with rising severity: SIGTERM, SIGKILL for the whole tree, ending the world. */
 class Stopper {
   readonly #world: World;
   readonly #run: CommandRun;
@@ -176,7 +178,9 @@ class Stopper {
   }
 }
 
-/** What outlived the main process: ended with the world if nothing else helps, or kept with its outputs let go. */
+/**
+ * Handles processes that outlive the main process: unkillable ones end with the world, kept ones continue without their outputs.
+ */
 async function settle(
   world: World,
   run: CommandRun,

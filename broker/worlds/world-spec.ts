@@ -1,4 +1,4 @@
-/** From policies to what a world is told: paths with their variables replaced, and of two policies what both allow. */
+/** Converts policies to a world's spec: paths with variables replaced, and the intersection of two policies. */
 import { BoundedMap } from "../model/bounded-map.ts";
 import type { GitFolder, Site } from "../model/site.ts";
 import { isDeepStrictEqual } from "node:util";
@@ -30,26 +30,26 @@ import type { PolicyDocument } from "../../schemas/generated/types.ts";
 
 export type Surroundings = {
   readonly home: string;
-  /** SUBSTRATE_HOME, and where held changes lie when that is elsewhere. */
+  /** SUBSTRATE_HOME, and the folder of held changes if elsewhere. */
   readonly hidden: readonly string[];
-  /** Where the running installation lies: read-only as a whole wherever it is not itself the project. */
+  /** Folder of the running installation: read-only as a whole, except when it is itself the project. */
   readonly checkout?: string;
-  /** What runs of it, and what that is built from: read-only there too. */
+  /** Running files of the installation and their sources: read-only there too. */
   readonly installation: readonly string[];
   readonly agents: AgentSockets;
 };
 
-/** All of a spec but its network, and what hangs on that, which is known when a preset's tool has been asked. */
+/** A spec without its network and settings, which are known only after asking a preset's tool. */
 export type SpecOfFiles = Omit<WorldSpec, "network" | "settings">;
 
 const MAX_MADE = 256;
 
-/** Specs of warm and of isolated worlds, made once per policy and project: each command asks for one. */
+/** A cache of specs for warm and isolated worlds, by policy and project: each command needs a spec. */
 export class WarmSpecs {
   readonly #around: Surroundings;
   readonly #uid: number;
   readonly #made = new BoundedMap<string, SpecOfFiles>(MAX_MADE);
-  /** The folders that a spec opens, and the spec with what stood there last. */
+  /** The folders opened by a spec, and the spec with their last state. */
   readonly #placed = new WeakMap<SpecOfFiles, { readonly paths: readonly string[]; spec: SpecOfFiles }>();
 
   /** `uid`: of the broker's user. */
@@ -58,7 +58,7 @@ export class WarmSpecs {
     this.#uid = uid;
   }
 
-  /** As `of`, on an overlay with these layers; `heldBy` as {@link worldSpec} takes it. */
+  /** Like `of`, on an overlay with these layers; `heldBy` as in {@link worldSpec}. */
   isolated(
     hash: string,
     policies: readonly CompiledPolicy[],
@@ -70,7 +70,7 @@ export class WarmSpecs {
     return { ...made, access: { kind: "overlay", layers } };
   }
 
-  /** The same, with the folders of `fs.write` as they are now: those that are missing are made where that may be. */
+  /** Adds the current state of the folders of `fs.write`; creates missing folders where permitted. */
   placed(spec: SpecOfFiles): SpecOfFiles {
     const known = this.#placed.get(spec) ?? { paths: placesToOpen(spec), spec };
     this.#placed.set(spec, known);
@@ -80,7 +80,7 @@ export class WarmSpecs {
     return known.spec;
   }
 
-  /** `hash` is that of the policies together. */
+  /** `hash`: hash of all the policies. */
   of(hash: string, policies: readonly CompiledPolicy[], site: Site): SpecOfFiles {
     return this.#get(hash, policies, site, "direct", []);
   }
@@ -111,7 +111,10 @@ export class WarmSpecs {
   }
 }
 
-/** `heldBy`: policies, by id, whose rows about files that tools run later deny nothing here: such changes are held (held-names.ts). */
+/**
+ * Builds a spec. `heldBy`: ids of policies whose rows for autorun files deny nothing here, because such changes are held
+ * (held-names.ts).
+ */
 export function worldSpec(
   policies: readonly CompiledPolicy[],
   site: Site,
@@ -127,12 +130,12 @@ export function worldSpec(
   const own = scopes.map(({ files }) => files).reduce(narrower);
   const files = withGitFolder(withGitInside(own, site.gitInside), project, git?.folder);
   const sockets = sharedSockets(policies, project, around);
-  // Git on the host follows a `.git` file wherever it leads, and runs what it finds there.
+  // Git on the host follows a `.git` file to any folder and runs code found there.
   const links = git === undefined ? [] : [git.file];
   const strict = new Set(scopes.flatMap((one) => (heldBy.includes(one.id) ? [] : one.files.denyWrite)));
   const held = files.denyWrite.filter((row) => isHeldRow(row, project) && !strict.has(row));
   const isHeld = (path: string): boolean => held.some((pattern) => patternCovers(pattern, path));
-  // A policy that leaves git's own folder open says the same of what its settings name.
+  // A policy that leaves git's own folder writable also leaves writable the files named by its settings.
   const named = files.seal.length === 0 ? [] : (site.gitNamed ?? []).filter((path) => !isHeld(path));
   const direct = access.kind === "direct";
   const ownRow = (pattern: string): boolean => direct && isOwnGitRow(pattern, literalPattern(project));
@@ -160,7 +163,7 @@ export function worldSpec(
   };
 }
 
-/** What of the running installation no command in a project may change. */
+/** Returns the parts of the running installation that no command in a project may change. */
 export function sealedInstallation(
   project: string,
   { checkout, installation }: Surroundings,
@@ -168,27 +171,27 @@ export function sealedInstallation(
   return checkout === undefined || isWithin(project, checkout) ? installation : [checkout];
 }
 
-/** The strictest that any of the policies asks for. */
+/** Returns the strictest mode of the policies. */
 export function seccompMode(policies: readonly CompiledPolicy[]): WorldSpec["seccomp"] {
   return policies.every((policy) => policy.document.world?.seccomp === "log") ? "log" : "enforce";
 }
 
 /**
- * Whether programs are to report of themselves: each of the policies says so. What one loads into every program is no narrowing
- * of the other, which leaves it out, or says no.
+ * Whether programs report telemetry: only if every policy enables it. Loading a library into every program is an extension, and a
+ * second policy without the key does not permit it.
  */
 function asksForTelemetry(policies: readonly CompiledPolicy[]): boolean {
   return policies.every((policy) => policy.document.world?.enable_preload === true);
 }
 
-/** Another git folder in the place of the known one is another world, as another project folder is. */
+/** A replaced git folder makes another world, like a replaced project folder. */
 function identityOf({ identity, git }: Site): string {
   return git?.folder === undefined ? identity : `${identity}+${git.folder.identity}`;
 }
 
 /**
- * The git folder of a worktree or a submodule is read and written where the project is, but for what makes git run code: that
- * belongs to others too, so it holds whatever the policy's own lists say.
+ * Opens the git folder of a worktree or a submodule like the project, except files that make git run code: these also belong to
+ * other projects, so they stay denied whatever the policy lists.
  */
 function withGitFolder(files: FileScope, project: string, folder: GitFolder | undefined): FileScope {
   if (folder === undefined) return files;
@@ -205,7 +208,7 @@ function withGitFolder(files: FileScope, project: string, folder: GitFolder | un
   };
 }
 
-/** A policy that leaves `.git` open says the same of this folder. */
+/** Seals a git folder inside the project; a policy that leaves `.git` open also leaves this folder open. */
 function withGitInside(files: FileScope, folder: string | undefined): FileScope {
   if (folder === undefined || files.seal.length === 0) return files;
   return { ...files, seal: [...files.seal, ...sealedInside(literalPattern(folder))] };
@@ -223,12 +226,12 @@ function narrower(one: FileScope, other: FileScope): FileScope {
   };
 }
 
-/** What may be written may be read, whatever `read` says. */
+/** Returns the readable paths: writable paths are always readable. */
 function readable({ read, write }: FileScope): readonly string[] {
   return [...read, ...write.filter((path) => !covers(read, path))];
 }
 
-/** What one policy lets reach the host and the other keeps in the world stays in the world. */
+/** Returns the paths kept in the world: paths kept by one policy and writable on the host by the other stay in the world. */
 function bothKeep(one: FileScope, other: FileScope): readonly string[] {
   const kept = ({ scratch = [], write }: FileScope): readonly string[] => [
     ...scratch,
@@ -237,13 +240,13 @@ function bothKeep(one: FileScope, other: FileScope): readonly string[] {
   return both(kept(one), kept(other));
 }
 
-/** The paths of either list that the other list covers too. */
+/** Returns the paths of either list covered by the other. */
 function both(one: readonly string[], other: readonly string[]): readonly string[] {
   const kept = [...one.filter((path) => covers(other, path)), ...other.filter((path) => covers(one, path))];
   return [...new Set(kept)];
 }
 
-/** Whether one of the scopes gives all that `path` names: a path, or `path/**`. */
+/** Whether a scope covers `path` completely: a path, or `path/**`. */
 export function covers(scopes: readonly string[], path: string): boolean {
   const folder = path.replace(/\/\*\*$/, "");
   return scopes.some(
@@ -251,11 +254,11 @@ export function covers(scopes: readonly string[], path: string): boolean {
   );
 }
 
-/** `world.limits` of a policy as numbers; the schema has checked how they are spelled. */
+/** `world.limits` of a policy as numbers; the schema has checked their format. */
 
 type Written = NonNullable<NonNullable<PolicyDocument["world"]>["limits"]>;
 
-/** Powers of 1000 and of 1024, as Kubernetes and systemd spell them. */
+/** Powers of 1000 and of 1024, with the suffixes of Kubernetes and systemd. */
 const UNITS: Readonly<Record<string, number>> = {
   "": 1,
   K: 1e3,
@@ -279,7 +282,7 @@ function worldLimits(written: Written | undefined): WorldLimits {
   };
 }
 
-/** Of each limit the lower one. */
+/** Returns the lower of each limit. */
 function lowerLimits(one: WorldLimits, other: WorldLimits): WorldLimits {
   const lower: Partial<Record<keyof WorldLimits, number>> = { ...one };
   for (const [name, value] of Object.entries(other) as [keyof WorldLimits, number][])
@@ -299,9 +302,9 @@ function bytes(text: string): number {
 }
 
 /**
- * What a command wants of its world. `network`: with what it begins; whoever serves it changes that as policies change. `under`: the
- * policies, by name, since what one lets run another must not inherit. `hash`: what those say; under the same words a world keeps the
- * `settings` that it has, so that nothing in it is lost because a tool of the host has answered.
+ * A command's requirements on its world. `network`: the initial rules, later changed as policies change. `under`: the policies by
+ * name, because processes left by one policy must not pass to another. `hash`: hash of their content; while it stays the same, a
+ * world keeps its current `settings`, so that an answer of a host tool loses no state in the world.
  */
 export type Wanted = {
   readonly spec: Omit<WorldSpec, "network" | "settings">;
@@ -311,7 +314,7 @@ export type Wanted = {
   readonly settings: readonly SettingsFile[];
 };
 
-/** Those of one policy and project are one object most of the time. */
+/** Compares two values; usually both are the same cached object. */
 export function isSame(one: object, other: object): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }

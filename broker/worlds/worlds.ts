@@ -1,4 +1,4 @@
-/** The worlds of this broker: one warm world for each session, shared by its commands and ended when idle. */
+/** The broker's worlds: one warm world per session, shared by its commands and ended when idle. */
 import { type World, type WorldBackend, type WorldProcess, WorldUnavailable } from "../../world/backend.ts";
 import { newId } from "../model/ids.ts";
 import { isSame, type Wanted } from "./world-spec.ts";
@@ -10,32 +10,32 @@ type Warm = {
   readonly startedAt: string;
   hash: string;
   users: number;
-  /** It was lent before. */
+  /** Whether the world was lent before. */
   used: boolean;
   idle: NodeJS.Timeout | undefined;
-  /** Its network takes other rules; a world that got none is what it was made as. */
+  /** Whether the network's rules can be changed; a world without a network keeps its initial rules. */
   follows: boolean;
 };
 
-/** A world is ready in some 20 ms; a host under load may take a hundred times as long. */
+/** Time-out for starting a world. A world takes some 20 ms; a host under load may take a hundred times as long. */
 const START_PATIENCE_MS = 15_000;
 
-/** How many warm worlds a broker holds at once: each label of each project is one more. */
+/** Bound on warm worlds: each label in each project gets its own world. */
 const MAX_WARM = 512;
 
-/** A world lent to one command; `held` says that changes in its overlay are to be kept. `first`: nothing ran in it before. */
+/** A world lent to a command; `held`: whether to keep the overlay's changes. `first`: whether no command ran there before. */
 export type Lease = {
   readonly world: World;
   readonly release: (held: boolean) => void;
   readonly first: boolean;
 };
 
-/** A warm world as it is listed. */
+/** A warm world for listings. */
 export type WarmWorld = {
   readonly session: string;
   readonly world: World;
   readonly startedAt: string;
-  /** Commands running in it. */
+  /** Number of running commands. */
   readonly running: number;
 };
 
@@ -44,10 +44,10 @@ export class Worlds {
   readonly #idleMs: () => number;
   readonly #warm = new Map<string, Warm>();
   readonly #retired = new Set<Warm>();
-  /** Worlds of one command alone. */
+  /** Worlds of single commands. */
   readonly #fresh = new Set<World>();
   readonly #onGone: ((session: string) => void)[] = [];
-  /** Of what was for one command alone. */
+  /** Ending overlays of single commands. */
   readonly ending = new EndingLayers();
 
   constructor(backend: WorldBackend, idleMs: () => number) {
@@ -56,8 +56,8 @@ export class Worlds {
   }
 
   /**
-   * The session's world, started if it is not warm or has another spec than the policy asks for now; the old one
-   * ends when its last command has. Throws `WorldUnavailable`.
+   * Leases the session's world. Starts a world if none is warm, or if the policy now needs another spec; the old world then ends
+   * after its last command. Throws `WorldUnavailable`.
    */
   async lease(session: string, wanted: Wanted): Promise<Lease> {
     const known = this.#warm.get(session);
@@ -76,7 +76,7 @@ export class Worlds {
     }
   }
 
-  /** A world for one command alone; releasing it ends it. Throws `WorldUnavailable`. */
+  /** Leases a world for a single command; releasing ends the world. Throws `WorldUnavailable`. */
   async leaseFresh(wanted: Wanted): Promise<Lease> {
     const world = await this.#make(wanted);
     this.#fresh.add(world);
@@ -89,13 +89,13 @@ export class Worlds {
         // A call about these changes waits for the removal too: half-removed layers can be neither listed nor applied.
         const over = held ? ended : ended.then(() => this.#backend.dropHeld(world));
         this.ending.follow(world, over).catch(() => {
-          // Layers that resist stay, ignoring: they expire with their age.
+          // Layers that cannot be removed stay, ignoring: they expire with their age.
         });
       },
     };
   }
 
-  /** The warm worlds by session. */
+  /** Lists the warm worlds. */
   async all(): Promise<readonly WarmWorld[]> {
     const entries = [...this.#warm].map(async ([session, { world, startedAt, users }]) => ({
       session,
@@ -107,36 +107,36 @@ export class Worlds {
     return settled.flatMap((entry) => (entry.status === "fulfilled" ? [entry.value] : []));
   }
 
-  /** The session's world as the next command gets it; undefined when none is there or being made. */
+  /** Returns the world for the session's next command; undefined without one, existing or starting. */
   current(session: string): Promise<World> | undefined {
     return this.#warm.get(session)?.world;
   }
 
-  /** `listener` is told of each session whose world is gone and has no successor. */
+  /** Calls `listener` for each session whose world has ended without a successor. */
   onGone(listener: (session: string) => void): void {
     this.#onGone.push(listener);
   }
 
-  /** Whether the session's world is there, or being made. */
+  /** Whether the session has a world, existing or starting. */
   isWarm(session: string): boolean {
     return this.#warm.has(session);
   }
 
-  /** How many commands run in a session's worlds; without a session, in all worlds. */
+  /** Counts commands running in a session's worlds; without a session, in all worlds. */
   running(session?: string): number {
     const shared = this.#of(session).reduce((sum, warm) => sum + warm.users, 0);
     return session === undefined ? shared + this.#fresh.size : shared;
   }
 
   /**
-   * Ends a session's worlds with all that runs in them, retired ones too; without a session, every world. A command
-   * that comes meanwhile gets a new world. What was inside is listed before it is ended.
+   * Ends a session's worlds with all their processes, retired worlds included; without a session, every world. Commands arriving
+   * meanwhile get a new world. The processes are listed before the end.
    */
   async restart(session: string | undefined, cause: string): Promise<readonly EndedWarm[]> {
     const ended = this.#of(session).map(async (warm) => {
       if (this.#warm.get(warm.session) === warm) this.#warm.delete(warm.session);
       clearTimeout(warm.idle);
-      // It never started, ignoring: whoever asked for it was told.
+      // The world never started, ignoring: its caller got the error.
       const world = await warm.world.catch(() => undefined);
       return world === undefined ? [] : [await endListed(warm.session, world, warm.users, cause)];
     });
@@ -150,7 +150,7 @@ export class Worlds {
     return session === undefined ? all : all.filter((warm) => warm.session === session);
   }
 
-  /** Not bound to the first command's life: others may be waiting for the same world. */
+  /** Starts a world independently of the first command's lifetime: other commands may wait for the same world. */
   #start(session: string, wanted: Wanted, before: Warm | undefined): Warm {
     const staleGone = this.#endStale(wanted);
     if (before !== undefined && this.#warm.get(session) === before)
@@ -176,8 +176,8 @@ export class Worlds {
   }
 
   /**
-   * Ends the worlds of what was this project before another folder came to stand there: no command gets one of them again, and git's
-   * settings in the new folder could not be sealed in them. Resolves when they are gone, and never rejects.
+   * Ends the worlds of an earlier folder at the project's path: no command may get such a world again, and git's settings in the
+   * new folder cannot be sealed there. Resolves after their end; never rejects.
    */
   async #endStale({ spec }: Wanted): Promise<void> {
     const stale = [...this.#warm].filter(
@@ -204,7 +204,7 @@ export class Worlds {
     this.#watchIdle(session, warm);
   }
 
-  /** A world with kept processes is in use, although no command runs in it. */
+  /** Ends a warm world unless in use. A world with kept processes is in use, although no command runs there. */
   async #endIfIdle(session: string, warm: Warm): Promise<void> {
     const world = await warm.world;
     const kept = await world.processes(AbortSignal.timeout(5000)).catch(() => []);
@@ -234,7 +234,7 @@ export class Worlds {
     void warm.world.then(
       (world) => world.end(cause),
       () => {
-        // It never started, ignoring: whoever asked for it was told.
+        // The world never started, ignoring: its caller got the error.
       },
     );
   }
@@ -254,28 +254,28 @@ function serves({ wanted: made, hash, follows }: Warm, wanted: Wanted): boolean 
 }
 
 /**
- * Overlays whose worlds are ending: until a world is gone its overlay is mounted, and nobody may touch its layers. Layers that are
- * dropped with their world are ending until they are removed.
+ * Overlays of ending worlds: until the end the overlay is mounted, and its layers must not be touched. Layers dropped with their
+ * world stay in this set until removed.
  */
 class EndingLayers {
   readonly #ending = new Map<string, Promise<void>>();
 
-  /** Notes a world that was asked to end; `over` is its end, with the removal of layers that nobody holds, and is returned. */
+  /** Adds an ending world; `over` settles after its end and the removal of layers without held changes. Returns `over`. */
   follow({ spec: { access } }: World, over: Promise<void>): Promise<void> {
     if (access.kind !== "overlay") return over;
-    // One that cannot end keeps nobody waiting, ignoring: who ended it hears of it.
+    // A failed end blocks no waiting caller, ignoring: the caller that ended the world gets the error.
     const gone = over.catch(() => {}).finally(() => this.#ending.delete(access.layers));
     this.#ending.set(access.layers, gone);
     return over;
   }
 
-  /** At once where no world is ending. */
+  /** Waits for an ending world; resolves at once without one. */
   async untilGone(layers: string): Promise<void> {
     await this.#ending.get(layers);
   }
 }
 
-/** A world that was ended for an operator; `session` is null for that of one command alone. */
+/** A world ended for an operator; `session` is null for the world of a single command. */
 export type EndedWarm = {
   readonly session: string | null;
   readonly world: World;
@@ -285,7 +285,7 @@ export type EndedWarm = {
 
 const LIST_PATIENCE_MS = 5000;
 
-/** A world that does not answer is ended all the same. */
+/** Lists a world's processes and ends the world, even when it does not answer. */
 async function endListed(
   session: string | null,
   world: World,

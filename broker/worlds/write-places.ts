@@ -1,6 +1,6 @@
 /**
- * The folders of `fs.write` outside the project (CONTRACT §7): which they are now, and those made that nobody has made yet. A world
- * binds what stands there when it is made, so one that is made or replaced later is for another world.
+ * The folders of `fs.write` outside the project (CONTRACT §7): finds their current state, and creates missing folders. A world
+ * binds the folders existing at its start, so a folder created or replaced later takes effect only in another world.
  */
 import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync } from "node:fs";
 import { basename, dirname } from "node:path";
@@ -16,8 +16,8 @@ type Site = {
 };
 
 /**
- * The folders (`path/**`) that a world is to bind by themselves: not those that lie in another one, where commands make them, nor
- * what no world shows or lets be written. Pure.
+ * Returns the folders (`path/**`) to bind separately. Skips folders inside another such folder, where commands create them, and
+ * folders hidden or read-only in every world. Pure.
  */
 export function placesToOpen({ project, gitFolder, files, hidden, sealed }: Site): readonly string[] {
   const folders = files.write.filter((path) => path.endsWith("/**")).map((path) => path.slice(0, -3));
@@ -34,7 +34,7 @@ export function placesToOpen({ project, gitFolder, files, hidden, sealed }: Site
   );
 }
 
-/** What stands at a place now. One that is missing is made first, if the folder that it lies in is one of this user's. */
+/** Returns the current state of a place. Creates a missing folder first, if its parent belongs to this user. */
 export function openPlace(path: string, uid: number): WritePlace {
   const stat = statOf(path);
   if (stat !== undefined) return found(path, stat);
@@ -60,12 +60,12 @@ function statOf(path: string): BigIntStats | undefined {
   try {
     return lstatSync(path, { bigint: true, throwIfNoEntry: false });
   } catch {
-    // A part of the path is no folder, or not ours to enter: nothing that a world could bind.
+    // Part of the path is not a folder, or not accessible: a world could not bind it.
     return undefined;
   }
 }
 
-/** Makes one folder below its parent, which is opened first: whatever is put in its place then, nothing is made elsewhere. */
+/** Creates a folder below its opened parent, so that a replaced parent cannot redirect the creation. */
 function makeFolder(path: string, uid: number): string | undefined {
   const parent = dirname(path);
   const opened = openFolder(parent);
@@ -73,7 +73,7 @@ function makeFolder(path: string, uid: number): string | undefined {
   try {
     const { uid: owner } = fstatSync(opened);
     if (owner !== uid) return `'${parent}' belongs to user ${owner}, and the broker runs as user ${uid}`;
-    // mkdir(2) follows no link at its last name.
+    // mkdir(2) does not follow a link in the last component.
     mkdirSync(`/proc/self/fd/${opened}/${basename(path)}`);
     return undefined;
   } catch (error) {
@@ -83,10 +83,10 @@ function makeFolder(path: string, uid: number): string | undefined {
   }
 }
 
-/** `O_PATH`, which Node does not name: to walk through a folder takes no right to read it (asm-generic/fcntl.h). */
+/** `O_PATH`, missing in Node: walking through a folder needs no read permission (asm-generic/fcntl.h). */
 const O_PATH = 0o10000000;
 
-/** A folder, reached through no link; a sentence when there is none. */
+/** Opens a folder without following links; returns a sentence on failure. */
 function openFolder(path: string): number | string {
   const flags = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
   let folder = openSync("/", flags);
