@@ -140,7 +140,7 @@ export class SpanIndex {
 
   /**
    * Forgets at most `limit` spans listed by lines up to a number; resolves to the number of forgotten rows. A span whose last
-   * line stays is listed by that line afterwards: `seqOf` gives its number.
+   * line stays is listed by that line afterwards: `stays` returns its number.
    */
   async removeUpTo(
     last: number,
