@@ -171,7 +171,7 @@ function lookedUp(
     if (file.kind === "hidden") return [{ unknown: `Only its world can see where '${name}' leads` }];
     if (file.kind !== "file") continue;
     passed.push({ path: `${folder}/${name}` });
-    // A file not executable by everybody may be skipped in the search.
+    // The search skips a file when the user lacks the execute permission, so only a file executable by everybody ends the loop.
     if ((startBitsOf(file.real) & 0o111) === 0o111) return passed;
   }
   return [...passed, { path: name }];

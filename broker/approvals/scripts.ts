@@ -87,7 +87,7 @@ export function optionValues(text: string): readonly string[] {
   return [...(text.startsWith("-") ? attached : [text]), ...(equals > 0 ? [text.slice(equals + 1)] : [])];
 }
 
-/** Whether the word is the script, so that no later word can be. */
+/** Whether the word is the script; otherwise a later word may be the script. */
 function isScript(name: string, { kind, text }: CommandWord, previous: CommandWord | undefined): boolean {
   if (kind !== "literal" || /^[-+]/.test(text)) return false;
   if (previous === undefined) return !WITH_SUBCOMMANDS.has(name);

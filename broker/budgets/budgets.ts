@@ -16,7 +16,7 @@ const MAX_ACCOUNTS = 100_000;
 export type Order = {
   readonly span: string;
   readonly agent: string;
-  /** One allowance per policy in force; all of them limit. */
+  /** The allowances of all policies in force; each policy limits. */
   readonly allowances: readonly Allowance[];
   /** The limits named by the call. */
   readonly named: BudgetLimits | undefined;

@@ -22,7 +22,7 @@ export function lookFirst(
   const held = { layers: access.layers, project, identity, mountedAt };
   const look = async (): Promise<void> => {
     await sleep(LATER_MS, undefined, { ref: false });
-    // An apply before this compares with its own recording.
+    // An earlier apply has already recorded and compared the project's state.
     await broker.heldMutex.run(project, async () => {
       if (existsSync(held.layers)) await store.look(held, AbortSignal.timeout(PATIENCE_MS));
     });

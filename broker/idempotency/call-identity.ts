@@ -19,7 +19,7 @@ export function callIdentity(
   };
 }
 
-/** Sorts fields, so that their order does not matter. */
+/** Sorts the fields, because their order does not matter. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;

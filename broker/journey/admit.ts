@@ -16,7 +16,7 @@ export type Admission = {
   readonly more: () => number;
   /** Fields for the span's start line; a lost budget count is rebuilt from these fields. */
   readonly fields: Pick<SpanRecord, "timeout_ms" | "budget">;
-  /** Why the command was ended when its time was over. */
+  /** The reason for ending the command at its time-out. */
   readonly ended: () => TimeOver;
 };
 

@@ -3,7 +3,7 @@ import { NO_CHANGES, type Strayed, type World } from "../../world/backend.ts";
 import { holdsChanges, isIsolated, type Job } from "../model/job.ts";
 import type { Ran } from "../worlds/run.ts";
 
-/** For a time-out: the command may have changed anything, so the whole overlay is kept. */
+/** The listing timed out: the command may have changed any file, so the whole overlay is kept. */
 const UNLISTED: FsDiff = {
   ...NO_CHANGES,
   held: true,

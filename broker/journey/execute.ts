@@ -200,7 +200,7 @@ async function recordStart(broker: Broker, started: SpanRecord): Promise<Refusal
     await broker.trace.start(started);
     return undefined;
   } catch (error) {
-    // The line may be in the log without being durable.
+    // The log may contain the line, although not durably.
     broker.trace.closeFailed(started, error);
     return cannotRecord("Nothing ran", error);
   }

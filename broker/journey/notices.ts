@@ -55,7 +55,7 @@ export class Notices {
     this.#add({ kind: "budget", message, rule: null, program: null, count: 1, span_id: this.#span });
   }
 
-  /** Adds the folders of `fs.write` that could not be opened for writing. */
+  /** Adds the folders of `fs.write` that the world could not open for writing, with the reason. */
   takePlaces(places: readonly WritePlace[]): void {
     for (const { path, why } of places) {
       if (why === null) continue;
@@ -145,7 +145,7 @@ const LIMITS: readonly string[] = [...BUDGET_NAMES, TIME_LIMIT];
 function kindOf({ violation, decision, code }: SpanRecord): Notice["kind"] | undefined {
   switch (violation?.kind) {
     case "program":
-      // A line without a code is a start that went on, or a count of starts without lines.
+      // A line without a code means either a start that went on, or a count of starts without lines of their own.
       if (code === undefined) return decision !== null && decision.verdict in WOULD ? "observed" : undefined;
       return decision?.verdict === "ask" ? "approval_required" : "denied";
     case "write":

@@ -33,7 +33,7 @@ export async function decideApproval(
   }
 }
 
-/** Tries the command on an overlay, which is then discarded. */
+/** Previews the command on an overlay, then discards the overlay. */
 export async function previewApproval(broker: Broker, id: string): Promise<ApprovalPreviewReply | Refusal> {
   const preview = await broker.approvals.preview(id);
   return isRefusal(preview) ? preview : { approval_id: id, preview };

@@ -41,7 +41,7 @@ function replayed({ policies }: Broker, { span }: Recorded, under: Under, { envi
   };
 }
 
-/** Rebuilds the recorded request; waiting time and budgets come from today's policy instead. */
+/** Rebuilds the recorded request, except for waiting and charging, which follow today's policy. */
 function requestOf(broker: Broker, recorded: Recorded, under: Under): ExecuteRequest {
   const { span, given, agent, cwd, command, stdin } = recorded;
   const profile = under.kind === "narrowed" ? under.policy : given.profile;

@@ -42,7 +42,7 @@ export type ProjectRules = {
   readonly known?: KnownFolders;
 };
 
-/** The project of a place without one: a path that does not exist and cannot be created (no process has the number 0). */
+/** The project of a place without a project: a path that nobody can create, because no process has the number 0. */
 export const NO_PROJECT = "/proc/0/project";
 
 /** The folder that policies are assigned to: the project, or without a project the program's working directory. */

@@ -44,8 +44,8 @@ export class SecondNames {
   }
 
   /**
-   * Returns every other name of a folder, of mounts below, and of guarded folders inside. Omits a folder whose own path is
-   * already below or above a guarded folder.
+   * Returns every other name of a folder, of mounts below, and of guarded folders inside. A folder whose own path is already
+   * below or above a guarded folder is recognized without other names.
    *
    * @param identity the folder's current device and inode.
    */

@@ -183,7 +183,7 @@ function wholeLines(text: string, part: "head" | "tail"): string {
   const end = KEY_END.exec(text);
   if (end !== null) return wholeLines(text.slice(end.index + end[0].length), "tail");
   const begun = text.indexOf("\n");
-  // The text is the end of a single line, and may begin in the middle of a secret.
+  // The text has no line break: possibly the tail of a longer line, cut in the middle of a secret.
   if (begun === -1) return "";
   const lines = text.slice(begun + 1).match(/[^\n]*\n|[^\n]+$/g) ?? [];
   const first = lines.findIndex((line) => !BASE64_LINE.test(line));

@@ -26,7 +26,7 @@ type Source = Pick<Trace, "find" | "childIds" | "parentOf">;
 
 type Branch = { readonly span: string; after: string | undefined; ready: string[] };
 
-/** Returns a page; undefined when `after` is not in this tree. */
+/** Returns a page; undefined when `after` belongs to another tree. */
 export function treePage(trace: Source, { root, after, limit, sees }: TreeQuery): TreePage | undefined {
   const path = after === undefined ? [root] : pathTo(trace, root, after);
   if (path === undefined) return undefined;

@@ -15,7 +15,7 @@ export type OutputShare = {
    * Calls `go` once there is room for the command's whole share: at once, or after other replies are sent. The share is taken as
    * a whole, so that no two commands wait for each other.
    *
-   * @param kept bytes kept, including the next window. Absent: the whole promised share.
+   * @param kept bytes that the command keeps, and may keep before asking again. Absent: the whole promised share.
    */
   readonly whenRoom: (go: () => void, kept?: number) => void;
   /** Takes the share even without room: the command is being ended, and its remaining output must be drained. */

@@ -34,7 +34,9 @@ export type Surroundings = {
   readonly hidden: readonly string[];
   /** Folder of the running installation: read-only as a whole, except when it is itself the project. */
   readonly checkout?: string;
-  /** Running files of the installation and their sources: read-only there too. */
+  /**
+   * Running files of the installation, and the sources they are built from: read-only even when the installation is the project.
+   */
   readonly installation: readonly string[];
   readonly agents: AgentSockets;
 };
@@ -58,7 +60,7 @@ export class WarmSpecs {
     this.#uid = uid;
   }
 
-  /** Like `of`, on an overlay with these layers; `heldBy` as in {@link worldSpec}. */
+  /** Returns the cached spec, on an overlay with these layers; `heldBy` as in {@link worldSpec}. */
   isolated(
     hash: string,
     policies: readonly CompiledPolicy[],
@@ -258,7 +260,7 @@ export function covers(scopes: readonly string[], path: string): boolean {
 
 type Written = NonNullable<NonNullable<PolicyDocument["world"]>["limits"]>;
 
-/** Powers of 1000 and of 1024, with the suffixes of Kubernetes and systemd. */
+/** Suffixes of Kubernetes and systemd for powers of 1000 and 1024. */
 const UNITS: Readonly<Record<string, number>> = {
   "": 1,
   K: 1e3,

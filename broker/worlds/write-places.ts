@@ -60,7 +60,7 @@ function statOf(path: string): BigIntStats | undefined {
   try {
     return lstatSync(path, { bigint: true, throwIfNoEntry: false });
   } catch {
-    // Part of the path is not a folder, or not accessible: a world could not bind it.
+    // A parent of the path is a file or closed to the broker, so a world could not bind the path either.
     return undefined;
   }
 }
