@@ -50,7 +50,7 @@ export class Notices {
     this.#add(notice, line.violation?.kind === "write" ? dirname(line.violation.subject) : undefined);
   }
 
-  /** Adds the reason for ending the command at its own time-out, or without any time limit. */
+  /** Adds why the command was ended at a time limit that no policy set. */
   takeTimeOver(message: string): void {
     this.#add({ kind: "budget", message, rule: null, program: null, count: 1, span_id: this.#span });
   }

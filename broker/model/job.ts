@@ -71,7 +71,9 @@ export function holdsChanges(job: Job): boolean {
   return isIsolated(job) && job.replays === undefined;
 }
 
-/** The secret values of the command's environment, by their names: redacted wherever they occur in a line. */
+/**
+ * The secret values of the command's environment, recognized by their variables' names: redacted wherever they occur in a line.
+ */
 export function secretsOfJob({
   request: { env },
   environment: { secrets },

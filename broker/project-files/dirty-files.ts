@@ -1,6 +1,6 @@
 /**
- * The last known state of each project's files, recorded as the state found by a command. A project is scanned after a command's
- * end, at most a fiftieth of the time, so no command waits for a scan; the state may be unknown (null).
+ * The last scanned state of each project's files, as found by a command starting at that time. A project is scanned after a
+ * command's end, at most a fiftieth of the time, so no command waits for a scan; the state may be unknown (null).
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { StateHash } from "./state-hash.ts";

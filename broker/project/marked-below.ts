@@ -15,7 +15,7 @@ export const MARKS = [".git", ".substrate-profile"] as const;
 /** Bound on visited folders, at 0.01 to 0.03 ms each. A person's documents have some hundred. */
 export const MOST_FOLDERS = 4000;
 
-/** Contain thousands of packages, but no project of a person. */
+/** Skipped folders: thousands of packages, but no project of a person. */
 const NOT_ENTERED = [".git", "node_modules"];
 
 /**

@@ -29,7 +29,7 @@ type Entry = Pick<SharedSocket, "folderMode"> & {
   readonly target?: string;
 };
 
-/** A mount point directly below `/run`: no command can move or remove it. */
+/** A mount point directly below another mount point, so that no command can move or remove it. */
 const SSH_INSIDE = "/run/substrate-ssh-agent.sock";
 
 export function agentSockets(host: HostEnvironment, home: string, uid: number): AgentSockets {
