@@ -17,7 +17,7 @@
 
 static int world = -1;
 static void (*const *forgets)(int);
-static bool given; /* the first of the commands that were to have one had it */
+static bool given; /* the kernel gave the first command its listener */
 
 void listeners_open(void (*const forget[])(int listener)) {
   forgets = forget;
@@ -28,7 +28,7 @@ void listener_take(int forker_socket) {
   int fds[JOB_FDS];
   int count = 0;
   ssize_t length = job_receive(forker_socket, &word, sizeof word, fds, &count, 0);
-  /* The forker has said itself what went wrong: the broker believes the first FAILED. */
+  /* The forker has reported the cause itself: the broker believes the first FAILED. */
   if (length != sizeof word || count != 1) fail_world("seccomp log", "no listener", length < 0 ? errno : ECHILD);
   world = fds[0];
 }
@@ -44,7 +44,8 @@ static void add(struct leader *leader, int fd) {
   watch_add(fd, EPOLLIN, SOURCE_LISTENER, (uint32_t)leader->pid);
 }
 
-/* The kernel gives one to all or to none. Where the world says that starts are asked about, a command without one does not run. */
+/* A kernel grants listeners to all commands or to no command. Once a command has a listener, a command
+   without a listener does not run. */
 bool listener_take_report(struct leader *leader, const int *fds, int count) {
   if (count != 1) return !given;
   add(leader, fds[0]);
@@ -70,8 +71,8 @@ void listener_remove(struct leader *leader) {
   leader->listener = -1;
 }
 
-/* One call for each event, so that a flood of them waits its turn behind outputs and endings. A hang-up says that nobody
-   is left who could call. */
+/* Serves one call per event, so that a flood of calls takes turns with outputs and endings. A hang-up means
+   that no process is left to call. */
 void listener_serve(struct leader *leader, uint32_t events) {
   if (leader == NULL) return notice_serve_world(world);
   if (leader->listener < 0) return;

@@ -1,4 +1,5 @@
-/* The listeners of seccomp filters: one for each command, from its runner, or in log mode one of all, from the forker. */
+/* Listeners of seccomp filters: one per command, from its runner; in log mode a single shared one, from the
+   forker. */
 #ifndef SUBSTRATE_NOTIFY_LISTENER_H
 #define SUBSTRATE_NOTIFY_LISTENER_H
 
@@ -7,19 +8,22 @@
 
 struct leader;
 
-/* Who lets go of the calls that wait at a listener before it is closed; NULL ends the list. Before the first one comes. */
+/* Registers functions that drop the pending calls of a listener before its close; NULL ends the list. Call
+   before the first listener. */
 void listeners_open(void (*const forget[])(int listener));
-/* PID 1, log mode: takes the descriptor that the forker sends when its filter is loaded. Ends the world when none comes. */
+/* Receives the shared listener that the forker sends after loading its filter (PID 1, log mode). Ends the
+   world when the forker sends no listener. */
 void listener_take(int forker_socket);
-/* Adds it to the epoll; nothing when there is none. */
+/* Adds the shared listener to epoll, if there is a shared listener. */
 void listener_watch(void);
-/* A report of a runner's came, with its listener or without. False: its command must not run. */
+/* Takes a runner's report, with or without a listener. False: its command must not run. */
 bool listener_take_report(struct leader *leader, const int *fds, int count);
-/* The idle leader's socket is readable: its runner hands one over. False when instead it is gone. */
+/* Receives a listener from the runner of an idle leader whose socket is readable. False when the runner is
+   gone. */
 bool listener_hear(struct leader *leader);
-/* Nobody below this leader calls any more. */
+/* Closes a leader's listener: no process below the leader calls any more. */
 void listener_remove(struct leader *leader);
-/* Something happened at the listener of this leader; NULL: of the one of all. */
+/* Serves an event of a leader's listener; NULL: of the shared listener. */
 void listener_serve(struct leader *leader, uint32_t events);
 
 #endif

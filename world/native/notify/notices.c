@@ -23,8 +23,8 @@ void notices_open(const struct notice_service *table, struct command *(*owner)(p
   owner_of = owner;
 }
 
-/* False: nobody waits any more. Never blocks: the kernel counts a request for each notification and takes none back when
-   its process dies; then this is ENOENT. */
+/* Receives a notification; false when no caller waits. Never blocks: the kernel counts a request for each
+   notification and keeps the count when the caller dies; the read then fails with ENOENT. */
 static bool receive(int listener, struct seccomp_notif *notice) {
   memset(notice, 0, sizeof *notice);
   if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, notice) == 0) {
@@ -56,8 +56,8 @@ bool notice_return(int listener, uint64_t id, int64_t value, int failed) {
   return send_answer(listener, (struct seccomp_notif_resp){.id = id, .val = failed == 0 ? value : 0, .error = -failed});
 }
 
-/* A call that belongs to no command (its leader was killed, and it will be at once), or that cannot be counted any
-   more, cannot be told; and what cannot be told is not let through. */
+/* Refuses calls that cannot be reported: calls outside every command (the leader was killed, and its
+   processes are about to be), and calls beyond the table of counts. */
 static int judge(const struct seccomp_notif *notice, struct command *command) {
   if (command == NULL) return EPERM;
   int refused = guard_judge(&notice->data);
@@ -74,7 +74,7 @@ static bool serve(int listener, const struct seccomp_notif *notice, struct comma
 void notice_serve(int listener, struct command *command) {
   struct seccomp_notif notice;
   if (!receive(listener, &notice)) return;
-  /* bind(2) and the calls that make a name by ioctl(2) are only counted as calls: no diff has what they make. */
+  /* bind(2) and name-creating ioctl(2) calls are only counted: no diff reports the names they create. */
   if (!serve(listener, &notice, command, false)) notice_answer(listener, notice.id, 0);
 }
 
@@ -83,7 +83,7 @@ void notice_serve_world(int listener) {
   if (!receive(listener, &notice)) return;
   struct command *command = owner_of((pid_t)notice.pid);
   if (serve(listener, &notice, command, true)) return;
-  /* Gone before it was answered: the call was not carried out, so there is nothing to tell. */
+  /* A caller killed before the answer has not carried out its call: nothing to report. */
   if (!notice_waits(listener, notice.id)) return;
   notice_answer(listener, notice.id, judge(&notice, command));
 }

@@ -1,4 +1,4 @@
-/* Answering a listener: a table says who deals with which call. */
+/* Answers seccomp notifications through a table of handlers. */
 #ifndef SUBSTRATE_NOTIFY_NOTICES_H
 #define SUBSTRATE_NOTIFY_NOTICES_H
 
@@ -9,29 +9,31 @@
 
 struct command;
 
-/* Deals with a call, at once or later. False: it is not its business. `command` may be NULL. */
+/* Handles a call, at once or later. False: another handler's call. `command` may be NULL. */
 typedef bool (*notice_handler)(int listener, const struct seccomp_notif *notice, struct command *command);
 
 struct notice_service {
   notice_handler serve; /* NULL ends the table */
-  bool of_world;        /* also of calls at the listener of all (log mode) */
+  bool of_world;        /* also for calls at the shared listener (log mode) */
 };
 
-/* Before the first call: who is asked, one after the other. What nobody deals with goes on; in log mode the guard judges it.
-   `owner`: whose a process is, NULL when it is nobody's. */
+/* Registers the handlers, asked in order. Calls without a handler go on; in log mode the guard judges them.
+   `owner` finds a process's command, or NULL. Call before the first notification. */
 void notices_open(const struct notice_service *table, struct command *(*owner)(pid_t task));
 
-/* One call waits at a listener of this command's. */
+/* Serves one pending call at a command's listener. */
 void notice_serve(int listener, struct command *command);
-/* One waits at the listener of all: whose it is is found by the process tree. */
+/* Serves one pending call at the shared listener; the process tree names the caller's command. */
 void notice_serve_world(int listener);
 
-/* True when the process that asked still waits, so its number cannot have come to stand for another one. */
+/* True while the caller still waits: its pid cannot have been reused. */
 bool notice_waits(int listener, uint64_t id);
-/* 0: the call goes on, else it fails with that errno. False: whoever asked was killed meanwhile, and nothing is carried out. Any
-   other way of not being answered would leave a process waiting for ever. */
+/* Answers a call: 0 lets the call go on, otherwise the call fails with this errno. False: the caller was
+   killed meanwhile, and the call is not carried out. Any other failure ends the world, because an unanswered
+   caller would wait for ever. */
 bool notice_answer(int listener, uint64_t id, int refused);
-/* The call was carried out here: it returns `value`, or fails with the errno `failed` where that is not 0. False as above. */
+/* Completes a call that PID 1 carried out: returns `value`, or fails with errno `failed` unless 0. Returns
+   false like notice_answer. */
 bool notice_return(int listener, uint64_t id, int64_t value, int failed);
 
 #endif

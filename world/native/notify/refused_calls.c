@@ -8,7 +8,7 @@
 #include "lib/fields.h"
 #include "lib/frames.h"
 
-/* So a program that makes the same call for ever costs ten frames, not one for each. */
+/* Factor between reports: a program that repeats a call for ever costs ten frames. */
 #define GROWTH 100
 
 #if defined(__x86_64__)
@@ -35,7 +35,8 @@ static bool is_foreign(const struct seccomp_data *call) {
   return call->arch != NATIVE_AUDIT || (call->nr & FOREIGN_BIT) != 0;
 }
 
-/* Of a foreign interface every call is refused, so all of them are one kind: its numbers are no table's. */
+/* Calls of a foreign ABI are all refused, so they count as a single kind: the filter's table does not know
+   their numbers. */
 static bool is_same(const struct hit *hit, const struct seccomp_data *call, int refused) {
   if (hit->refused != refused || hit->last.arch != call->arch) return false;
   return is_foreign(call) ? is_foreign(&hit->last) : hit->last.nr == call->nr;

@@ -1,4 +1,4 @@
-/* The calls of one command that the filter's table refuses by default: counted, and told to the broker. */
+/* Calls of a command that the filter's table refuses by default: counted, and reported to the broker. */
 #ifndef SUBSTRATE_NOTIFY_REFUSED_CALLS_H
 #define SUBSTRATE_NOTIFY_REFUSED_CALLS_H
 
@@ -7,10 +7,11 @@
 
 struct command;
 
-/* Counts one, and sends VIOLATION when it is the first of its kind or the count has grown a hundredfold. `refused`:
-   0 or the errno that it will be answered with. False when it cannot be told: there are too many kinds. */
+/* Counts a call, and sends VIOLATION for the first of its kind and whenever the count has grown a
+   hundredfold. `refused`: 0 or the errno of the answer. False when the table of kinds is full and the call
+   cannot be reported. */
 bool refused_calls_note(struct command *command, const struct seccomp_data *call, int refused);
-/* Sends the counts that were not sent yet. */
+/* Reports counts that have grown since the last VIOLATION. */
 void refused_calls_flush(struct command *command);
 
 #endif

@@ -7,17 +7,17 @@
 #include <stdint.h>
 #include <sys/ioctl.h>
 
-/* Newer than the headers it may be compiled with: Linux 6.6. An older kernel refuses, and all stays as it was. */
+/* Linux 6.6, newer than the oldest headers for this build. An older kernel refuses, and nothing changes. */
 #define SET_FLAGS _IOW('!', 4, uint64_t)
 #define SYNC_WAKE_UP 1UL
 
-/* Calls of one task, and none of another's in between, after which it is taken to be alone. */
+/* Consecutive calls of a task, uninterrupted by other tasks, before the task counts as alone. */
 #define ALONE 8
 
 static pid_t last;
 static unsigned in_row;
-static int near_us = -1; /* the listener whose callers wake up on our processor */
-static cpu_set_t allowed; /* where we may run when nobody is near us */
+static int near_us = -1; /* the listener whose callers wake up on PID 1's processor */
+static cpu_set_t allowed; /* PID 1's affinity before stay() */
 
 static void stay(void) {
   cpu_set_t here;
@@ -39,9 +39,10 @@ static void end(void) {
   near_us = -1;
 }
 
-/* A task that is alone goes on on our processor while we sleep: two switches there cost a third of waking two processors up.
-   Of two that call in turn one would wait for the other while a processor sleeps: a build took a quarter longer. We stay where
-   we are, because epoll_wait(2) is woken wherever there is room (the hint is lost in ep_poll_callback). */
+/* A task that is alone continues on PID 1's processor while PID 1 sleeps: two switches there cost a third of
+   waking up two processors. With two calling tasks, one would wait for the other while a processor sleeps (a
+   build took a quarter longer). PID 1 pins itself, because epoll_wait(2) wakes on any free processor
+   (ep_poll_callback drops the hint). */
 void wakeups_heard(int listener, pid_t task) {
   if (task != last) {
     last = task;

@@ -1,12 +1,12 @@
-/* On which processor a caller goes on when it is answered: on ours, or on one that is free. */
+/* Chooses the processor where an answered caller continues: PID 1's or a free one. */
 #ifndef SUBSTRATE_NOTIFY_WAKEUPS_H
 #define SUBSTRATE_NOTIFY_WAKEUPS_H
 
 #include <sys/types.h>
 
-/* This task's call came at this listener: before it is answered. */
+/* Notes a task's call at this listener. Call before the answer. */
 void wakeups_heard(int listener, pid_t task);
-/* This listener is closed. */
+/* Forgets a closed listener. */
 void wakeups_forget(int listener);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "lib/failure.h"
 
-/* How long PID 1 may be held in connect(2) where the caller takes back O_NONBLOCK meanwhile. */
+/* Longest time that PID 1 can block in connect(2) when the caller clears O_NONBLOCK meanwhile. */
 #define GUARD_US 10000
 
 static void on_alarm(int number) {
@@ -21,8 +21,8 @@ void dial_calls_open(void) {
   if (sigaction(SIGALRM, &action, NULL) < 0) fail_world("sockets", "sigaction", errno);
 }
 
-/* Another thread of the caller can take O_NONBLOCK back between our two calls. So an alarm, the only signal that we do not block
-   then, interrupts a connect that waits. */
+/* Connects with an alarm as a guard: another thread of the caller can clear O_NONBLOCK between fcntl(2) and
+   connect(2), and SIGALRM, the only unblocked signal, then interrupts the blocked connect. */
 static int connect_within(int socket, const struct dial_address *address) {
   const struct itimerval on = {{0, GUARD_US}, {0, GUARD_US}}, off = {{0, 0}, {0, 0}};
   sigset_t alarm;
@@ -36,7 +36,7 @@ static int connect_within(int socket, const struct dial_address *address) {
   return error;
 }
 
-/* O_NONBLOCK is lent to the caller's socket where it has none. */
+/* Sets O_NONBLOCK on a blocking socket for the duration of the call. */
 int dial_connect(int socket, const struct dial_address *address, bool *blocks) {
   int flags = fcntl(socket, F_GETFL);
   if (flags < 0) return errno;

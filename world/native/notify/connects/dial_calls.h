@@ -1,4 +1,4 @@
-/* connect(2) and sendto(2) as PID 1 makes them on a socket of a caller's: they never wait. */
+/* connect(2) and sendto(2) as PID 1 makes them on a caller's socket, never blocking. */
 #ifndef SUBSTRATE_NOTIFY_CONNECTS_DIAL_CALLS_H
 #define SUBSTRATE_NOTIFY_CONNECTS_DIAL_CALLS_H
 
@@ -8,14 +8,14 @@
 
 #include "notify/connects/dial_parts.h"
 
-/* What is sent: `flags` as the caller gave them. */
+/* Data to send, with the caller's `flags`. */
 struct dial_data {
   int flags;
   size_t size;
   const uint8_t *bytes;
 };
 
-/* Before any command. */
+/* Installs the SIGALRM handler. Call before any command runs. */
 void dial_calls_open(void);
 /* Each returns 0 or an errno; `blocks` says whether the caller's own call would wait. */
 int dial_connect(int socket, const struct dial_address *address, bool *blocks);

@@ -19,7 +19,8 @@
 
 #define PATH_AT offsetof(struct sockaddr_un, sun_path)
 
-/* Before Linux 6.9 only a process has a pidfd, and its threads nearly always share its descriptors. */
+/* Before Linux 6.9 only processes have pidfds; open the thread's process instead: threads nearly always share
+   descriptors. */
 static int open_task(pid_t task) {
   struct caller caller;
   int pidfd = (int)syscall(SYS_pidfd_open, task, OF_THREAD);
@@ -41,7 +42,7 @@ int dial_socket(pid_t task, int fd) {
   return copy;
 }
 
-/* Links of procfs that stand for whoever looks: each with what stands for it below the caller's own folder of procfs. */
+/* Procfs links whose meaning depends on the reader, with their counterparts in the caller's procfs folder. */
 static const struct {
   const char *name;
   const char *own;
@@ -51,8 +52,9 @@ static const struct {
     {"/dev/fd/", "fd/"},
 };
 
-/* Opens the file that the caller's path leads to, as the caller's own call would find it. A path that leads elsewhere for us (a link
-   to /proc/self) does no harm: whatever is found is looked at, and that very file is connected to. */
+/* Opens the file at the caller's path, as the caller's own call would resolve the path. A path that resolves
+   differently for PID 1 (a link to /proc/self) is harmless: PID 1 checks the file behind this descriptor and
+   connects to the same file. */
 static int open_target(pid_t task, const char *path) {
   char text[sizeof(struct sockaddr_un) + 32];
   for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++) {
@@ -66,7 +68,7 @@ static int open_target(pid_t task, const char *path) {
   return openat(callers_proc, text, O_PATH | O_CLOEXEC);
 }
 
-/* Of a socket file that nobody in this world has bound the caller learns what it would of one that nobody has bound. */
+/* A socket file bound outside this world gives ECONNREFUSED, as an unbound socket file does. */
 static int judge(int target, bool *foreign) {
   struct stat stat;
   if (fstat(target, &stat) < 0) return errno;

@@ -20,15 +20,15 @@
 #include "notify/connects/dial_calls.h"
 #include "notify/notices.h"
 
-/* Dials of one world that wait at once; more of them get EAGAIN. Each takes two descriptors. */
+/* Bounds for pending dials in a world; further dials get EAGAIN. Each dial takes two descriptors. */
 #define WAITING_LEAST 64
 #define WAITING_MOST 1024
-/* The most that a datagram with an address may hold. The kernel's own bound (net.core.wmem_max) is less. */
+/* Largest datagram with an address. The kernel's own bound (net.core.wmem_max) is less. */
 #define DATA_MAX (256 * 1024)
-/* How soon a dial that waits is tried again, at first and at last. */
+/* Retry delay of a pending dial, first and largest. */
 #define FIRST_MS 1
 #define LAST_MS 20
-/* Refused paths of one command that are told. */
+/* Refused paths reported for each command. */
 #define TOLD_MAX 16
 
 #if defined(__x86_64__)
@@ -42,12 +42,12 @@ struct dial {
   int listener;
   uint64_t id;
   uint32_t number;
-  int socket; /* our duplicate */
-  bool watched; /* its end is an event */
+  int socket; /* PID 1's duplicate */
+  bool watched; /* epoll reports when the connection is made or fails */
   struct dial_address address;
   bool sends;
-  bool blocks; /* the caller waits for the end of its call */
-  int64_t again, deadline; /* deadline 0: never (SO_SNDTIMEO) */
+  bool blocks; /* the caller's own call would wait */
+  int64_t again, deadline; /* deadline 0: no timeout (SO_SNDTIMEO) */
   int delay_ms;
   struct dial_data data;
   uint8_t bytes[]; /* of `data` */
@@ -69,7 +69,7 @@ uint64_t dials_fit(uint64_t descriptors) {
   return 2 * most;
 }
 
-/* In log mode calls of other interfaces are told too, and their numbers name other calls. */
+/* In log mode the listener gets calls of other ABIs too, whose numbers name other calls. */
 static bool is_dial(const struct seccomp_data *call) {
   return call->arch == OWN_AUDIT && (call->nr == SYS_connect || call->nr == SYS_sendto);
 }
@@ -85,8 +85,8 @@ static void release(struct dial *dial) {
   free(dial);
 }
 
-/* True: the caller has its answer. The kernel tells when a connection is made that was begun; for room in the queue of a Unix server
-   one must look again. */
+/* Makes the call; true when the caller has been answered. The kernel reports when a begun connection is made;
+   room in the queue of a Unix server needs polling. */
 static bool try(struct dial *dial) {
   int64_t sent = 0;
   int error = dial->sends ? dial_send(dial->socket, &dial->address, &dial->data, &sent, &dial->blocks)
@@ -125,7 +125,7 @@ static void put_off(struct dial *dial) {
   count++;
 }
 
-/* True: it waits no more. */
+/* True: the dial is no longer pending. */
 static bool retry(struct dial *dial, int64_t now) {
   if (!notice_waits(dial->listener, dial->id) || try(dial)) return true;
   if (dial->deadline != 0 && now >= dial->deadline) {
@@ -137,7 +137,7 @@ static bool retry(struct dial *dial, int64_t now) {
   return false;
 }
 
-/* Takes one out of those that wait. */
+/* Removes a dial from the pending list. */
 static void drop(struct dial **link) {
   struct dial *dial = *link;
   *link = dial->next;
@@ -184,7 +184,7 @@ static void tell(struct command *command, const char *path) {
   channel_send(FRAME_REFUSED_SOCKET, command->id, payload, writer.length);
 }
 
-/* Reads all that the call says: its address, what it sends, its socket. 0 or the errno for the caller. */
+/* Reads the whole call: address, data, socket. Returns 0 or the errno for the caller. */
 static int read_call(const struct seccomp_notif *notice, struct dial *dial, char *refused) {
   const __u64 *args = notice->data.args;
   pid_t task = (pid_t)notice->pid;
@@ -212,8 +212,9 @@ static struct dial *begin(int listener, const struct seccomp_notif *notice) {
   return dial;
 }
 
-/* The call is never let through: between our look and the kernel's another thread could put another socket under the same number,
-   or another address in the same place. What was read once is used, on the socket that was taken once. */
+/* Never lets the caller's own call go on: another thread could swap the socket behind the descriptor, or the
+   address in memory, between the check and the kernel's read. PID 1 reads the memory and duplicates the
+   socket once, and uses these copies for both the check and the call. */
 static void serve(int listener, const struct seccomp_notif *notice, struct command *command) {
   char refused[sizeof(struct sockaddr_storage)] = "";
   struct dial *dial = begin(listener, notice);
@@ -222,7 +223,7 @@ static void serve(int listener, const struct seccomp_notif *notice, struct comma
     return;
   }
   int error = read_call(notice, dial, refused);
-  /* What was read of a process that is gone may be another's. */
+  /* After the caller's death its pid, and the memory just read, may belong to another process. */
   if (!notice_waits(listener, notice->id)) return release(dial);
   if (error == 0) {
     if (try(dial)) release(dial);

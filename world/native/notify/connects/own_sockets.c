@@ -19,15 +19,16 @@
 
 #define SHARED_MAX 16
 
-/* An inode as the kernel numbers it: the file system's own device (s_dev) and the inode's own number (i_ino). */
+/* An inode in the kernel's numbers: the file system's device (s_dev) and the inode number (i_ino). */
 struct inode {
   uint32_t device, number;
 };
 
-/* A shared socket stays open (O_PATH) as long as the world lives, so that no other file can get its inode number. */
+/* A shared socket stays open (O_PATH) as long as the world lives, so that its inode number cannot be
+   reused. */
 static struct {
   char path[PATH_MAX];
-  int file; /* -1: no socket was there when the world was made */
+  int file; /* -1: no socket at `path` when the world was made */
   struct stat stat;
 } *shared[SHARED_MAX];
 static size_t shared_count;
@@ -81,7 +82,7 @@ static bool is_bound_at(const struct nlmsghdr *message, struct inode wanted) {
   return false;
 }
 
-/* Reads one part of the answer. 1: there is more, 0: that was the last part, -1: the kernel refuses. */
+/* Reads a part of the answer. 1: more parts follow, 0: last part, -1: the kernel refuses. */
 static int read_part(struct inode wanted, bool *found) {
   static union {
     struct nlmsghdr header;
@@ -98,8 +99,8 @@ static int read_part(struct inode wanted, bool *found) {
   return 1;
 }
 
-/* sock_diag(7): every Unix socket of our network namespace, and the file that each is bound to. A kernel that does not tell (no
-   unix_diag module) has no socket that counts as this world's: then none is reached by path. */
+/* Searches all Unix sockets of the world's network namespace (sock_diag(7)) for a socket bound to this file.
+   On a kernel without unix_diag no socket counts as this world's, and connecting by path fails. */
 static bool is_bound_here(struct inode wanted) {
   struct {
     struct nlmsghdr header;
@@ -121,11 +122,11 @@ static struct inode as_kernel_has(unsigned major_number, unsigned minor_number, 
   return (struct inode){.device = major_number << 20 | minor_number, .number = (uint32_t)number};
 }
 
-/* The device of the file system that a mount shows (proc_pid_mountinfo(5)). */
+/* Finds the device of a mount's file system (proc_pid_mountinfo(5)). */
 static bool device_of_mount(int mount, unsigned *major_number, unsigned *minor_number) {
   char line[PATH_MAX];
   int id;
-  bool found = false, begins = true; /* a line that is longer than the buffer comes in parts */
+  bool found = false, begins = true; /* a line longer than the buffer comes in parts */
   int fd = openat(callers_proc, "self/mountinfo", O_RDONLY | O_CLOEXEC);
   FILE *table = fd < 0 ? NULL : fdopen(fd, "r");
   if (table == NULL) {
@@ -140,7 +141,8 @@ static bool device_of_mount(int mount, unsigned *major_number, unsigned *minor_n
   return found;
 }
 
-/* On btrfs and in overlays stat(2) shows other numbers than the kernel's list of sockets. */
+/* On btrfs and overlayfs, stat(2) shows other numbers than sock_diag(7); fdinfo and mountinfo have the
+   kernel's. */
 static bool read_inode(int file, const struct stat *stat, struct inode *inode) {
   char path[32], text[256];
   int mount;

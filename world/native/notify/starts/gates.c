@@ -19,8 +19,8 @@ struct gate {
   uint64_t number;
   unsigned references;
   bool all, refuses;
-  size_t count, patterns; /* of the names, the last have a star */
-  char **names; /* sorted; the folders stand behind them, and all their letters in the same piece of memory */
+  size_t count, patterns; /* names; the patterns with a star come last */
+  char **names; /* sorted; folders follow, and the texts share the allocation */
   size_t folders;
   struct originals originals;
 };
@@ -31,7 +31,7 @@ static int by_bytes(const void *one, const void *other) {
   return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* Those with a star come last. */
+/* Sorts patterns with a star last. */
 static int by_kind(const void *one, const void *other) {
   int stars = (strchr(*(char *const *)one, '*') != NULL) - (strchr(*(char *const *)other, '*') != NULL);
   return stars != 0 ? stars : by_bytes(one, other);
@@ -44,7 +44,7 @@ void gate_release(struct gate *gate) {
   free(gate);
 }
 
-/* What is wrong, or NULL. */
+/* Returns the error, or NULL. */
 static const char *count_names(const struct frame *frame, struct gate *gate, size_t *bytes) {
   struct field_reader reader = {frame->payload, frame->payload + frame->length};
   struct field field;

@@ -13,9 +13,10 @@
 
 #include "lib/callers.h"
 
-/* Files that are known to be no scripts. None that commands may write: a mapping of one changes without another ctime. */
+/* Files known not to be scripts. Only files that commands cannot write: a shared mapping changes a file
+   without a new ctime. */
 #define KNOWN 256
-/* A file that changed so lately may change again without another ctime: the kernel's clock for files has steps. */
+/* A file changed within this time may change again without a new ctime: the kernel's file clock is coarse. */
 #define FRESH_NS 50000000
 
 #define TO_READ (O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
@@ -37,7 +38,7 @@ static enum image_found missing(struct image *image, int error) {
   return IMAGE_MISSING;
 }
 
-/* Why a folder was not opened: whether its call must fail too, or it is us who could not. */
+/* Classifies a failed open of a folder: either the call must fail too, or PID 1 itself lacks a resource. */
 static enum image_found no_folder(struct image *image) {
   if (errno == ELOOP) return unknown(image, "its path leads through links of procfs");
   bool ours = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOSYS;
@@ -77,7 +78,8 @@ static void remember(const struct image *image) {
   known[slot].changed = stat->st_ctim;
 }
 
-/* It may be run and not read. One that commands could not have made is what its name says. */
+/* Handles an executable file without read permission. A file that commands could not have created counts as
+   the program of its name. */
 static enum image_found closed(struct image *image, int folder, const char *leaf) {
   struct statvfs mount;
   int file = openat(folder, leaf, O_PATH | O_CLOEXEC);
@@ -88,7 +90,7 @@ static enum image_found closed(struct image *image, int folder, const char *leaf
   return image->writable && theirs ? unknown(image, "the file may not be read") : IMAGE_FOUND;
 }
 
-/* What it begins with. */
+/* Reads the file's first bytes. */
 static enum image_found read_head(struct image *image, int folder, const char *leaf, int flags) {
   struct statvfs mount;
   int fd = openat(folder, leaf, TO_READ | flags);
@@ -109,14 +111,14 @@ static bool may_run(const struct image *image) {
   return S_ISREG(mode) && (image->mapped || (mode & (S_IXUSR | S_IXGRP | S_IXOTH)) != 0);
 }
 
-/* A file that is open already, by O_PATH. */
+/* Takes a file opened with O_PATH. */
 static enum image_found take_open(struct image *image, int file) {
   char link[32], real[PATH_MAX + 1];
   if (fstat(file, &image->stat) < 0 || !may_run(image)) {
     close(file);
     return missing(image, EACCES);
   }
-  /* A file in memory has a path that leads nowhere, and so has one that was removed. */
+  /* The procfs path of a memfd or a removed file leads nowhere. */
   if (image->stat.st_nlink > 0 && callers_real(file, real)) snprintf(image->path, sizeof image->path, "%s", real);
   snprintf(link, sizeof link, "self/fd/%d", file);
   enum image_found found = recall(image) ? IMAGE_FOUND : read_head(image, callers_proc, link, 0);
@@ -137,7 +139,7 @@ static bool is_procfs(int fd) {
   return fstatfs(fd, &filesystem) == 0 && filesystem.f_type == PROC_SUPER_MAGIC;
 }
 
-/* One step, the leaf in the folder `fd`. 1: it is a link, and `text` is what it says. */
+/* Resolves one step: `leaf` in the folder `fd`. Returns 1 for a link, with its target in `text`. */
 static int look(struct image *image, int fd, const char *real, const char *leaf, bool follow, char text[PATH_MAX],
                 enum image_found *found) {
   if (strlen(leaf) > NAME_MAX) {
@@ -152,7 +154,7 @@ static int look(struct image *image, int fd, const char *real, const char *leaf,
   if (S_ISLNK(image->stat.st_mode)) {
     if (!follow) return 0;
     if (is_procfs(fd)) {
-      /* /proc/N/fd/M and /proc/N/exe lead to the file itself, whatever their text says. */
+      /* /proc/N/fd/M and /proc/N/exe lead to the file itself, whatever their link text says. */
       int file = openat(fd, leaf, O_PATH | O_CLOEXEC);
       *found = file < 0 ? unknown(image, "a link of procfs could not be followed") : take_open(image, file);
       return 0;
@@ -174,7 +176,7 @@ static int look(struct image *image, int fd, const char *real, const char *leaf,
   return 0;
 }
 
-/* With a slash behind it a name is a folder. */
+/* Handles a name with a trailing slash: a folder, never a program. */
 static enum image_found no_file(struct image *image, const struct view *view, const char *text) {
   int fd = callers_open(view, text);
   if (fd < 0) return missing(image, errno);

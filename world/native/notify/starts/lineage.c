@@ -11,21 +11,21 @@
 #include "lib/frames.h"
 #include "notify/starts/pidfds.h"
 
-/* Bytes that are collected before they are told; the longest record fits. */
+/* Size of the buffer for unsent records; the longest record fits. */
 #define BUFFER (16 * 1024)
-/* How long they wait when they are fewer. */
+/* Longest time that records wait in the buffer. */
 #define OLD_MS 200
-/* How far up a process is looked for that was told of: forks that run no program stand between. */
+/* Ancestors searched for a reported program: forks without execve stand between. */
 #define FORKS_MAX 64
 
 enum kind { STARTED = 1, REFUSED, ENDED };
 enum flag { CUT = 1, REPLACED = 2, STATUS_KNOWN = 4 };
 
 struct lineage {
-  uint32_t programs; /* told so far */
+  uint32_t programs; /* number of the last reported program */
   uint32_t lives;
   uint64_t untold;
-  int64_t since; /* when the first byte of the buffer came */
+  int64_t since; /* when the buffer got its first byte */
   size_t length;
   uint8_t *buffer;
 };
@@ -76,7 +76,7 @@ static void put_end(struct command *command, uint32_t number, unsigned flags, ui
   write_u32(at + 20, status);
 }
 
-/* It has ended, and is forgotten. */
+/* Reports the end of a process and frees its slot. */
 static void tell_end(int slot) {
   const struct tracked *life = pidfds_at(slot);
   struct command *command = command_find(life->command);
@@ -89,7 +89,8 @@ static void tell_end(int slot) {
   pidfds_forget(slot);
 }
 
-/* The slot of a process that is told of, -1: there is none. One that ended unheard may have given its pid away. */
+/* Finds the slot of a reported process, -1: not watched. A slot whose process ended unnoticed is freed first,
+   because the pid may have been reused. */
 static int live(pid_t pid) {
   int slot = pidfds_find(pid);
   if (slot < 0 || !pidfds_has_ended(slot)) return slot;
@@ -116,7 +117,7 @@ static void tell_ended(void) {
   for (int i = 0; i < count; i++) tell_end(ended[i]);
 }
 
-/* The program that this process is, or was forked from. 0: the command itself. */
+/* Finds the program that this process runs or was forked from. 0: the command itself. */
 static uint32_t parent_of(const struct caller *caller) {
   struct caller above = *caller;
   for (int i = 0; i < FORKS_MAX && above.pid > 1; i++) {
@@ -128,7 +129,7 @@ static uint32_t parent_of(const struct caller *caller) {
   return 0;
 }
 
-/* False: no more of this command are told. */
+/* False: no further program of this command is reported. */
 static bool counts(struct command *command) {
   struct lineage *lineage = command->lineage;
   if (lineage == NULL || command->exit_sent) return false;
@@ -146,7 +147,7 @@ void lineage_started(struct command *command, const struct caller *caller, const
   put_start(command, STARTED, (uint32_t[]){number, parent, (uint32_t)caller->pid}, path, words);
   int slot = live(caller->pid);
   if (slot >= 0) {
-    /* Another program takes the process over: its end is the same. */
+    /* execve replaces the program of a watched process: both share one end. */
     put_end(command, pidfds_at(slot)->number, REPLACED, 0);
     pidfds_at(slot)->number = number;
   } else if (pidfds_add(caller->pid, command->id, number) >= 0) {
@@ -161,7 +162,7 @@ void lineage_refused(struct command *command, const struct caller *caller, const
   put_start(command, REFUSED, (uint32_t[]){number, parent_of(caller), (uint32_t)caller->pid}, path, words);
 }
 
-/* What was heard may be of one that was in this slot before. */
+/* The event may concern an earlier process in the same slot. */
 void lineage_hear(uint32_t slot) {
   if (pidfds_at((int)slot)->pid != 0 && pidfds_has_ended((int)slot)) tell_end((int)slot);
 }

@@ -1,4 +1,4 @@
-/* The programs of commands while they live: who started whom, and how each ended. Told by PROGRAMS, and decides nothing. */
+/* Records the programs of commands: parent, start and end of each. Reports PROGRAMS, decides nothing. */
 #ifndef SUBSTRATE_NOTIFY_STARTS_LINEAGE_H
 #define SUBSTRATE_NOTIFY_STARTS_LINEAGE_H
 
@@ -11,18 +11,19 @@
 struct command;
 struct caller;
 
-/* From now on this command's programs are told. False when there is no room. */
+/* Begins to report this command's programs. False without memory. */
 bool lineage_begin(struct command *command);
-/* What it is about to be. */
+/* Report a program that is about to start, and a refused start. */
 void lineage_started(struct command *command, const struct caller *caller, const char *path, struct told_words words);
 void lineage_refused(struct command *command, const struct caller *caller, const char *path, struct told_words words);
-/* A process that is watched was reaped. */
+/* Takes an event of epoll: a watched process was reaped. */
 void lineage_hear(uint32_t slot);
-/* Tells what is known by now: those that ended too. */
+/* Sends every record of a command, and the processes that ended by now. */
 void lineage_settle(struct command *command);
-/* Looks who ended, and tells what waits longer than a moment; how long until that is due again, ms, -1: never. */
+/* Checks for ended processes, and sends records older than OLD_MS. Returns milliseconds until the next check,
+   -1: nothing pending. */
 int lineage_flush_old(void);
-/* For EXIT. */
+/* Adds the number of unreported programs to EXIT. */
 void lineage_put(const struct command *command, struct field_writer *writer);
 void lineage_end(struct command *command);
 

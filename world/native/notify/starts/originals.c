@@ -13,15 +13,15 @@
 
 #include "lib/wildcards.h"
 
-/* A program that is installed while a world lives is found after that long. */
+/* Delay until a program installed during the world's life is found. */
 #define LOOK_AGAIN_MS 5000
-/* Bytes that are compared at a time. */
+/* Bytes compared at a time. */
 #define PART (64 * 1024)
 
 static const char *const FOLDERS[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin",
                                       "/bin",            "/usr/games",     "/usr/libexec", "/usr/lib/busybox"};
 
-/* The loaders that the ABI documents of each C library name (ld.so(8), musl's ld-musl). */
+/* Dynamic loaders at their documented ABI paths, per C library (ld.so(8), musl's ld-musl). */
 static const char *const LOADERS[] = {
     "/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",  "/lib/ld-linux.so.2",        "/lib/ld-musl-x86_64.so.1",
@@ -38,12 +38,13 @@ static void forget(struct originals *originals) {
   originals->count = 0;
 }
 
-/* One that finds no room is not found by its bytes; by its name it is all the same. */
+/* Adds a program. Without memory, copies of the program are not recognised by their bytes; its name still
+   is. */
 static void add(struct originals *originals, const char *path, bool loader) {
   struct stat stat_of;
   const char *name = strrchr(path, '/');
   if (stat(path, &stat_of) < 0 || !S_ISREG(stat_of.st_mode)) return;
-  /* /bin and /usr/bin are one folder on most systems. */
+  /* /bin and /usr/bin are the same folder on most systems. */
   for (size_t i = 0; i < originals->count; i++) {
     const struct original *original = &originals->list[i];
     bool same_file = original->inode == stat_of.st_ino && original->device == stat_of.st_dev;
@@ -67,7 +68,7 @@ static void add_named(struct originals *originals, const char *folder, const cha
   if (length < (int)sizeof path) add(originals, path, false);
 }
 
-/* Each program in the folder that one of these patterns is about. */
+/* Adds each program in the folder that matches a pattern. */
 static void add_matching(struct originals *originals, const char *folder, char *const *patterns, size_t count) {
   DIR *programs = count == 0 ? NULL : opendir(folder);
   if (programs == NULL) return;
@@ -110,7 +111,8 @@ static bool same_bytes(int one, int other, off_t size) {
   return true;
 }
 
-/* One that its path does not lead to (its name was removed and it has another one, or the path is too long) is what it may be. */
+/* Compares the bytes of both files. A file that cannot be opened by its path (its name was removed and
+   another link is left, or the path is too long) counts as equal. */
 static bool compare(const struct original *original, const struct image *image) {
   int one = image_open(image);
   if (one < 0) return true;
@@ -121,7 +123,7 @@ static bool compare(const struct original *original, const struct image *image) 
   return equal;
 }
 
-/* A file without a name is compared by nobody: it is asked about for that alone. */
+/* Compares through the cache. Files without a name never come here: the gate asks about them anyway. */
 static bool equals(struct originals *originals, uint32_t index, const struct image *image) {
   const struct stat *stat = &image->stat;
   for (size_t i = 0; i < COMPARISONS; i++) {
@@ -132,7 +134,7 @@ static bool equals(struct originals *originals, uint32_t index, const struct ima
     }
   }
   bool equal = compare(&originals->list[index], image);
-  /* What changed a moment ago may change again without another ctime. */
+  /* A file changed a moment ago may change again without a new ctime: do not cache. */
   if (image_is_settled(image)) {
     originals->comparisons[originals->next] = (struct comparison){stat->st_dev, stat->st_ino, stat->st_ctim, index, equal};
     originals->next = (originals->next + 1) % COMPARISONS;
@@ -145,7 +147,8 @@ const struct original *originals_next(struct originals *originals, const struct 
     size_t index = (*at)++;
     const struct original *original = &originals->list[index];
     if (original->device == image->stat.st_dev && original->inode == image->stat.st_ino) {
-      /* Where programs are kept, one file has several names on purpose: there its own name says what it is. */
+      /* In read-only program folders a file has several names on purpose, and its own name says which program
+         runs. */
       if (image->writable || original->loader) return original;
       continue;
     }

@@ -1,4 +1,4 @@
-/* The files behind names of programs, so that a hard link or a copy of one is known whatever it is called. */
+/* Files behind the gate's program names, to recognise hard links and copies under any name. */
 #ifndef SUBSTRATE_NOTIFY_STARTS_ORIGINALS_H
 #define SUBSTRATE_NOTIFY_STARTS_ORIGINALS_H
 
@@ -10,14 +10,14 @@
 #include "notify/starts/images.h"
 
 struct original {
-  char *path; /* its last part is the name */
+  char *path; /* the last component is the name */
   dev_t device;
   ino_t inode;
   off_t size;
-  bool loader; /* a dynamic one, which is no name of the gate */
+  bool loader; /* a dynamic loader, not a name of the gate */
 };
 
-/* Whether a file has the bytes of an original, as it was found out. */
+/* Cache entry: whether a file has the same bytes as an original. */
 struct comparison {
   dev_t device;
   ino_t inode;
@@ -31,12 +31,12 @@ struct comparison {
 struct originals {
   struct original *list;
   size_t count, room;
-  int64_t looked; /* when, on the monotonic clock in ms; 0: never */
-  size_t next;    /* of the comparisons, the one that goes next */
+  int64_t looked; /* time of the last scan, monotonic ms; 0: never */
+  size_t next;    /* index of the next cache entry to evict */
   struct comparison comparisons[COMPARISONS];
 };
 
-/* Programs by name, of which the last are patterns (lib/wildcards.h), and folders where they may lie. */
+/* Program names to look for, patterns (lib/wildcards.h) last, and additional folders to search. */
 struct wanted {
   char *const *names;
   size_t count, patterns;
@@ -44,9 +44,10 @@ struct wanted {
   size_t folder_count;
 };
 
-/* Looks for them there and where systems keep programs, unless it did a moment ago. */
+/* Scans these folders and the usual program folders, at most once every five seconds. */
 void originals_look(struct originals *originals, const struct wanted *wanted);
-/* Walks those that this file is, or has the bytes of: `at` begins as 0. NULL: no more. */
+/* Iterates over the originals with the same inode or the same bytes as this file: `at` begins as 0. NULL at
+   the end. */
 const struct original *originals_next(struct originals *originals, const struct image *image, size_t *at);
 void originals_free(struct originals *originals);
 

@@ -11,10 +11,10 @@
 #include "lib/jobs.h"
 
 struct own_program {
-  const char *cwd, *search, *next; /* PATH, and from where it is looked at next, NULL: it is used up */
+  const char *cwd, *search, *next; /* rest of PATH to search, NULL at the end */
   size_t words_length;
   char *words;
-  char text[]; /* all of these, each with its NUL */
+  char text[]; /* storage of the strings above, each with its NUL */
 };
 
 static const char *keep(char **at, const uint8_t *data, size_t length) {
@@ -64,7 +64,7 @@ void own_program_begin(struct own_program *own) {
   own->next = own->search;
 }
 
-/* As program_execute has it. False: there are no more. */
+/* Builds the next candidate path, as program_execute does. False at the end of PATH. */
 static bool next_path(struct own_program *own, char path[2 * PATH_MAX]) {
   while (own->next != NULL) {
     const char *folder = own->next;

@@ -1,4 +1,5 @@
-/* What a command's own program is started by: kept by PID 1, since the runner's memory is closed to it too. */
+/* How a command's own program is started: kept by PID 1, because the runner's memory is closed to PID 1
+   too. */
 #ifndef SUBSTRATE_NOTIFY_STARTS_OWN_PROGRAM_H
 #define SUBSTRATE_NOTIFY_STARTS_OWN_PROGRAM_H
 
@@ -10,14 +11,15 @@
 
 struct own_program;
 
-/* Whether it may be another file than its name says: /bin/sh, which runs what was read as a shell would, is not. */
+/* True when the file may differ from its name. False for /bin/sh: the broker has read its script as a shell
+   would. */
 bool own_program_counts(const uint8_t *payload, size_t length);
-/* From the payload of its job. NULL: there is no memory for it. */
+/* Copies the program from the payload of its job. NULL without memory. */
 struct own_program *own_program_keep(const uint8_t *payload, size_t length);
 void own_program_release(struct own_program *own);
-/* From the first file on. */
+/* Restarts own_program_next at the first file. */
 void own_program_begin(struct own_program *own);
-/* Reads the next file that its runner may try. False: there are no more. */
+/* Resolves the next file that the runner may try. False at the end. */
 bool own_program_next(struct own_program *own, struct target *target, pid_t runner, enum image_found *found);
 
 #endif

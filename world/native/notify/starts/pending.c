@@ -14,11 +14,12 @@
 #include "notify/notices.h"
 #include "notify/starts/lineage.h"
 
-/* The longest that a WAIT may ask for: a day. */
+/* Longest WAIT: a day. */
 #define WAIT_MAX_MS 86400000
-/* Starts of one world that wait at once; more are refused. */
+/* Pending starts per world; further starts are refused. */
 #define WAITING_MAX 1024
-/* How long a refusal holds for the very same start of the same process: long enough for a shell that looks along PATH. */
+/* Time during which a refusal also covers the same start repeated by the same process: long enough for a
+   shell's search of PATH. */
 #define AGAIN_MS 500
 
 struct waiting {

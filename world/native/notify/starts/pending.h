@@ -1,4 +1,4 @@
-/* Starts of programs that wait for the broker's answer. */
+/* Program starts that wait for the broker's answer. */
 #ifndef SUBSTRATE_NOTIFY_STARTS_PENDING_H
 #define SUBSTRATE_NOTIFY_STARTS_PENDING_H
 
@@ -14,21 +14,22 @@ struct frame;
 struct pending {
   uint32_t command;
   int listener;
-  uint64_t token; /* what the listener knows it by, and ANSWER too */
+  uint64_t token; /* id of the notification, repeated in ANSWER */
   struct caller caller;
-  uint64_t mark; /* what it is known by when it is asked for again */
-  bool own;      /* the command's own program, which nobody is told of */
+  uint64_t mark; /* hash that recognises a repeated start */
+  bool own;      /* the command's own program, which lineage does not report */
 };
 
-/* It waits from now on. False: too many do. */
+/* Queues a start. False when the queue is full. */
 bool pending_add(const struct pending *start, const char *path, struct told_words words);
-/* Whether the same start was refused a moment ago: a shell that looks along PATH asks for one program twice. */
+/* True when the same start was refused a moment ago: a shell searching PATH tries a program twice. */
 bool pending_was_refused(const struct command *command, uint64_t mark);
-/* ANSWER: a malformed one ends the world; one that comes too late is nothing. */
+/* Takes an ANSWER frame. A malformed frame ends the world; a late answer is ignored. */
 void pending_answer(const struct frame *frame);
-/* Refuses what waits for too long. How long until the next does, -1: none. */
+/* Refuses starts past their deadline. Returns milliseconds until the next deadline, -1 when nothing is
+   pending. */
 int pending_check_deadlines(void);
-/* This listener is about to be closed, and nobody waits at it any more. */
+/* Drops the pending starts of a listener that is about to be closed; no process waits there. */
 void pending_forget(int listener);
 
 #endif

@@ -10,18 +10,19 @@
 #include "lib/pidfd_info.h"
 #include "lib/watch.h"
 
-/* Watched at once; of the others nobody hears the end. */
+/* Processes watched at once; the end of further processes goes unnoticed. */
 #define LIVES 4096
 #define BUCKETS 1024
 
 static struct tracked lives[LIVES];
 static int buckets[BUCKETS], unused = -1;
 static int used, limit = LIVES;
-static uint32_t awaited; /* POLLIN and EPOLLIN are one */
+static uint32_t awaited; /* events to ask poll(2) for; POLLIN and EPOLLIN have the same value */
 static bool began;
 
-/* Most programs are over in a few milliseconds. To be woken by the end of each costs more than all that is done about it, so for
-   its first second a process is looked at when another one starts, and every few milliseconds, and waited for only then. */
+/* Most programs end within a few milliseconds, and a wake-up for each end costs more than all other work on a
+   process. In its first second a process is therefore polled: at each start of another process and every
+   LOOK_MS. Later epoll watches the process. */
 #define YOUNG_MS 1000
 #define LOOK_MS 10
 static int young[PIDFDS_YOUNG];
@@ -44,7 +45,8 @@ uint64_t pidfds_fit(uint64_t descriptors) {
 void pidfds_open(void) {
   if (began) return;
   for (int i = 0; i < BUCKETS; i++) buckets[i] = -1;
-  /* A kernel that tells how a process ended tells it once that was reaped, and says so by a hang-up, which needs no asking. */
+  /* A kernel with PIDFD_PROCESS_EXIT reports the exit status once the process was reaped, and signals reaping
+     by a hang-up, which poll(2) always reports. */
   struct pidfd_process info = {.mask = PIDFD_PROCESS_EXIT};
   int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
   awaited = self >= 0 && ioctl(self, PIDFD_PROCESS, &info) == 0 ? 0 : POLLIN;
@@ -97,7 +99,7 @@ static void grow_up(int at) {
   born[at] = born[young_count];
 }
 
-/* Of those that are found to be over together the later ones come first: whoever was started by another ended before it. */
+/* Orders processes found dead together by falling number: a child ended before its parent. */
 static void put_in_order(int *ended, int count, int slot) {
   while (count > 0 && lives[ended[count - 1]].number < lives[slot].number) {
     ended[count] = ended[count - 1];

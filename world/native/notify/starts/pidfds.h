@@ -1,4 +1,4 @@
-/* Processes of commands that are watched until they end, one pidfd each. */
+/* Watches processes of commands until they end, with a pidfd for each. */
 #ifndef SUBSTRATE_NOTIFY_STARTS_PIDFDS_H
 #define SUBSTRATE_NOTIFY_STARTS_PIDFDS_H
 
@@ -7,32 +7,34 @@
 #include <sys/types.h>
 
 struct tracked {
-  pid_t pid; /* 0: nobody is in this slot */
+  pid_t pid; /* 0: free slot */
   int pidfd;
   uint32_t command, number;
-  int next; /* of its bucket, or of the free slots; -1: none */
+  int next; /* next slot of the bucket or of the free list; -1 at the end */
 };
 
-/* How many of so many descriptors are for them. */
+/* Bounds the watched processes by PID 1's descriptor limit. Returns the number of descriptors reserved for
+   them. */
 uint64_t pidfds_fit(uint64_t descriptors);
-/* Before any other call; more than once is nothing. */
+/* Prepares the table before any other call; repeated calls do nothing. */
 void pidfds_open(void);
-/* Its slot, -1: there is no room, and nobody hears how it ends. */
+/* Watches a process. Returns its slot; -1: the table is full, and its end goes unnoticed. */
 int pidfds_add(pid_t pid, uint32_t command, uint32_t number);
-/* The slot of a process, -1: none. It may be one that had the pid before. */
+/* Returns the slot of a pid, -1: not watched. The slot may belong to an earlier process with the same pid. */
 int pidfds_find(pid_t pid);
 struct tracked *pidfds_at(int slot);
-/* Those that ended lately and that nobody was woken for, children before their parents. */
+/* Collects young processes that have ended, children before their parents. */
 #define PIDFDS_YOUNG 64
 int pidfds_look(int ended[PIDFDS_YOUNG]);
-/* How long until that is due, ms, -1: there is none. */
+/* Milliseconds until the next pidfds_look, -1: no young process. */
 int pidfds_look_in(void);
-/* Whether it is gone, and told as far as it will ever be. */
+/* True when the process has ended and its exit status is as complete as the kernel reports. */
 bool pidfds_has_ended(int slot);
-/* How it ended, as wait(2) has it. False: this kernel tells its parent alone (before Linux 6.15). */
+/* Reads the exit status in the form of wait(2). False before Linux 6.15, where only the parent gets the
+   status. */
 bool pidfds_status(int slot, uint32_t *status);
 void pidfds_forget(int slot);
-/* The first slot of this command's from `slot` on, -1: no more. */
+/* Returns the command's first slot from `slot` on, -1 at the end. */
 int pidfds_of(uint32_t command, int slot);
 
 #endif

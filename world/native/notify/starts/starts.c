@@ -22,7 +22,7 @@
 #include "notify/starts/target.h"
 #include "seccomp/filter.h"
 
-/* Of a caller's own words, bytes; who has more of them is not told with them. */
+/* Bound for the caller's own command line, bytes; a longer command line is left out of the question. */
 #define STARTER_WORDS 4096
 
 static struct target target;
@@ -36,7 +36,7 @@ static bool is_start(const struct seccomp_data *call) {
   return call->nr == SYS_execve || call->nr == SYS_execveat;
 }
 
-/* A program is asked about by every name that it could be meant by. */
+/* True when any name of this program is in the gate: path, argv[0], or a file with the same bytes. */
 static bool concerns(struct gate *gate, const struct image *image, const struct words *words) {
   size_t at = 0;
   if (gate_asks_all(gate) || image->path[0] == 0 || image->unknown != NULL) return true;
@@ -51,8 +51,9 @@ static bool is_asked(struct gate *gate) {
   return target.unknown != NULL;
 }
 
-/* Whether a command's own program is not what its name says: a copy or a link, or it leads to another file. What commands may not
-   write has the name that it was judged by. */
+/* True when a command's own program is disguised: a copy of or a link to a program in the gate, or a script
+   that leads to such a program. The broker has already judged a file that commands cannot write by its
+   name. */
 static bool is_disguised(struct gate *gate) {
   const struct image *image = &target.images[0];
   size_t at = 0;
@@ -77,7 +78,8 @@ static const char *path_of_target(void) {
   return image->path[0] != 0 ? image->path : image->called;
 }
 
-/* A program that starts itself once more, with other words, is told with its own: git runs much of what it does so. */
+/* Adds the command line of a program that starts itself again with other arguments: git runs much of its work
+   so. */
 static void put_starter(struct field_writer *writer, pid_t pid) {
   static char words[STARTER_WORDS];
   static char path[PATH_MAX + 1];
@@ -93,13 +95,13 @@ static void put_starter(struct field_writer *writer, pid_t pid) {
   if (fd < 0) return;
   length = read(fd, words, sizeof words);
   close(fd);
-  /* Cut, or written over by the program: nobody knows what it was started with. */
+  /* Truncated, or overwritten by the program: the original command line is unknown. */
   if (length <= 0 || (size_t)length == sizeof words || words[length - 1] != 0) return;
   field_put_string(writer, TAG_STARTER, path);
   field_put(writer, TAG_STARTER_WORDS, words, (size_t)length);
 }
 
-/* A token of 0: nobody waits. */
+/* Asks the broker about the start. Token 0: the caller does not wait for an answer. */
 static void ask(struct command *command, pid_t pid, uint64_t token) {
   static uint8_t payload[TARGET_FILES * (WORDS_LONG + 4 * PATH_MAX) + 64 * 1024];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
@@ -112,7 +114,7 @@ static void ask(struct command *command, pid_t pid, uint64_t token) {
     cut |= target.words[i].cut;
   }
   if (writer.full) {
-    /* As many names for one file as only somebody makes who wants that: the last files, which run, would be missing. */
+    /* Only a deliberate attempt makes so many names for a file: the last files, which run, would not fit. */
     writer = (struct field_writer){.data = payload, .capacity = sizeof payload};
     if (token != 0) field_put_u64(&writer, TAG_TOKEN, token);
     field_put_u64(&writer, TAG_CALLER, (uint64_t)pid);
@@ -130,7 +132,8 @@ static void refuse(int listener, uint64_t id, struct command *command, const str
   if (notice_answer(listener, id, EACCES)) lineage_refused(command, caller, path_of_target(), words_told(&target.words[0]));
 }
 
-/* FNV-1a, for recognising alone: who makes two starts alike is refused both. Never 0. */
+/* FNV-1a over process, file and arguments. Only for recognition: a caller that forges a collision is refused
+   both starts. Never 0. */
 static uint64_t mark_of(const struct caller *caller, const struct image *image, const struct words *words) {
   uint64_t hash = 0xcbf29ce484222325;
   const uint64_t numbers[] = {(uint64_t)caller->pid, image->stat.st_dev, image->stat.st_ino};
@@ -140,7 +143,7 @@ static uint64_t mark_of(const struct caller *caller, const struct image *image, 
   return hash | 1;
 }
 
-/* It is asked about, and waits. */
+/* Asks the broker and keeps the caller waiting. */
 static void hold(int listener, uint64_t id, struct command *command, const struct caller *caller, bool own) {
   const struct pending start = {.command = command->id,
                                 .listener = listener,
@@ -148,7 +151,8 @@ static void hold(int listener, uint64_t id, struct command *command, const struc
                                 .caller = *caller,
                                 .mark = mark_of(caller, &target.images[0], &target.words[0]),
                                 .own = own};
-  /* Who does not read for so long would not answer in time: the others need not wait for that. */
+  /* A broker that leaves the channel full would not answer in time: refuse now, so that other callers need
+     not wait. */
   if (pending_was_refused(command, start.mark) || !channel_has_room()) return refuse(listener, id, command, caller);
   if (!pending_add(&start, path_of_target(), words_told(&target.words[0]))) return refuse(listener, id, command, caller);
   ask(command, caller->pid, id);
@@ -160,7 +164,8 @@ static void judge(int listener, const struct seccomp_notif *notice, struct comma
   enum image_found found = target_read(&target, notice);
   bool refuses = gate != NULL && gate_refuses(gate);
   if (found == IMAGE_MISSING) {
-    /* What it would be told. Answered here, so that nothing can come to stand there between our look and the kernel's. */
+    /* Answer with the expected errno here: no file can appear at the path between this look-up and the
+       kernel's. */
     notice_answer(listener, notice->id, refuses ? target.error : 0);
     return;
   }
@@ -174,7 +179,8 @@ static void judge(int listener, const struct seccomp_notif *notice, struct comma
   notice_answer(listener, notice->id, 0);
 }
 
-/* All that it may find along PATH, at its first call, and again while one of them is asked about: a signal makes it call twice. */
+/* Judges every file that the runner may find along PATH, at its first execve, and again while the broker is
+   asked about a file: a signal makes the runner call twice. */
 static void judge_own(int listener, uint64_t id, struct command *command, const struct caller *caller) {
   enum image_found found;
   struct gate *gate = command->gate;
@@ -206,7 +212,7 @@ static void serve(int listener, const struct seccomp_notif *notice, struct comma
     notice_answer(listener, notice->id, 0);
     return;
   }
-  /* It is gone, or procfs could not be read: what cannot be told is not let through. */
+  /* The caller is gone, or procfs cannot be read. A start that cannot be reported is refused. */
   if (!callers_identify(task, &caller)) {
     notice_answer(listener, notice->id, EACCES);
     return;

@@ -1,4 +1,4 @@
-/* Starts of programs: told of, and held back where a gate asks about them. */
+/* Program starts: reported, and held back where a gate asks about them. */
 #ifndef SUBSTRATE_NOTIFY_STARTS_STARTS_H
 #define SUBSTRATE_NOTIFY_STARTS_STARTS_H
 
@@ -7,7 +7,7 @@
 
 struct command;
 
-/* A notice_handler of execve and execveat. A start that belongs to no command is refused. */
+/* A notice_handler for execve and execveat. Refuses a start outside every command. */
 bool start_serve(int listener, const struct seccomp_notif *notice, struct command *command);
 
 #endif

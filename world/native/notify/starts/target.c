@@ -10,7 +10,8 @@
 #include "lib/callers.h"
 #include "notify/starts/gates.h"
 
-/* What is not there for us is not there for the kernel: the call fails. Memory that is closed to us may hold anything. */
+/* Memory missing for PID 1 is missing for the kernel too: the call fails. Memory closed to PID 1 may hold
+   anything. */
 static enum image_found unread(struct target *target, const char *why) {
   target->error = errno;
   target->unknown = why;
@@ -42,7 +43,7 @@ enum image_found target_read(struct target *target, const struct seccomp_notif *
   return unread(target, "its arguments could not be read");
 }
 
-/* False: it is too long to be a path. */
+/* False: the text is too long for a path. */
 static bool call(struct image *image, const char *folder, const char *name) {
   bool relative = folder != NULL && name[0] != '/';
   int length = snprintf(image->called, sizeof image->called, "%s%s%s", relative ? folder : "", relative ? "/" : "", name);
@@ -70,7 +71,8 @@ static bool is_blank(char c) {
   return c == ' ' || c == '\t';
 }
 
-/* "#! program argument": the rest of the line is one argument (binfmt_script.c). False: the kernel takes no program from it. */
+/* Parses "#! program argument"; the rest of the line is a single argument (binfmt_script.c). False: the
+   kernel finds no program in the line. */
 static bool read_line(const struct image *image, char program[IMAGE_HEAD], char argument[IMAGE_HEAD]) {
   const char *at = image->head + 2, *end = memchr(image->head, '\n', image->head_length);
   if (end == NULL) end = image->head + strnlen(image->head, image->head_length);
@@ -89,7 +91,7 @@ static bool read_line(const struct image *image, char program[IMAGE_HEAD], char 
   return true;
 }
 
-/* The next file, called so. NULL: there is no room, or nothing that runs. */
+/* Adds the next file by its name. NULL: the table is full, or the file cannot run. */
 static struct image *add(struct target *target, pid_t caller, const char *called, bool mapped) {
   if (target->count == TARGET_FILES) {
     target->unknown = "too many files lead to what would run";
@@ -113,13 +115,13 @@ static bool follow_script(struct target *target, pid_t caller) {
   struct words *words = &target->words[last + 1];
   words_add(words, program);
   if (argument[0] != 0) words_add(words, argument);
-  /* The kernel names a descriptor by its number, which matters to no rule. */
+  /* The kernel names a descriptor by its number, which no rule depends on. */
   words_add(words, script->called[0] == 0 ? "/dev/fd" : script->called);
   words_append(words, &target->words[last], 1);
   return true;
 }
 
-/* Options of ld.so(8) that the next word belongs to. */
+/* Options of ld.so(8) with a separate value. */
 static const char *const WITH_WORD[] = {"--library-path", "--inhibit-rpath", "--audit",
                                         "--preload",      "--argv0",         "--glibc-hwcaps-prepend",
                                         "--glibc-hwcaps-mask"};

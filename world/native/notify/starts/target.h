@@ -1,4 +1,4 @@
-/* What a start would run: the file that it names, and those that the kernel and the dynamic loader make of it. */
+/* Files that a start would run: the named file, its interpreters, and a program run by the dynamic loader. */
 #ifndef SUBSTRATE_NOTIFY_STARTS_TARGET_H
 #define SUBSTRATE_NOTIFY_STARTS_TARGET_H
 
@@ -10,23 +10,23 @@
 
 struct gate;
 
-/* The kernel follows five #! lines (exec_binprm); then comes the program, and one that a loader runs. */
+/* The kernel follows five #! lines (exec_binprm); the program and a program run by a loader come after. */
 #define TARGET_FILES 8
 
 struct target {
-  int count; /* the first is what was asked for */
+  int count; /* files; the first is the requested file */
   struct image images[TARGET_FILES];
   struct words words[TARGET_FILES];
-  const char *unknown; /* why it is not known what would run, NULL: it is known */
-  const char *folder;  /* where relative names begin, NULL: in the caller's own */
-  int error;           /* IMAGE_MISSING: what the call will fail with */
+  const char *unknown; /* reason why the final program is unknown, or NULL */
+  const char *folder;  /* base of relative names, NULL: the caller's own */
+  int error;           /* for IMAGE_MISSING: errno of the call */
 };
 
-/* Reads what the caller asks for. */
+/* Reads the file and arguments of the caller's call. */
 enum image_found target_read(struct target *target, const struct seccomp_notif *notice);
-/* Reads this file instead, as one would that stands in the folder; its words are the caller's to add. */
+/* Reads the file at `path` instead, relative to `folder`; the caller adds its arguments. */
 enum image_found target_begin(struct target *target, pid_t caller, const char *folder, const char *path);
-/* Adds what it leads to. */
+/* Adds the interpreters and loaded programs behind the last file. */
 void target_follow(struct target *target, struct gate *gate, pid_t caller);
 
 #endif

@@ -7,7 +7,7 @@
 #include "lib/callers.h"
 
 #define PAGE 4096
-/* Words that are read in one go, and how much of each: few are longer. */
+/* Arguments read in a batch, and bytes read of each: few are longer. */
 #define BATCH 64
 #define PIECE 128
 
@@ -45,18 +45,18 @@ void words_append(struct words *words, const struct words *more, size_t skip) {
   }
 }
 
-/* As many pointers as stand in one page from there. -1: it cannot be read. */
+/* Reads the pointers up to the end of the page. -1: unreadable memory. */
 static int read_pointers(pid_t caller, uint64_t address, uint64_t pointers[BATCH]) {
   size_t there = (PAGE - address % PAGE) / sizeof *pointers;
-  /* One may lie across two pages: the kernel takes it all the same. */
+  /* A pointer may cross a page boundary: the kernel accepts such an argv. */
   size_t count = there == 0 ? 1 : there < BATCH ? there : BATCH;
   return callers_memory(caller, address, pointers, count * sizeof *pointers) ? (int)count : -1;
 }
 
-/* A word that does not end in its piece is read by itself. */
+/* Length of an argument that does not end in its piece and is read separately. */
 #define UNREAD SIZE_MAX
 
-/* Reads the beginnings of so many words in one call, and says how long each is. */
+/* Reads the beginnings of `count` arguments in a single call, and their lengths. */
 static void read_pieces(pid_t caller, const uint64_t *pointers, size_t count, char pieces[BATCH][PIECE],
                         size_t lengths[BATCH]) {
   struct iovec here[BATCH], there[BATCH];

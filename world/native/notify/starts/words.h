@@ -1,4 +1,4 @@
-/* The arguments of a program that is about to start, read in its caller's memory. */
+/* Arguments of a program that is about to start, read from its caller's memory. */
 #ifndef SUBSTRATE_NOTIFY_STARTS_WORDS_H
 #define SUBSTRATE_NOTIFY_STARTS_WORDS_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* As much as PROGRAMS tells of a program, bytes. */
+/* Bytes of arguments that PROGRAMS reports for each program. */
 #define WORDS_SHORT 4096
 /* FRAME_MAX_WORDS */
 #define WORDS_LONG 65536
@@ -15,18 +15,18 @@
 struct words {
   size_t count;
   size_t length;
-  bool cut; /* there are more, or longer ones */
-  char text[WORDS_LONG]; /* each with its NUL */
+  bool cut; /* more or longer arguments exist */
+  char text[WORDS_LONG]; /* arguments, each with its NUL */
 };
 
-/* The argv at this address. False when the caller's memory is closed to us. */
+/* Reads the argv at this address. False when the caller's memory is closed to PID 1. */
 bool words_read(pid_t caller, uint64_t address, struct words *words);
 
 void words_clear(struct words *words);
 void words_add(struct words *words, const char *word);
-/* All but the first `skip` of `more`. */
+/* Appends all but the first `skip` arguments of `more`. */
 void words_append(struct words *words, const struct words *more, size_t skip);
-/* As much of them as PROGRAMS tells: bytes of words, of which the last may lack its NUL. */
+/* Arguments as far as PROGRAMS reports them: the last may lack its NUL. */
 struct told_words {
   const char *text;
   size_t length;

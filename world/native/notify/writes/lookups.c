@@ -18,12 +18,12 @@
 static char project[PATH_MAX];
 static size_t project_length;
 
-/* A look-up on its way: `text` is what is left of it, from `base`. */
+/* A path look-up in progress: `text` is the unresolved rest, relative to `base`. */
 struct search {
   struct view view;
   char text[PATH_MAX];
   const char *leaf;
-  char real[PATH_MAX + 1]; /* of the folder that holds the leaf */
+  char real[PATH_MAX + 1]; /* real path of the leaf's folder */
 };
 
 bool lookups_counted(void) {
@@ -44,7 +44,7 @@ bool lookup_whole(const struct lookup *place, char whole[PATH_MAX]) {
   return length < PATH_MAX;
 }
 
-/* What a descriptor of the caller's leads to; false when it has no path. */
+/* Reads the path behind a caller's descriptor; ELSEWHERE for a descriptor without a path. */
 static enum found read_descriptor(struct search *search, int fd) {
   char link[64];
   if (fd == AT_FDCWD) snprintf(link, sizeof link, "%d/cwd", search->view.caller);
@@ -55,14 +55,14 @@ static enum found read_descriptor(struct search *search, int fd) {
   return search->text[0] == '/' ? FOUND : ELSEWHERE;
 }
 
-/* Why we found nothing: whether its call must fail too, or it is us who could not look. What is closed to us (EACCES) is closed to
-   it: nobody in a world has more rights than we have, nor a user namespace of its own. */
+/* Classifies a failed look-up: either the call must fail too, or PID 1 lacks a resource. EACCES for PID 1 is
+   EACCES for the caller: nobody in a world has more rights than PID 1, nor an own user namespace. */
 static enum found found_nothing(void) {
   bool ours = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ELOOP || errno == ENOSYS;
   return ours ? UNREADABLE : ELSEWHERE;
 }
 
-/* A folder that is not here under its real name has no names below it: then nothing is told, and EXIT says so. */
+/* A project missing under its real path holds no names: nothing is reported, and EXIT says so. */
 void lookups_open(int procfs, const char *path) {
   char real[PATH_MAX + 1];
   callers_proc = procfs;
@@ -75,7 +75,7 @@ void lookups_open(int procfs, const char *path) {
   if (fd >= 0) close(fd);
 }
 
-/* A name that ends in dots is a folder: its own path says how it is called. */
+/* Resolves a name that ends in dots: always a folder, named by its real path. */
 static int name_folder(struct search *search) {
   int fd = callers_open(&search->view, search->text);
   if (fd < 0) return -1;
@@ -93,13 +93,13 @@ static bool is_below(const char *real) {
   return real[project_length] == 0 || real[project_length] == '/';
 }
 
-/* The absolute path of the leaf. */
+/* Writes the leaf's absolute path. */
 static int write_whole(const struct search *search, char whole[2 * PATH_MAX]) {
   const char *slash = search->real[1] == 0 ? "" : "/";
   return snprintf(whole, 2 * PATH_MAX, "%s%s%s", search->real, slash, search->leaf);
 }
 
-/* Leaves the absolute path in `place` when it is in what is opened outside of the project. */
+/* True for a path in a folder opened outside the project; leaves the absolute path in `place`. */
 static bool is_opened(const struct search *search, struct lookup *place) {
   if (!opened_any()) return false;
   place->length = (size_t)write_whole(search, place->path);
@@ -122,20 +122,21 @@ static bool is_read_only(int fd, const char *leaf) {
   return read_only;
 }
 
-/* access(2) asks for permission first, as the call will: EROFS is what a caller gets that could write there on the host. Only a
-   read-only file system, not a read-only mount, comes before its permissions. */
+/* access(2) checks permissions first, as the call will: EROFS means that the caller could write there on the
+   host. Only a read-only file system, not a read-only mount, comes before permissions. */
 static bool is_closed(int fd, const char *leaf) {
   return faccessat(fd, leaf, W_OK, 0) < 0 && errno == EROFS;
 }
 
-/* Taken away or moved to, but never opened: a mount stands on it. */
+/* True for a mount point: rename and removal fail there, opening does not. */
 static bool is_pinned(int fd, const char *leaf) {
   struct statx status;
   int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
   return statx(fd, leaf, flags, 0, &status) == 0 && (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
-/* A folder with names in it is removed by nobody, on the host neither: git tries that on each folder above what it removed. */
+/* True for a folder with entries: rmdir fails there on the host too, and git tries rmdir on each folder above
+   a removed file. */
 static bool is_full(int fd, const char *leaf) {
   int folder = openat(fd, leaf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   DIR *names = folder < 0 ? NULL : fdopendir(folder);
@@ -153,14 +154,16 @@ static bool is_full(int fd, const char *leaf) {
 static int refused_as(int fd, const char *leaf, const struct file_name *name, bool below, const struct lookup *place) {
   bool writes = (name->how & HOW_WRITE) != 0 && place->exists && S_ISREG(place->stat.st_mode);
   if (writes && is_closed(fd, leaf)) return EROFS;
-  /* What is made must be missing, and what is taken away be there: else the call fails on the host, too. */
+  /* A created name must be missing, and a removed name must exist: otherwise the call fails on the host
+     too. */
   bool named = (name->how & HOW_NAME) != 0 && ((name->how & HOW_MOVED) != 0 || name->makes != place->exists);
   if (named) {
     if (is_closed(fd, ".")) return EROFS;
     if (!place->exists || !is_pinned(fd, leaf)) return 0;
     return name->removes && S_ISDIR(place->stat.st_mode) && is_full(fd, leaf) ? 0 : EBUSY;
   }
-  /* A chmod; the first name of a link has the same bit. In the project it is one of many, and what is sealed there is told of writes. */
+  /* HOW_MODE alone is a chmod (the first name of link(2) has the same bit). Not reported inside the project:
+     chmod is frequent there, and sealed files are reported on writes. */
   bool sets_mode = name->how == HOW_MODE && !name->makes && !below && place->exists;
   bool may = geteuid() == 0 || place->stat.st_uid == geteuid();
   return sets_mode && may && is_read_only(fd, leaf) ? EROFS : 0;
@@ -178,7 +181,8 @@ static void note_refusal(const struct search *search, int fd, const struct file_
   if (made && names_refuse(place->refused_path)) place->refused = EPERM;
 }
 
-/* One step: the leaf in the folder `fd`. 1: it is a link that is to be followed, and `text` is what it says. */
+/* Resolves one step: the leaf in the folder `fd`. Returns 1 for a link to follow, with its target in
+   `text`. */
 static int look(struct search *search, int fd, const struct file_name *name, bool follow, struct lookup *place,
                 enum found *found) {
   bool below = is_below(search->real);
@@ -233,10 +237,11 @@ enum found lookup_find(pid_t caller, struct file_name *name, struct lookup *plac
     struct open_how how;
     if (!callers_memory(caller, name->open_how, &how, sizeof how)) return UNREADABLE;
     if (!file_call_opens(name, how.flags)) return ELSEWHERE;
-    /* Its folder is its root: what a name says there, it says nowhere else. */
+    /* RESOLVE_IN_ROOT resolves names against the caller's folder as root, which this look-up does not
+       model. */
     if ((how.resolve & RESOLVE_IN_ROOT) != 0) return UNREADABLE;
   }
-  /* A descriptor is the file itself where there is no text, or an empty one. */
+  /* Without a path, or with an empty path, the descriptor is the file itself. */
   search.text[0] = 0;
   if (name->address != 0 && !callers_text(caller, name->address, search.text)) return UNREADABLE;
   bool descriptor = name->by_descriptor && search.text[0] == 0;

@@ -16,13 +16,13 @@ void record_open(removal_asker ask) {
   asks_removal = ask;
 }
 
-/* Whether what is moved brings along what stands below it. */
+/* True when the rename moves a folder with its contents. */
 static bool is_folder(const struct lookup *from, const struct lookup *to, bool exchanged) {
   if (!from->exists) return false;
   return S_ISDIR(from->stat.st_mode) || (exchanged && to->exists && S_ISDIR(to->stat.st_mode));
 }
 
-/* Asks the broker where the kernel would refuse to take a name away. */
+/* Asks the broker about a rename or removal that the kernel would refuse. */
 static bool serve_removal(int listener, const struct seccomp_notif *notice, const struct command *command,
                           const struct file_name *names, const struct lookup *places, int count) {
   static char target[PATH_MAX];
@@ -34,12 +34,12 @@ static bool serve_removal(int listener, const struct seccomp_notif *notice, cons
   return is_free && asks_removal(listener, notice, command, &removal);
 }
 
-/* A call that would make a name which no command may make is refused, and told. */
+/* Refuses with EPERM a call that would create a name which no command may create (names_refuse). */
 static bool serve_refusal(int listener, const struct seccomp_notif *notice, struct command *command, const struct lookup *places,
                           int count) {
   for (int i = 0; i < count; i++) {
     if (places[i].refused != EPERM) continue;
-    /* Told first: with the answer the caller may end the world. */
+    /* Report first: after the answer the caller may end the world. */
     refused_writes_tell(command, &places[i]);
     notice_answer(listener, notice->id, EPERM);
     return true;
@@ -47,8 +47,8 @@ static bool serve_refusal(int listener, const struct seccomp_notif *notice, stru
   return false;
 }
 
-/* Looked at before the answer, kept after it: what is read of a process that is gone may be another's, and is nothing.
-   But for what is refused or asked about, the call goes on whatever was found. */
+/* Looks names up before the answer and records them after: names read from a process that has died may be
+   another's, and are dropped. Except for refused and asked calls, the call goes on whatever was found. */
 static void record(int listener, const struct seccomp_notif *notice, struct file_name *names, int count,
                    struct command *command) {
   static struct lookup places[FILE_NAMES_MAX];
@@ -60,7 +60,7 @@ static void record(int listener, const struct seccomp_notif *notice, struct file
   bool asked = serve_removal(listener, notice, command, names, places, count);
   if (!asked && !notice_answer(listener, notice->id, 0)) return;
   for (int i = 0; i < count; i++) {
-    /* Where the broker is asked, it says itself what it refuses. */
+    /* Where the broker is asked, the broker itself reports the refusal. */
     if (!asked && places[i].refused != 0) refused_writes_tell(command, &places[i]);
     bool empties = names[i].removes && places[i].exists && S_ISDIR(places[i].stat.st_mode);
     if (found[i] == FOUND) touched_note(command, names[i].how | (empties ? HOW_REMOVED : 0), &places[i]);

@@ -1,4 +1,5 @@
-/* Calls that change files: looked up before they are let go on, told after, and refused or asked about where a mount of this world stands. */
+/* Calls that change files: looked up before they go on, reported after, and refused or put to the broker at a
+   mount of this world. */
 #ifndef SUBSTRATE_NOTIFY_WRITES_RECORD_H
 #define SUBSTRATE_NOTIFY_WRITES_RECORD_H
 
@@ -8,17 +9,18 @@
 struct command;
 
 struct removal {
-  const char *path; /* absolute */
-  int refused;      /* what the kernel will say to the call */
-  const char *target; /* where it is to go, absolute; NULL: it is to be removed */
+  const char *path; /* absolute path */
+  int refused;      /* the kernel's answer to the call */
+  const char *target; /* absolute target of a rename; NULL for a removal */
 };
 
-/* True: the broker is asked about this call, and answers it later. */
+/* Asks the broker. True: the broker answers the call later. */
 typedef bool (*removal_asker)(int listener, const struct seccomp_notif *notice, const struct command *command,
                               const struct removal *removal);
-/* Before the first call: who is asked where the kernel would refuse to take a name away. */
+/* Registers the asker for renames and removals that the kernel would refuse. Call before the first
+   notification. */
 void record_open(removal_asker ask);
-/* A notice_handler. False: it is no such call. */
+/* A notice_handler. False: the call changes no file. */
 bool record_serve(int listener, const struct seccomp_notif *notice, struct command *command);
 
 #endif

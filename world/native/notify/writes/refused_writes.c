@@ -11,7 +11,8 @@
 
 struct refused_writes {
   unsigned count;
-  uint64_t told[FRAME_MAX_REFUSED_WRITES]; /* hashes: whoever makes two paths collide loses a line about its own command */
+  uint64_t told[FRAME_MAX_REFUSED_WRITES]; /* hashes; a command that forges a collision loses a line about
+                                              itself */
 };
 
 /* FNV-1a, 64 bits. */
@@ -21,7 +22,7 @@ static uint64_t hash_of(int error, const char *path) {
   return hash;
 }
 
-/* False: it was told before, or there is no room. */
+/* False: already reported, or the table is full. */
 static bool remember(struct refused_writes *all, uint64_t hash) {
   for (unsigned i = 0; i < all->count; i++) {
     if (all->told[i] == hash) return false;

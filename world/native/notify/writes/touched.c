@@ -13,28 +13,28 @@
 #include "lib/frames.h"
 #include "lib/siphash.h"
 
-/* Bytes that are collected before they are sent; the longest record fits. */
+/* Size of the buffer for unsent records; the longest record fits. */
 #define BUFFER (16 * 1024)
 #define SLOTS_FIRST 256
-/* Of all commands of this world together: eight bytes and a half-empty table for each. */
+/* Names remembered for all commands of a world: eight bytes each, in half-empty tables. */
 #define NAMES_MAX (1U << 20)
 
-/* A slot is the hash of a path, whose lowest byte says what was done to it; 0 is empty. */
+/* A slot holds the hash of a path; the lowest byte says what was done to the path. 0: empty slot. */
 #define HOW_BITS 0xffU
 
 enum before { ABSENT, PRESENT, TOLD, MOVED };
 
-/* Of one command: the broker goes through all of them for each name. */
+/* Moves reported per command: the broker goes through all moves for each name. */
 #define MOVES_MAX 256
-/* On their way at once: one for each thread that moves folders. */
+/* Moves in progress at once: one for each thread that moves folders. */
 #define PENDING_MAX 8
 
 struct move {
-  pid_t caller; /* 0: free */
+  pid_t caller; /* 0: free slot */
   ino_t inode;
   bool exchanged;
   size_t from_length, to_length;
-  char *from; /* both, each with its NUL */
+  char *from; /* `from` and `to`, each with its NUL */
 };
 
 struct touched {
@@ -57,7 +57,7 @@ bool touched_begin(struct command *command) {
   return command->touched != NULL;
 }
 
-/* The slot of a hash, or the empty one where it belongs. */
+/* Finds the slot of a hash, or the empty slot to put the hash in. */
 static uint64_t *slot_of(uint64_t *slots, size_t size, uint64_t hash) {
   size_t at = (size_t)(hash >> 8) & (size - 1);
   while (slots[at] != 0 && ((slots[at] ^ hash) & ~(uint64_t)HOW_BITS) != 0) at = (at + 1) & (size - 1);
@@ -77,7 +77,7 @@ static bool grow(struct touched *touched) {
   return true;
 }
 
-/* What was done to this path before, and is from now on; -1 when there is no room for another one. */
+/* Adds `how` to a path's slot and returns the earlier flags; -1 when the table is full. */
 static int remember(struct touched *touched, const struct lookup *place, unsigned how) {
   if (touched->buffer == NULL) touched->buffer = malloc(BUFFER);
   if (touched->buffer == NULL) return -1;
@@ -99,7 +99,7 @@ static uint64_t nanoseconds(const struct timespec *time) {
   return (uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec;
 }
 
-/* Room for a record of that path, with its header begun. */
+/* Reserves a record for a path and writes its header. */
 static uint8_t *begin(struct command *command, unsigned how, enum before before, const char *path, size_t length) {
   struct touched *touched = command->touched;
   if (touched->length + TOUCHED_HEADER_SIZE + length > BUFFER) touched_flush(command);
@@ -128,7 +128,7 @@ static void forget(struct move *move) {
   *move = (struct move){0};
 }
 
-/* From here on the same names stand for other files: each is told anew. */
+/* After a move the same names stand for other files: forget them, so that each is reported again. */
 static void tell_move(struct command *command, const struct move *move) {
   struct touched *touched = command->touched;
   begin(command, move->exchanged ? 1 : 0, MOVED, move->from, move->from_length + 1 + move->to_length);
@@ -138,8 +138,9 @@ static void tell_move(struct command *command, const struct move *move) {
   memset(touched->slots, 0, touched->size * sizeof *touched->slots);
 }
 
-/* Nobody: at the end. Whoever asks again has its answer to the last call, and so had who is gone: a rename that failed may stand
-   there no more when somebody else's does the same. */
+/* True once the mover's rename(2) has returned: the command ends (caller 0), the mover makes another call, or
+   the mover is gone. A failed rename must be dropped then: another process may later rename the same
+   names. */
 static bool is_over(pid_t mover, pid_t caller) {
   return caller == 0 || caller == mover || (kill(mover, 0) < 0 && errno == ESRCH);
 }
@@ -150,7 +151,7 @@ void touched_settle(struct command *command, pid_t caller) {
   for (int i = 0; i < PENDING_MAX; i++) {
     struct move *move = &touched->pending[i];
     if (move->caller == 0) continue;
-    /* Before the look: what happened until then is there. */
+    /* Check first: a rename that has returned by now is visible to the look-up. */
     bool over = is_over(move->caller, caller);
     bool moved = lookup_holds(move->from + move->from_length + 1, move->inode);
     if (moved) tell_move(command, move);
