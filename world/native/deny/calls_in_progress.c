@@ -13,11 +13,11 @@
 
 #include "lib/file_calls.h"
 
-/* One for each task, and each is forgotten some milliseconds after its call is over. */
+/* Entries, a single one per task, each dropped some milliseconds after the end of its call. */
 #define CALLS_MAX 1024
 
-/* A call takes microseconds. A task that computes after it is looked at again and again, until it is seen asleep; and where
-   calls come without end, looking costs less than one in a hundred of them. */
+/* A call takes microseconds. A task that computes afterwards is checked again until seen asleep. Under an
+   endless flood of calls, checking costs less than a hundredth of the calls. */
 #define LOOK_FIRST_US 200
 #define LOOK_BUSY_US 3200
 #define LOOK_LAST_US 1000000
@@ -29,10 +29,11 @@ struct call {
 
 static struct call calls[CALLS_MAX];
 static int count;
-static bool untold = true; /* nobody is told of these calls, so there may always be one */
-static bool uncounted;     /* there was no room for one */
+static bool untold = true; /* PID 1 gets no notification of these calls, so a call may always be in
+                              progress */
+static bool uncounted;     /* the table was full for a call */
 static int procfs = -1;
-static bool more; /* one began since the last look */
+static bool more; /* a call began since the last check */
 static int64_t due, pause_us;
 
 static int64_t now_us(void) {
@@ -73,8 +74,9 @@ static bool is_told(long number) {
   return number == SYS_bind || number == SYS_ioctl || file_call_is_one((int)number);
 }
 
-/* /proc/TID/syscall begins with the number of the call that a sleeping task is in, -1 when it is in none, or with "running":
-   then it may be anywhere. What cannot be read (a program that made itself undumpable) may be anywhere too. */
+/* True when the task's call is over. /proc/TID/syscall begins with the number of a sleeping task's call, -1
+   outside of calls, or "running": possibly still in the call. An unreadable file (of an undumpable program)
+   also counts as possibly in the call. */
 static bool is_over(pid_t task) {
   char path[32], text[32] = "";
   snprintf(path, sizeof path, "%d/syscall", (int)task);

@@ -15,11 +15,13 @@
 #include "deny/rules.h"
 #include "lib/credentials.h"
 
-/* Repositories that others make at one moment. One more stays open: names that turn up in it may be taken out. */
+/* Repositories made by others at the same time. A further repository stays open: new names inside may be
+   quarantined. */
 #define CLOSINGS_MAX 64
-/* A busy machine makes the folder and its settings in some hundredths of that. */
+/* Longest closure. A busy machine makes the folder and its settings in a few hundredths of this time. */
 #define PATIENCE_MS 1000
-/* Whoever makes a repository changes its folder all the time; one without settings that has lain there for longer is just a folder. */
+/* A repository in the making changes all the time; a folder without settings and unchanged for longer is just
+   a folder. */
 #define RECENT_S 10
 
 struct closing {

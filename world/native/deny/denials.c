@@ -21,17 +21,17 @@
 #define BUCKETS 1024
 #define MASK_ATTRIBUTES (ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC)
 
-/* Folders and files under seals that stay open; a project has a few repositories, with two or three of them each. */
+/* Descriptors kept under seals; a project has a few repositories, with two or three sealed paths each. */
 #define UNDER_MAX 256
-/* And no more than this part of the descriptors that PID 1 may have. */
+/* Upper bound as a fraction of PID 1's descriptor limit. */
 #define UNDER_PART 8
 
 struct known {
   struct known *next;
   int under; /* -1: not kept */
   bool asks;
-  bool settled; /* without a pin: denial_settle */
-  bool expected; /* somewhere else: denial_expect */
+  bool settled; /* sealed without a pin: denial_settle */
+  bool expected; /* not yet at its final name: denial_expect */
   char path[];
 };
 
@@ -132,7 +132,8 @@ size_t denials_count(void) {
   return count;
 }
 
-/* It vanished, or a link took the place of a folder on the way: then it is not that name any more. */
+/* True when the name vanished, or a link replaced a folder of the path: the path no longer leads to the
+   denied name. */
 static bool is_gone(int error) {
   return error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG;
 }
@@ -143,7 +144,7 @@ static bool is_mount_root(int fd) {
   return (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
-/* A copy of the tree `source`, on top of what `place` is. */
+/* Mounts a copy of the tree `source` over `place`. */
 static int cover(int place, int source, uint64_t attributes) {
   int tree = mount_copy(source);
   if (tree < 0) return -1;
@@ -154,7 +155,8 @@ static int cover(int place, int source, uint64_t attributes) {
   return result;
 }
 
-/* The kernel does not rename a mount point (EBUSY), so a folder bound onto itself stays where it is. */
+/* Binds a folder onto itself: the kernel does not rename a mount point (EBUSY), so the folder stays in
+   place. */
 static bool pin(const char *path) {
   int folder = open_below(root, path, O_PATH | O_NOFOLLOW | O_DIRECTORY, WALK_NO_SYMLINKS);
   if (folder < 0 && is_gone(errno)) return false;
@@ -184,13 +186,14 @@ bool denial_close(const char *top, const char *folder) {
 
 void denial_open_again(const char *folder) {
   int place = open_below(root, folder, O_PATH | O_NOFOLLOW | O_DIRECTORY, WALK_NO_SYMLINKS);
-  /* Removed meanwhile, and the mount with it. */
+  /* Folder removed meanwhile, and the mount with it. */
   if (place < 0 && is_gone(errno)) return;
   if (place < 0 || (is_mount_root(place) && mount_allow_one(place, ATTR_RDONLY) < 0)) fail_world(STEP, folder, errno);
   close(place);
 }
 
-/* What is only not to be written is bound onto itself, read-only; a link is thereby kept from being replaced. */
+/* Denies a name. Without DENY_READ the file is bound onto itself, read-only; the mount also keeps a link from
+   being replaced. */
 static int deny(int place, unsigned denies) {
   struct stat status;
   if ((denies & DENY_READ) == 0) return cover(place, place, ATTR_RDONLY);
@@ -245,7 +248,7 @@ static struct known *find_under(const struct stat *wanted) {
   return NULL;
 }
 
-/* Those that came to stand nowhere: whoever made them took them away again. */
+/* Forgets expected files without a final name: their makers removed them. */
 static void forget_expected(void) {
   struct stat status;
   for (size_t i = 0; i < BUCKETS; i++) {
@@ -264,7 +267,8 @@ void denial_expect(const char *path, int place) {
   denial_keep_under(path, place);
 }
 
-/* A git folder is known without a descriptor: with a name in it. */
+/* Renames a known git folder with its files: git folders are known without a descriptor, so a file inside
+   identifies the folder. */
 static void adopt_folder(char *from, const char *to) {
   char folder[PATH_MAX];
   *strrchr(from, '/') = 0;
@@ -291,19 +295,19 @@ bool denial_adopt(const char *path) {
   denial_remember(path);
   if (asks) mark_asking(path);
   denial_keep_under(path, under);
-  /* Such a file came alone. */
+  /* An expected file moved alone, without its git folder. */
   if (!expected) adopt_folder(from, path);
   return true;
 }
 
-/* A pin would hide the mount by which seals without one are known (denial_under). */
+/* A pin would cover the mount that identifies a seal without pins (denial_under). */
 static bool is_settled(const char *path) {
   const struct known *known = *slot(path);
   return known != NULL && known->settled;
 }
 
 bool denial_apply(const char *top, const char *path, unsigned denies, bool pins) {
-  /* From shallow to deep, and before the name is opened: each pin is a mount of its own above it. */
+  /* Pin from shallow to deep, before opening the name: each pin is a new mount on the way to the name. */
   if (pins && !is_settled(path) && !pin_between(top, path)) return false;
   int place = open_below(root, path, O_PATH | O_NOFOLLOW, WALK_NO_SYMLINKS);
   if (place < 0 && is_gone(errno)) return false;

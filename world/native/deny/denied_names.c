@@ -29,27 +29,28 @@
 
 #define STEP "denied names"
 
-/* A user may have 128 instances of inotify for everything he runs, and each world wants one. Where so few folders are
-   of interest that looking costs less than a fork, an idle world gives its own back and looks when it is used again;
-   and so does one that gets none. */
+/* A user may have 128 inotify instances in all, and each world wants an instance. With so few folders that a
+   scan costs less than a fork, an idle world frees its instance and scans when used again, as does a world
+   that gets no instance. */
 #define FEW_FOLDERS 256
 #define IDLE_MS 5000
 
-/* Seals reach through the whole working tree. Its folders are watched up to a number that leaves most of the user's watches to
-   his own programs, and where they are many, an idle world that wakes looks through them again only after a while. */
+/* Seals cover the whole working tree. At most this many of its folders are watched, to leave most of the
+   user's watches to other programs; a larger tree is rescanned for an idle world at most every
+   TREE_LOOK_MS. */
 #define TREE_WATCHES 2048
 #define TREE_LOOK_MS 30000
 
-static int events = -1; /* -1: nothing is watched */
+static int events = -1; /* -1: no inotify instance */
 static bool started;
-static bool (*no_strays)(void); /* nothing can be alive that belongs to no command */
-static const struct scan_root *current; /* the root that is being looked through */
-static size_t folders;             /* that the last look at everything went into */
+static bool (*no_strays)(void); /* true when every process belongs to a command */
+static const struct scan_root *current; /* the root under scan */
+static size_t folders;             /* folders entered by the last full scan */
 static size_t unwatched;
-static size_t unwatched_repositories; /* those among them that are a known git folder */
-static size_t tree_folders; /* that the last look for seals alone went into */
+static size_t unwatched_repositories; /* the known git folders among `unwatched` */
+static size_t tree_folders; /* folders entered by the last scan for seals alone */
 static int64_t tree_looked; /* ms of CLOCK_MONOTONIC */
-static bool gapless; /* every folder of interest has been watched since the last look at everything */
+static bool gapless; /* every folder of interest has been watched since the last full scan */
 static int64_t used; /* ms of CLOCK_MONOTONIC */
 
 size_t names_unwatched(void) {
@@ -68,20 +69,20 @@ static int64_t now_ms(void) {
 
 bool names_nobody_runs(void) {
   for (const struct command *command = command_after(NULL); command != NULL; command = command_after(command)) {
-    /* Of one whose end was told, only the last bytes of its outputs may be left. */
+    /* After the reported end of a command, at most the rest of its output may be pending. */
     if (!command->exit_sent || command->leader != NULL) return false;
   }
   return no_strays();
 }
 
-/* Whether a name that turns up now is certainly not a command's work. A name that was known and replaced is not: nobody
-   inside can replace a mount point. */
+/* True when a new name is certainly not a command's work. So is the replacement of a known name: commands
+   cannot replace a mount point. */
 static bool is_persons(bool known) {
   return known || names_nobody_runs() || (gapless && !calls_may_be_in_progress());
 }
 
-/* Another sealed name stands in the same folder, and was there before: the folder of a worktree or a submodule, or a git folder
-   outside of the project. None of those is known by itself. */
+/* True when another sealed name stood in the same folder before: the folder of a worktree or submodule, or a
+   git folder outside the project, which are not known themselves. */
 static bool is_beside_seal(const char *path) {
   char beside[PATH_MAX];
   const char *leaf = strrchr(path, '/') + 1, *name;
@@ -94,15 +95,17 @@ static bool is_beside_seal(const char *path) {
   return false;
 }
 
-/* Directly in a git folder that was there before. What stood is sealed; what was missing is no command's to make. */
+/* True directly inside a git folder from before: existing names are sealed, and commands may not create the
+   missing names. */
 static bool in_known_repository(const char *path) {
   char folder[PATH_MAX];
   snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
   return denial_known(folder) || is_beside_seal(path);
 }
 
-/* The same without a git folder that a command may have made: what a person, or a command of another world, makes in it at this moment
-   is sealed one by one, and what is not is judged with all of it when this world's command ends. */
+/* Like in_known_repository, but false in a git folder that a command may have made. There, names made at this
+   moment by a person or by another world's command are sealed singly; the rest is judged with the whole
+   folder when this world's command ends. */
 static bool is_at_once(const char *path) {
   char folder[PATH_MAX];
   snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
@@ -116,7 +119,7 @@ bool names_refuse(const char *path) {
     (void)rule_states_at(path, DENY_SEAL | DENY_WRITE, &denied);
     if ((denied & (DENY_SEAL | DENY_WRITE)) != 0 && in_known_repository(path)) return true;
   }
-  /* A git folder that is made anew where one was removed unseen is another one. */
+  /* A git folder recreated after an unnoticed removal is a new folder. */
   denial_forget(path);
   return false;
 }
@@ -128,7 +131,8 @@ bool names_ask_about_missing(const char *path) {
   return (denied & DENY_ASKS) != 0 && (denied & ~DENY_OF_SEALS) == 0 && in_known_repository(path);
 }
 
-/* A worktree's or a submodule's, in the git folder of a repository that is known or not. Other seals are no business of git's. */
+/* Adds the folder of a worktree or submodule, in a known or unknown repository. Seals outside git folders are
+   ignored. */
 static void add_folder_of(const char *path) {
   char folder[PATH_MAX];
   if (strstr(path, ".git/") == NULL) return;
@@ -136,10 +140,12 @@ static void add_folder_of(const char *path) {
   if (!denial_known(folder)) new_repository_add(folder);
 }
 
-/* Git replaces its settings more than once while it makes a repository: what is gone when it is sealed has a successor. */
+/* Git replaces its settings several times while making a repository: a file gone before its seal has a
+   successor. */
 #define SEAL_TRIES 3
 
-/* Sealed: nobody inside can write it any more. A git folder that has its settings by now is not closed to commands any longer. */
+/* Seals a person's name against writes by commands. A closed git folder that now has its settings is
+   reopened. */
 static void seal_persons(const char *path, unsigned denies, bool pins) {
   char folder[PATH_MAX];
   bool sealed = false;
@@ -149,21 +155,22 @@ static void seal_persons(const char *path, unsigned denies, bool pins) {
   closing_end(folder);
 }
 
-/* What turned up after the first look. A person's name is masked where it is, and never moved. One that a command may have
-   made is taken out: when the command ends, or at once when only what it left behind is running, and at once from a git folder of a
-   person's, who may run git there at any moment. Until then it cannot be read; it is not pinned, so that what makes whole folders can still move them. */
+/* Handles a name found after the first scan. A person's name is masked in place and never moved. A name that
+   a command may have made is quarantined: when the command ends; at once when only leftovers of commands run,
+   or inside a person's git folder, where git may run at any moment. Until then the name is unreadable but not
+   pinned, so that tools creating whole folders can still move them. */
 static bool on_late(const char *path, unsigned denies) {
   bool known = denial_known(path);
   bool active = late_commands_run();
   unsigned refuses = denies & ~DENY_ASKS;
   if (denial_holds(path)) {
     if (!known && denial_adopt(path)) return false;
-    /* A seal is never put on what has to be taken out. */
+    /* A name to be quarantined never gets a seal. */
     if (!known && (refuses & ~DENY_SEAL) == 0) {
       denial_remember(path);
       return false;
     }
-    /* Told of before, and moved before it was taken out. */
+    /* Reported under another path, and moved before the quarantine. */
     if (!known && active) late_name_add(path, refuses);
     else if (!known) late_name_tell(path, refuses);
     return false;
@@ -181,7 +188,7 @@ static bool on_late(const char *path, unsigned denies) {
     add_folder_of(path);
     return true;
   }
-  /* No tool makes such a name on its way to something else there. */
+  /* Inside a known git folder no tool creates such a name as an intermediate step. */
   bool waits = active && !is_at_once(path);
   if (waits && !late_name_add(path, refuses)) return false;
   if ((denies & DENY_READ) != 0) denial_apply(current->path, path, denies, false);
@@ -193,7 +200,8 @@ static bool on_found(const char *path, unsigned denies) {
   if ((denies & DENY_REPOSITORY) != 0) {
     denies &= ~DENY_REPOSITORY;
     bool persons = !started || is_persons(false);
-    /* Also one that the first look of a world finds: somebody may be making it while the world begins. */
+    /* A git folder found by the first scan may be in the making too: somebody may create a repository while
+       the world begins. */
     bool closes = started || (current->kind == SCAN_WATCH && closing_is_recent(path));
     if (persons && closes && !denial_known(path)) closing_begin(current->path, path);
     if (persons) denial_remember(path);
@@ -205,7 +213,8 @@ static bool on_found(const char *path, unsigned denies) {
   return (denies & DENY_READ) == 0;
 }
 
-/* Through a link everything that it leads to would have the denied name, and whoever writes there later is not told of it. */
+/* A link in the place of a denied folder would give denied names to its target's files, and later writes to
+   the target would go unnoticed. */
 static void on_link(const char *path, unsigned denies) {
   if ((denies & DENY_WRITE) == 0 || !folder_link_is_new(path)) return;
   denies = DENY_WRITE | DENY_FOLDER_LINK;
@@ -218,7 +227,8 @@ static bool on_enter(int folder, const char *path, const struct rule_states *sta
   bool tree = (states->denies & ~DENY_OF_SEALS) == 0;
   if (tree) tree_folders++;
   else folders++;
-  /* A known git folder counts: what it lacks is no command's to make, however many folders come before it. */
+  /* Known git folders are always watched, however many folders come first: commands may not create their
+     missing names. */
   bool repository = tree && denial_known(path);
   if (current->kind == SCAN_ONCE || events < 0 || (tree && !repository && tree_folders > TREE_WATCHES)) return true;
   int error = folder_watch(events, folder, path, states);
@@ -238,7 +248,8 @@ static void scan_one(const char *path, const struct rule_states *states) {
   close(root);
 }
 
-/* The root's own folder may be denied, or all that it lies in. False: nothing below it is there to be looked at. */
+/* Denies the root's own folder where a rule covers the root or a folder above. False: no readable folder is
+   left to scan. */
 static bool deny_root(unsigned denied) {
   if (denied != 0 && !started) denial_apply(current->path, current->path, denied, false);
   return (denied & DENY_READ) == 0;
@@ -253,7 +264,7 @@ static unsigned kinds_to_look_for(bool lost) {
   return DENY_IN_ROOTS;
 }
 
-/* Names that only this finds may have been there for long: who made them is not known. */
+/* Scans all roots. A name found only by the scan may be old, and its maker is unknown. */
 static void scan_all(bool lost) {
   unsigned denied, kinds = kinds_to_look_for(lost);
   folders = unwatched = 0;
@@ -266,7 +277,8 @@ static void scan_all(bool lost) {
   gapless = events >= 0 && unwatched == 0;
 }
 
-/* True when there is an instance. Without one, many folders cannot be kept in view, and the world says so. */
+/* Creates an inotify instance. False: the limit is reached; with many folders the world reports them as
+   unwatched. */
 static bool begin_watching(void) {
   events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (events < 0 && errno != EMFILE && errno != ENFILE) fail_world(STEP, "inotify", errno);
@@ -314,11 +326,11 @@ static void on_appeared(const struct watched *folder, const char *name, bool is_
   if (current == NULL) return;
   if (through != 0) on_link(path, through);
   if (matched != 0 && !on_found(path, matched)) return;
-  /* The folder may have been filled before it was watched, or moved here with all that is in it. */
+  /* The folder may have been filled before its watch began, or moved here with its contents. */
   if (further != NULL) scan_one(path, further);
 }
 
-/* Two files that change names on the host are told of as one that came and one that went. */
+/* An exchange of two files on the host arrives as an appearance and a disappearance. */
 static void forget_gone(const char *path) {
   if (denial_known(path) && !denial_holds(path)) denial_forget(path);
 }
@@ -328,13 +340,13 @@ static void on_disappeared(const struct watched *folder, const char *name) {
   if (snprintf(path, sizeof path, "%s/%s", folder->path, name) < (int)sizeof path) forget_gone(path);
 }
 
-/* A known git folder that is removed, in a folder that is not watched itself. */
+/* Handles the removal of a known git folder in an unwatched folder. */
 static void on_ignored(const struct watched *folder) {
   forget_gone(folder->path);
   folder_forget(folder->descriptor);
 }
 
-/* True when events were lost. */
+/* Handles an event; true when events were lost. */
 static bool take_event(const struct inotify_event *event) {
   if ((event->mask & IN_Q_OVERFLOW) != 0) return true;
   const struct watched *folder = folder_find(event->wd);
@@ -346,7 +358,7 @@ static bool take_event(const struct inotify_event *event) {
   return false;
 }
 
-/* True when events were lost. */
+/* Handles all events; true when events were lost. */
 static bool take_events(void) {
   bool lost = false;
   while (folder_events_wait(events)) lost |= take_event(folder_event());
@@ -377,7 +389,7 @@ int64_t names_next_look_us(void) {
   return calls_next_look_us();
 }
 
-/* Everything is looked at anew, once with an instance to listen to from then on, or each time without. */
+/* Scans everything, and keeps a new inotify instance if the user's limit allows. */
 static void look_again(void) {
   credentials_raise();
   if (begin_watching()) names_listen();

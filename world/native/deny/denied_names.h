@@ -1,5 +1,5 @@
-/* Keeps denied names denied for as long as the world lives: a first look at everything that may be written,
-   then notifications of what turns up (inotify(7)). No folder is read again for a command. */
+/* Keeps denied names denied for as long as the world lives: a first scan of all writable trees, then
+   inotify(7) events for new names. No folder is read again for a command. */
 #ifndef SUBSTRATE_DENY_DENIED_NAMES_H
 #define SUBSTRATE_DENY_DENIED_NAMES_H
 
@@ -8,36 +8,40 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* After the pivot, with full capabilities: the first look. `settled` says whether nothing can be alive that belongs to no command. */
+/* Runs the first scan, after the pivot, with full capabilities. `settled` says whether every process belongs
+   to a command. */
 void names_start(bool (*settled)(void));
-/* True when PID 1 must stay able to mount: names may turn up. */
+/* True when PID 1 must keep the right to mount, because denied names may appear later. */
 bool names_guarded(void);
-/* Listens in the epoll. */
+/* Adds the inotify instance to epoll. */
 void names_listen(void);
-/* Takes what has happened so far; what is not watched, for want of watches, is looked through. */
+/* Takes all events so far, and scans folders without a watch. */
 void names_look(void);
-/* And tells of what commands made. Before a command begins, before its end is told, and before the world's own. */
+/* Does names_look, and reports names made by commands. Call before a command begins, before its end is
+   reported, and before the world's end. */
 void names_settle(void);
-/* What the kernel told, without looking anywhere else. */
+/* Takes pending inotify events, without a scan. */
 void names_hear(void);
-/* The same, before a call that may make a name is answered: what it makes is told after this. */
+/* Does the same before a call that may create a name is answered: the events of this call come later. */
 void names_hear_before(pid_t task);
-/* Looks at calls in progress when that is due. Microseconds until it wants to be asked again, -1: not by itself. */
+/* Checks calls in progress when due. Returns microseconds until the next check, -1: no check needed. */
 int64_t names_next_look_us(void);
 
-/* Whether a call that would make the name at this absolute path, where nothing stands, is to be refused before it is carried out: a
-   sealed name that a git folder of a person's lacks. */
+/* True when PID 1 must refuse to create this missing absolute path: a sealed name that a person's git folder
+   lacks. */
 bool names_refuse(const char *path);
-/* Whether such a name is one that the broker makes for a command when it has judged what the command would put there. */
+/* True when the broker creates such a missing name for a command, after judging the command's content. */
 bool names_ask_about_missing(const char *path);
 
-/* Whether no process of a command is left: nobody inside can have done what is seen now, or holds anything open. */
+/* True when no process of a command is left: no command can have caused the current state or hold a file
+   open. */
 bool names_nobody_runs(void);
 
-/* Gives the notifications of an idle world back. Milliseconds until it wants to be asked again, -1: not by itself. */
+/* Frees the inotify instance of an idle world. Returns milliseconds until the next check, -1: no check
+   needed. */
 int names_check_idle(void);
 
-/* Folders that are not watched because one of the host's limits was reached. */
+/* Returns the number of folders without a watch because of a host limit. */
 size_t names_unwatched(void);
 
 #endif

@@ -16,7 +16,7 @@
 #include "lib/frames.h"
 
 #define INPUT_MAX (4U * 1024 * 1024)
-/* A machine with a few people's projects and packages has some hundred thousand. */
+/* A machine with a few people's projects and packages has some hundred thousand folders. */
 #define FOLDERS_MAX 1000000
 
 static bool on_enter(int folder, const char *path, const struct rule_states *states) {
@@ -25,10 +25,10 @@ static bool on_enter(int folder, const char *path, const struct rule_states *sta
   return !is_scan_root(path);
 }
 
-/* What is below a name that is found goes with it. */
+/* Prints a name and skips its contents. */
 static bool on_found(const char *path, unsigned denies) {
   (void)denies;
-  /* At once: who does not wait for the end takes what there is. */
+  /* Flush at once: an impatient reader uses the output so far. */
   if (fwrite(path, strlen(path) + 1, 1, stdout) != 1 || fflush(stdout) != 0) _exit(1);
   return false;
 }

@@ -11,7 +11,7 @@
 #include "deny/denials.h"
 #include "lib/failure.h"
 
-/* A project has a few: one after the other is compared. */
+/* Linear list: a project has a few links. */
 struct link {
   struct link *next;
   const char *text;
@@ -23,7 +23,7 @@ static struct link *links;
 static bool read_text(const char *path, char text[PATH_MAX]) {
   int link = denial_open(path, O_PATH | O_NOFOLLOW);
   if (link < 0) return false;
-  /* ENOENT where it is no link. */
+  /* ENOENT for anything but a link. */
   ssize_t length = readlinkat(link, "", text, PATH_MAX - 1);
   close(link);
   if (length < 0) return false;

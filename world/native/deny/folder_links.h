@@ -1,13 +1,13 @@
-/* Links in the place of a folder of denied names. A person's stays, and is known by its text: it may be removed and made again, as a
-   switch of branches does. */
+/* Links in the place of folders with denied names. A person's link stays, recognised by its text: a switch of
+   branches may remove and recreate the same link. */
 #ifndef SUBSTRATE_DENY_FOLDER_LINKS_H
 #define SUBSTRATE_DENY_FOLDER_LINKS_H
 
 #include <stdbool.h>
 
-/* Whether a link stands at this absolute path, and says what no person's said there. */
+/* True when the path is a link whose text no person's link had there. */
 bool folder_link_is_new(const char *path);
-/* It is a person's. */
+/* Remembers a person's link. */
 void folder_link_remember(const char *path);
 
 #endif

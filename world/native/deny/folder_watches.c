@@ -10,11 +10,11 @@
 #include "lib/failure.h"
 
 #define BUCKETS 4096
-/* Disappearing counts too: a known name that is gone may be made again by anybody. */
+/* Events include disappearance: anybody may recreate a known name after its removal. */
 #define TOLD (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR)
 
 static struct watched *table[BUCKETS];
-/* Events that were read and not taken yet: who fails the world in the middle of them looks once more. */
+/* Events read and not yet handled: a failure of the world in between still handles the rest. */
 static _Alignas(struct inotify_event) char buffer[16384];
 static ssize_t filled, taken;
 
@@ -43,7 +43,8 @@ void folders_forget(void) {
   }
 }
 
-/* inotify takes a path and no descriptor. The working directory is one that needs no procfs and cannot be swapped. */
+/* Watches a folder through the working directory: inotify takes a path and no descriptor, and "." needs no
+   procfs and cannot be swapped. */
 static int add(int events, int folder) {
   if (fchdir(folder) < 0) return -1;
   int descriptor = inotify_add_watch(events, ".", TOLD);

@@ -1,4 +1,4 @@
-/* Which folder an inotify watch is on, and what may match in it. */
+/* An inotify watch: its folder, and the rules that may match there. */
 #ifndef SUBSTRATE_DENY_FOLDER_WATCHES_H
 #define SUBSTRATE_DENY_FOLDER_WATCHES_H
 
@@ -13,16 +13,16 @@ struct watched {
   char *path;
 };
 
-/* Watches the open folder; watching it again under another path moves it there. 0, or the errno. */
+/* Watches an open folder; a repeated watch updates the path. Returns 0 or the errno. */
 int folder_watch(int events, int folder, const char *path, const struct rule_states *states);
-/* NULL: it was forgotten. */
+/* Finds a watch. NULL: forgotten. */
 const struct watched *folder_find(int descriptor);
 void folder_forget(int descriptor);
-/* Whether there is an event to take. */
+/* True when an event is available, after reading more if necessary. */
 bool folder_events_wait(int events);
-/* The next one. */
+/* Takes the next event. */
 const struct inotify_event *folder_event(void);
-/* All of them. */
+/* Forgets all watches. */
 void folders_forget(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The walk over the host for rules with wildcards: what they match outside of what may be written is hidden. */
+/* Walks the host for rules with wildcards and hides their matches outside the writable trees. */
 #define _GNU_SOURCE
 #include "deny/host_names.h"
 
@@ -31,7 +31,7 @@ static bool on_enter(int folder, const char *path, const struct rule_states *sta
 
 static bool on_found(const char *path, unsigned denies) {
   (void)denies;
-  /* What is bound there must have a place; the rule stands among the tree's own too (scan_roots.h). */
+  /* A bind mount needs its mount point; the root's own rules include this rule (scan_roots.h). */
   if (is_scan_root(path)) return false;
   struct hidden *entry = malloc(sizeof *entry + strlen(path) + 1);
   if (entry == NULL) fail_world(STEP, path, ENOMEM);

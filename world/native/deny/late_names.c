@@ -12,7 +12,7 @@
 #include "lib/fields.h"
 #include "lib/frames.h"
 
-/* No tool makes so many on its way; whoever makes more has them taken out as they come. */
+/* No tool makes so many intermediate names; further names are quarantined immediately. */
 #define LATE_MAX 1024
 
 struct late {
@@ -31,7 +31,7 @@ bool late_commands_run(void) {
 }
 
 void late_name_tell(const char *path, unsigned denies) {
-  /* It may have become the folder that it stood for. */
+  /* The link may have become the folder meanwhile. */
   if ((denies & DENY_FOLDER_LINK) != 0 && !folder_link_is_new(path)) return;
   uint8_t payload[2 * FIELD_HEADER_SIZE + 8 + PATH_MAX];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
@@ -43,7 +43,7 @@ void late_name_tell(const char *path, unsigned denies) {
 bool late_name_add(const char *path, unsigned denies) {
   for (int i = 0; i < count; i++) {
     if (strcmp(names[i].path, path) != 0) continue;
-    /* Denied whatever it is, then: not as a link alone. */
+    /* The name is now denied as such, not only as a link. */
     if ((denies & DENY_FOLDER_LINK) == 0) names[i].denies = denies;
     return true;
   }

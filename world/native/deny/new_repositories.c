@@ -14,12 +14,12 @@
 #include "lib/fields.h"
 #include "lib/frames.h"
 
-/* More can be kept from nobody that lives on, so such a world ends. */
+/* Further repositories cannot be guarded against surviving processes, so the world ends. */
 #define FOLDERS_MAX 4096
 
 static char *folders[FOLDERS_MAX];
 static int count;
-static bool more; /* turned up than there was room for */
+static bool more; /* more repositories appeared than fit */
 
 static void tell(const char *folder) {
   uint8_t payload[FIELD_HEADER_SIZE + PATH_MAX];
@@ -41,7 +41,7 @@ void new_repository_drop(int at) {
   folders[at] = folders[--count];
 }
 
-/* A test suite makes thousands, and removes them. */
+/* Drops removed folders: a test suite makes and removes thousands. */
 static void drop_gone(void) {
   for (int at = count - 1; at >= 0; at--) {
     if (new_repository_is_gone(folders[at])) new_repository_drop(at);

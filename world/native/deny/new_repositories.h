@@ -4,18 +4,19 @@
 
 #include <stdbool.h>
 
-/* A git folder turned up that a command may have made, or the folder of a worktree or a submodule in one, or a link to one. When only
-   processes that outlived their commands are left, the broker is told at once (BROUGHT). */
+/* Adds a git folder that a command may have made, the folder of a worktree or submodule inside such a git
+   folder, or a link to a git folder. When only leftovers of finished commands run, reports to the broker at
+   once (BROUGHT). */
 void new_repository_add(const char *folder);
-/* Whether it is one of them. */
+/* True when the folder is in the list. */
 bool new_repository_waits(const char *folder);
-/* The folder of that number, NULL: there are no more. */
+/* Returns the folder with this number, NULL at the end. */
 const char *new_repository_at(int at);
-/* Another one gets its number. */
+/* Removes a folder; the last folder takes its number. */
 void new_repository_drop(int at);
-/* Whether more turned up than there was room for. */
+/* True when more folders appeared than fit. */
 bool new_repositories_overflowed(void);
-/* No folder stands there any more. */
+/* True when the path is no longer a folder. */
 bool new_repository_is_gone(const char *folder);
 
 #endif

@@ -18,7 +18,7 @@ struct segment {
   enum kind kind;
   size_t length;
   char *text;
-  const char *tail; /* of a glob: what every match ends with; most names are told apart by it */
+  const char *tail; /* literal end of a glob: a quick comparison that most names fail */
   size_t tail_length;
 };
 
@@ -31,7 +31,7 @@ struct rule {
 static struct rule rules[RULES_MAX];
 static uint16_t rule_count;
 static struct rule_states *known[BUCKETS];
-/* Where a set is put together: each rule stands at each of its segments at most once. */
+/* The set under construction: each rule occurs at most once for each of its segments. */
 static struct rule_state draft[RULES_MAX];
 
 static void *must_allocate(size_t size) {
@@ -48,7 +48,8 @@ static bool is_kind(char letter) {
   return letter == LITERAL || letter == GLOB || letter == ANY_DEPTH || letter == TREE;
 }
 
-/* A hundred thousand entries lie in node_modules where ten thousand lie beside it, and in a git folder nothing but objects. */
+/* TREE skips node_modules (a hundred thousand entries beside ten thousand of the project) and git folders
+   (nothing but objects). */
 static bool goes_deeper(const struct segment *segment, const char *name, size_t length) {
   if (segment->kind != TREE) return true;
   if (length >= 4 && memcmp(name + length - 4, ".git", 4) == 0) return false;
@@ -109,7 +110,7 @@ static uint32_t hash_of(const struct rule_state *at, uint32_t count) {
   return hash % BUCKETS;
 }
 
-/* The one copy of a set. */
+/* Returns the shared copy of the drafted set. */
 static const struct rule_states *keep(uint32_t count) {
   if (count == 0) return NULL;
   uint32_t bucket = hash_of(draft, count);
@@ -128,7 +129,7 @@ static const struct rule_states *keep(uint32_t count) {
   return made;
 }
 
-/* "Any depth" may also be none: then the segment after it is next as well. Those two stand side by side. */
+/* Adds a state. "Any depth" also matches zero folders, so the following segment is added right beside. */
 static uint32_t put(uint32_t count, uint16_t rule, uint16_t segment) {
   for (;; segment++) {
     for (uint32_t i = count; i > 0 && draft[i - 1].rule == rule; i--) {
@@ -215,7 +216,7 @@ static const struct segment *segment_at(const struct rule_states *from, uint32_t
 const char *rules_literal(const struct rule_states *from, uint32_t number) {
   const struct segment *segment = segment_at(from, number);
   if (segment->kind != LITERAL) return NULL;
-  /* Every rule below the home begins with the same folders: each folder is entered once, not once for each rule. */
+  /* Every rule below the home begins with the same folders: enter each folder once, not once per rule. */
   for (uint32_t i = 0; i < number; i++) {
     const struct segment *before = segment_at(from, i);
     if (before->kind == LITERAL && before->length == segment->length && strcmp(before->text, segment->text) == 0) return NULL;

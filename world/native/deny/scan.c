@@ -15,9 +15,9 @@
 #include "lib/failure.h"
 #include "lib/mount_api.h"
 
-/* More folders than any tree of sources has; a walk of them takes a few seconds. */
+/* More folders than any source tree has; a walk of so many takes a few seconds. */
 #define FOLDERS_MAX 1000000
-/* Where only seals can match: what lies beyond these folders, the shallow ones first, is not sealed. */
+/* Limit where only seals can match: folders beyond it, shallow folders first, are not sealed. */
 #define SEALED_FOLDERS_MAX 100000
 
 struct waiting {
@@ -69,7 +69,8 @@ static unsigned char type_of(int folder, const char *name, unsigned char told) {
   return type_in(&status);
 }
 
-/* A name in the folder `path`. The names of a path longer than PATH_MAX cannot be opened by anybody at once. */
+/* Handles an entry of the folder `path`. Paths longer than PATH_MAX are skipped: no process can open them in
+   a single call. */
 static void take(struct walk *walk, int folder, const char *path, const struct rule_states *states, const char *name,
                  unsigned char told) {
   char below[PATH_MAX];
@@ -100,7 +101,7 @@ static void take_listed(struct walk *walk, int folder, const struct waiting *wai
   }
 }
 
-/* No rule here has a wildcard: what it names is looked up, however many other names there are. */
+/* Looks up literal names only: without wildcards the folder need not be listed, however large. */
 static void take_literals(struct walk *walk, int folder, const struct waiting *waiting) {
   struct stat status;
   for (uint32_t i = 0; i < waiting->states->count; i++) {
@@ -114,7 +115,7 @@ static void visit(struct walk *walk, const struct waiting *waiting) {
   int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
   int folder = open_below(walk->scan->root, waiting->path, flags, WALK_NO_SYMLINKS);
   if (folder < 0) return;
-  /* Watched before it is read: what turns up in between is seen twice rather than never. */
+  /* Watch before reading: a name that appears in between is seen twice rather than never. */
   if (walk->scan->enter(folder, waiting->path, waiting->states)) {
     if (waiting->states->listed) take_listed(walk, folder, waiting);
     else take_literals(walk, folder, waiting);

@@ -1,4 +1,4 @@
-/* The trees that the guard looks through, and those that a walk over the host leaves out. */
+/* Trees to scan for denied names, and trees that a walk over the host leaves out. */
 #ifndef SUBSTRATE_DENY_SCAN_ROOTS_H
 #define SUBSTRATE_DENY_SCAN_ROOTS_H
 
@@ -16,20 +16,20 @@ struct scan_root {
   char path[];
 };
 
-/* Takes a ZONE field: "watch" (the host's own files), "once" (an overlay) or "skip" (for the host's walk only),
-   a NUL, an absolute path. NULL, or what is wrong. */
+/* Takes a ZONE field: "watch" (the host's own files), "once" (an overlay) or "skip" (for the host's walk
+   only), a NUL, an absolute path. Returns NULL or the error. */
 const char *scan_roots_take(const uint8_t *data, size_t length);
-/* NULL ends. */
+/* Returns the list of roots; NULL ends the list. */
 const struct scan_root *scan_roots_first(void);
 bool scan_roots_any(enum scan_kind kind);
-/* The deepest watched or looked-at root that holds `path`, or NULL. */
+/* Returns the deepest scanned root above `path` (not SCAN_SKIP), or NULL. */
 const struct scan_root *scan_root_of(const char *path);
-/* Whether a walk over the host must not go into exactly this folder. */
+/* True when a walk over the host must not enter exactly this folder. */
 bool is_scan_root(const char *path);
-/* Where the rules of these kinds stand at the root's own folder. NULL: none can match below it. `denied` is what they
-   say of that folder itself, or of one above it. */
+/* Returns the states of these kinds at the root's own folder. NULL: no rule can match below. `denied`
+   receives the bits for that folder or a folder above. */
 const struct rule_states *scan_root_states(const struct scan_root *root, unsigned kinds, unsigned *denied);
-/* The same of any folder. */
+/* Does the same for any folder. */
 const struct rule_states *rule_states_at(const char *path, unsigned kinds, unsigned *denied);
 
 #endif
