@@ -11,7 +11,7 @@
 
 #define PIECE (128 * 1024)
 
-/* The name may be another file by now: what counts is what was opened. */
+/* Opens a regular file. The name may have been replaced since the look-up: only the opened file counts. */
 static int open_file(const struct named_file *place) {
   struct stat status;
   int fd = openat(place->folder, place->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -21,7 +21,7 @@ static int open_file(const struct named_file *place) {
   return -1;
 }
 
-/* Fills the piece unless the file ends before: 0 at its end, -1 when it cannot be read. */
+/* Reads a full piece, less at the end of the file. Returns the length, 0 at the end, -1 on an error. */
 static ssize_t read_piece(int fd, uint8_t *piece) {
   size_t length = 0;
   while (length < PIECE) {
@@ -65,7 +65,7 @@ enum content content_hash(const struct named_file *place, uint64_t *budget, char
   if (S_ISLNK(place->status->st_mode)) {
     result = hash_link(place, &hash);
   } else if (S_ISREG(place->status->st_mode)) {
-    /* A sparse file has any size for nothing: it is not begun. */
+    /* Skip: a sparse file can claim any size for free. */
     if ((uint64_t)place->status->st_size > *budget) return CONTENT_TOO_MUCH;
     if (place->status->st_size == 0) {
       sha256_end(&hash, hex);

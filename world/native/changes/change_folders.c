@@ -10,7 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* Paths that wait, bytes: those of a million folders. */
+/* Bytes of pending paths: enough for a million folders. */
 #define WAITING_MAX (256UL * 1024 * 1024)
 #define READ_FOLDER (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
@@ -52,7 +52,7 @@ void folders_take_marks(bool of_user) {
   marks_of_user = of_user;
 }
 
-/* In `trusted.`, or in `user.` where the overlay was mounted with userxattr. */
+/* Reads a mark from `trusted.`, or from `user.` for an overlay mounted with userxattr. */
 static ssize_t mark_of(int fd, const char *trusted, const char *user, char *value, size_t size) {
   return fgetxattr(fd, marks_of_user ? user : trusted, value, size);
 }
@@ -61,7 +61,7 @@ static void read_marks(struct open_folder *folder) {
   char value[8];
   ssize_t length = mark_of(folder->upper, "trusted.overlay.opaque", "user.overlay.opaque", value, sizeof value);
   if (length != 1) return;
-  /* 'x': not opaque, but there are whiteouts that are files. */
+  /* 'x': not opaque, but whiteouts may be regular files. */
   if (value[0] == 'x') folder->marks_whiteouts = true;
   if (value[0] == 'y' && folder->kind == FOLDER_MERGED) folder->kind = FOLDER_OPAQUE;
 }
@@ -71,7 +71,7 @@ bool folder_open(int upper, int lower, const struct waiting_folder *waiting, str
   *folder = (struct open_folder){.path = waiting->path, .kind = kind, .upper = -1, .lower = -1};
   if (kind != FOLDER_GONE && (folder->upper = open_at(upper, waiting->path)) < 0) return false;
   if (kind != FOLDER_NEW) folder->lower = open_at(lower, waiting->path);
-  /* Gone meanwhile is gone; what is not ours to read cannot be compared. */
+  /* A folder removed meanwhile counts as missing; an unreadable folder cannot be compared. */
   if (kind != FOLDER_NEW && folder->lower < 0 && errno != ENOENT && errno != ENOTDIR) {
     folder_close(folder);
     return false;

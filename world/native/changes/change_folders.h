@@ -1,20 +1,21 @@
-/* Folders of an upper layer and of what lies below it: which are still to be looked into, and how they are opened. */
+/* Queue of folders to visit in an upper layer and the lower tree, and how to open them. */
 #ifndef SUBSTRATE_CHANGES_CHANGE_FOLDERS_H
 #define SUBSTRATE_CHANGES_CHANGE_FOLDERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* On both sides; in the upper layer alone; on both sides with nothing below showing through; below alone. */
+/* MERGED: in both trees; NEW: in the upper layer alone; OPAQUE: in both trees, hiding the lower folder; GONE:
+   in the lower tree alone. */
 enum folder_kind { FOLDER_MERGED, FOLDER_NEW, FOLDER_OPAQUE, FOLDER_GONE };
 
 struct waiting_folder {
   struct waiting_folder *next;
   enum folder_kind kind;
-  char path[]; /* relative; "" is the first */
+  char path[]; /* relative; "" is the root */
 };
 
-/* By path and not by descriptor: a tree can be deeper than a process may have files open. */
+/* Stores paths, not descriptors: a tree can be deeper than the limit of open files. */
 struct folders {
   struct waiting_folder *first, *last;
   size_t bytes;
@@ -23,21 +24,22 @@ struct folders {
 
 struct open_folder {
   const char *path;
-  enum folder_kind kind; /* what its own marks make of it */
-  int upper, lower;      /* -1: not there */
-  bool marks_whiteouts;  /* empty files with a mark are whiteouts here */
+  enum folder_kind kind; /* kind after reading the folder's own marks */
+  int upper, lower;      /* -1: missing */
+  bool marks_whiteouts;  /* marked empty files are whiteouts here */
 };
 
 void folders_add(struct folders *folders, const char *path, enum folder_kind kind);
-/* To be freed; NULL when there is none. */
+/* Returns the next folder, to be freed by the caller; NULL at the end. */
 struct waiting_folder *folders_next(struct folders *folders);
 
-/* Never through a link, and never out of the two trees. False when it cannot be read. */
+/* Opens a folder in both trees, following no link and staying inside. False: unreadable. */
 bool folder_open(int upper, int lower, const struct waiting_folder *waiting, struct open_folder *folder);
 void folder_close(const struct open_folder *folder);
-/* Which marks count: those that the kernel read for this overlay. A command can set the others as it likes. */
+/* Sets the prefix of the marks that the kernel reads for this overlay. Marks with the other prefix are up to
+   the command. */
 void folders_take_marks(bool of_user);
-/* Whether a file has the mark of a whiteout. */
+/* True for a file marked as a whiteout. */
 bool folder_has_whiteout(int folder, const char *name);
 
 #endif

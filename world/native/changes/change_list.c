@@ -56,7 +56,7 @@ void change_hash(struct change *const *sorted, uint32_t count, char *hex) {
   for (uint32_t i = 0; i < count; i++) {
     const struct change *change = sorted[i];
     const char *word = word_of(change->kind);
-    /* Each with its NUL: no two lists have the same bytes. */
+    /* Each field ends with its NUL, so different lists never have the same bytes. */
     sha256_add(&hash, word, strlen(word) + 1);
     sha256_add(&hash, change->path, strlen(change->path) + 1);
     int length = snprintf(mode, sizeof mode, "%o", (unsigned)change->after);

@@ -1,4 +1,4 @@
-/* Changes of a tree, gathered, put in order and hashed. */
+/* List of changes in a tree: collected, sorted and hashed. */
 #ifndef SUBSTRATE_CHANGES_CHANGE_LIST_H
 #define SUBSTRATE_CHANGES_CHANGE_LIST_H
 
@@ -8,11 +8,11 @@
 
 #include "lib/sha256.h"
 
-/* More than any build makes; their paths then fill some hundred MB. */
+/* More than any build makes; the paths then fill some hundred MB. */
 #define CHANGES_MAX 2000000
 #define CHANGES_BYTES_MAX (512UL * 1024 * 1024)
 
-/* Kinds, as they are sent: new, other than before, gone, a folder that was none, and one that cannot be read. */
+/* Kinds, as sent: new, modified, deleted, new folder (also in place of a file), unreadable. */
 #define CHANGE_WRITE 'w'
 #define CHANGE_MOD 'm'
 #define CHANGE_DELETE 'd'
@@ -21,10 +21,10 @@
 
 struct change {
   struct change *next;
-  mode_t before, after; /* 0: nothing there */
+  mode_t before, after; /* 0: missing */
   uint64_t size;
   char kind;
-  bool hashed; /* `content` holds digits; without, there is no content that counts */
+  bool hashed; /* `content` holds digits; otherwise the change has no relevant content */
   char content[SHA256_HEX];
   char path[]; /* relative */
 };
@@ -32,15 +32,16 @@ struct change {
 struct change_list {
   struct change *first;
   uint32_t count;
-  uint64_t bytes; /* of paths */
-  bool full;      /* there were more */
+  uint64_t bytes; /* sum of path lengths */
+  bool full;      /* changes were left out */
 };
 
-/* A copy with everything else 0, or NULL: the list is full, and says so from then on. */
+/* Adds a change with this path, otherwise zeroed. NULL: the list is full, and `full` is set. */
 struct change *change_add(struct change_list *list, char kind, const char *path);
-/* By bytes of their paths. NULL for want of memory, or when there is none. */
+/* Sorts by the bytes of the paths. NULL without memory or changes. */
 struct change **change_sorted(const struct change_list *list);
-/* Over all of them in order, by the rules of world/overlay/tree-hash.ts; `hex` takes SHA256_HEX digits. */
+/* Hashes all changes in this order by the rules of world/overlay/tree-hash.ts; `hex` takes SHA256_HEX
+   digits. */
 void change_hash(struct change *const *sorted, uint32_t count, char *hex);
 void change_list_free(struct change_list *list);
 

@@ -1,4 +1,5 @@
-/* The kernel's marks: Documentation/filesystems/overlayfs.rst, "whiteouts and opaque directories". */
+/* Overlay marks of the kernel: Documentation/filesystems/overlayfs.rst, "whiteouts and opaque
+   directories". */
 #define _GNU_SOURCE
 #include "changes/change_walk.h"
 
@@ -18,10 +19,10 @@
 struct walk {
   struct walk_result *result;
   struct folders waiting;
-  uint64_t hashable, comparable; /* bytes that may still be read */
+  uint64_t hashable, comparable; /* remaining budgets in bytes */
 };
 
-/* An entry on both sides; `below` is NULL where nothing stands there. */
+/* An entry in both trees; `below` counts only with `has_below`. */
 struct entry {
   const char *path;
   struct named_file above, below;
@@ -60,7 +61,7 @@ static void add_with_content(struct walk *walk, char kind, const struct entry *e
   }
 }
 
-/* What stood below `path`, all of it gone. */
+/* Queues a deleted lower folder, to list its contents as deleted. */
 static void delete_below(struct walk *walk, const char *path) {
   folders_add(&walk->waiting, path, FOLDER_GONE);
 }
@@ -78,7 +79,7 @@ static void take_folder(struct walk *walk, const struct entry *entry, enum folde
     folders_add(&walk->waiting, entry->path, FOLDER_NEW);
     return;
   }
-  /* Otherwise it was only copied up on the way to what changed in it. */
+  /* With equal modes the folder was copied up only because of a change inside. */
   if (entry->above.status->st_mode != entry->below.status->st_mode) add(walk, CHANGE_MOD, entry);
   folders_add(&walk->waiting, entry->path, parent == FOLDER_OPAQUE ? FOLDER_OPAQUE : FOLDER_MERGED);
 }
@@ -96,7 +97,8 @@ static void take_other(struct walk *walk, const struct entry *entry) {
   if (S_ISDIR(entry->below.status->st_mode)) delete_below(walk, entry->path);
 }
 
-/* A character device 0:0, or (Linux 6.7) an empty file with a mark in a folder that says that there are such. */
+/* True for a whiteout: a character device 0:0, or (Linux 6.7) a marked empty file in a folder with such a
+   mark. */
 static bool is_whiteout(const struct open_folder *folder, const struct named_file *place) {
   const struct stat *status = place->status;
   if (S_ISCHR(status->st_mode)) return status->st_rdev == 0;
@@ -104,7 +106,7 @@ static bool is_whiteout(const struct open_folder *folder, const struct named_fil
          folder_has_whiteout(place->folder, place->name);
 }
 
-/* False when it is longer than anybody could name at once. */
+/* Joins the path; false when longer than any system call accepts. */
 static bool path_of(const struct open_folder *folder, const char *name, char *path) {
   int length = snprintf(path, PATH_MAX + 1, "%s%s%s", folder->path, *folder->path == 0 ? "" : "/", name);
   return length >= 0 && length <= PATH_MAX;
@@ -113,7 +115,7 @@ static bool path_of(const struct open_folder *folder, const char *name, char *pa
 static void take(struct walk *walk, const struct open_folder *folder, const char *name) {
   char path[PATH_MAX + 1];
   struct stat above, below;
-  /* What lies deeper is held, and said to be unread. */
+  /* Deeper entries are held, and reported as unread. */
   if (!path_of(folder, name, path) || fstatat(folder->upper, name, &above, AT_SYMLINK_NOFOLLOW) < 0) {
     add_unread(walk, path);
     return;
@@ -125,7 +127,7 @@ static void take(struct walk *walk, const struct open_folder *folder, const char
   else take_other(walk, &entry);
 }
 
-/* A name that stood in a folder of which nothing below shows any more. */
+/* Handles a lower name that its upper folder hides. */
 static void take_hidden(struct walk *walk, const struct open_folder *folder, const char *name) {
   char path[PATH_MAX + 1];
   struct stat above, below;

@@ -1,4 +1,5 @@
-/* What an overlay's upper layer says that changed, beside the tree below it. Costs what changed, not what stands below. */
+/* Lists the changes in an overlay's upper layer against the tree below. The cost grows with the changes, not
+   with the tree. */
 #ifndef SUBSTRATE_CHANGES_CHANGE_WALK_H
 #define SUBSTRATE_CHANGES_CHANGE_WALK_H
 
@@ -6,10 +7,10 @@
 
 struct walk_result {
   struct change_list changes;
-  bool unhashed; /* some content was not read: too much of it, or not ours to read */
+  bool unhashed; /* some content was not read: too much, or no permission */
 };
 
-/* `upper` and `lower` are open folders. What was below and is no more is a change for each name that stood there. */
+/* Compares the open folders `upper` and `lower`. Each deleted lower name is a change of its own. */
 void change_walk(int upper, int lower, struct walk_result *result);
 
 #endif

@@ -17,12 +17,12 @@
 #include "changes/change_walk.h"
 #include "lib/fields.h"
 
-/* Two paths, a letter and what ends them. */
+/* Two paths, a letter and two NULs. */
 #define QUESTION_MAX (2 * PATH_MAX + 3)
-/* Whoever has listed more gives the memory back by ending. */
+/* After a listing of more changes the process ends, to free its memory. */
 #define LARGE 50000
 
-/* False at the end of the input. Half a question ends us. */
+/* False at the end of the input. Exits on a truncated question. */
 static bool read_all(uint8_t *bytes, size_t length) {
   size_t taken = 0;
   while (taken < length) {
@@ -35,7 +35,7 @@ static bool read_all(uint8_t *bytes, size_t length) {
   return true;
 }
 
-/* No link on the way: the paths were real ones when they were asked about. */
+/* Follows no link: the broker asked with real paths. */
 static int open_tree(const char *path) {
   struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
   return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
@@ -47,7 +47,7 @@ static void tell(const struct change *change) {
   fputc(0, stdout);
 }
 
-/* The last record: E, then the hash or `-`, and whether there was more than can be listed. */
+/* Writes the last record: E, then the hash or `-`, and whether changes were left out. */
 static void tell_end(const struct walk_result *result, struct change *const *sorted) {
   char hex[SHA256_HEX + 1] = "-";
   const struct change_list *changes = &result->changes;
@@ -60,7 +60,7 @@ static void tell_end(const struct walk_result *result, struct change *const *sor
   fputc(0, stdout);
 }
 
-/* How many there were. */
+/* Lists the changes, and returns their number. */
 static uint32_t answer(int upper, int lower) {
   struct walk_result result;
   change_walk(upper, lower, &result);
@@ -79,7 +79,7 @@ static void refuse(const char *path) {
   fputc(0, stdout);
 }
 
-/* `MARKS UPPER NUL LOWER NUL`, MARKS being t or u: whose marks the overlay has read. */
+/* Answers `MARKS UPPER NUL LOWER NUL`; MARKS is t or u: the prefix of the marks that the overlay reads. */
 static bool serve(void) {
   uint8_t length_bytes[4];
   char question[QUESTION_MAX];
@@ -102,7 +102,7 @@ static bool serve(void) {
 
 void changes_run(void) {
   signal(SIGPIPE, SIG_DFL);
-  /* What it reads is other people's, but none of it is run: it gains nothing by anything that it finds. */
+  /* The process reads files of other users but runs none, and gains no rights through them. */
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) _exit(1);
   while (serve()) {
   }

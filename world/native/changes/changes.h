@@ -1,4 +1,4 @@
-/* `substrate-init changes`: lists what upper layers hold, one after the other, for whoever asks on standard input. */
+/* `substrate-init changes`: lists the changes in upper layers, for requests on standard input. */
 #ifndef SUBSTRATE_CHANGES_CHANGES_H
 #define SUBSTRATE_CHANGES_CHANGES_H
 

@@ -1,5 +1,5 @@
-/* The loop: a request is its length (u32, little-endian) and that many bytes of fields, the first of which is the verb; so
-   is an answer. */
+/* Loop over requests and answers: a length (u32, little-endian) and so many bytes of fields. The first field
+   of a request is the verb. */
 #define _GNU_SOURCE
 #include "changes/held.h"
 
@@ -25,11 +25,11 @@
 #include "lib/fields.h"
 
 #define REQUEST_MAX (1024 * 1024)
-/* As held-store.ts calls it. */
+/* The file's name in held-store.ts. */
 #define SEEN "seen"
 #define FOLDER (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
-/* `failed`, what of, and why. */
+/* Answers `failed`, the subject, and the reason. */
 static void answer_failed(struct text *answer, const char *what, int error) {
   answer->length = 0;
   text_field(answer, "failed");
@@ -37,7 +37,8 @@ static void answer_failed(struct text *answer, const char *what, int error) {
   text_field(answer, error == ESTALE ? "another folder stands there now" : strerror(error));
 }
 
-/* The folder that is `identity` (device:inode; empty: whatever stands there). -1 with errno; ESTALE when it is another. */
+/* Opens the folder with this `identity` (device:inode; empty: any folder). -1 with errno; ESTALE: another
+   folder. */
 static int open_folder(const char *path, const char *identity) {
   struct stat status;
   char found[64];
@@ -52,7 +53,7 @@ static int open_folder(const char *path, const char *identity) {
   return -1;
 }
 
-/* Held until the process ends: nobody else changes that project with us. */
+/* Locks the project until the process ends: no other process changes the project meanwhile. */
 static void lock(const char *path, struct text *answer) {
   int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return answer_failed(answer, path, errno);
@@ -75,7 +76,8 @@ static void scan(const char *layer, const char *project, const char *identity, s
   close(upper);
 }
 
-/* The first look, kept as rows in the file `seen` of the layers: for whoever compares later, and told to nobody now. */
+/* Keeps a first scan as rows in the file `seen` of the layers, for a later comparison. Answers without
+   rows. */
 static void look(const char *layers, const char *project, const char *identity, struct text *answer) {
   struct text rows = {0};
   struct stat status;
@@ -95,7 +97,7 @@ static void look(const char *layers, const char *project, const char *identity, 
   close(folder);
 }
 
-/* `none` where there is no regular file, else its size and its first bytes. */
+/* Answers `none` without a regular file, otherwise its size and first bytes. */
 static void content(const char *root, const char *identity, const char *path, const char *limit, struct text *answer) {
   const char *name;
   struct stat status;
@@ -149,7 +151,8 @@ static bool read_all(void *data, size_t length) {
   return true;
 }
 
-/* Without it worlds are made in a user namespace, as an ordinary user's are. */
+/* True with CAP_SYS_ADMIN. Without this capability worlds are made in a user namespace, as for ordinary
+   users. */
 static bool has_admin(void) {
   struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
   struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
@@ -157,7 +160,8 @@ static bool has_admin(void) {
   return (data[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN)) != 0;
 }
 
-/* Whoever is root of the whole host mounts with `trusted.` marks; nobody else could read those. */
+/* True for root of the whole host, who mounts overlays with `trusted.` marks; only root can read such
+   marks. */
 static bool is_host_root(void) {
   char map[64] = "";
   unsigned inside, outside, count;
@@ -173,13 +177,14 @@ static void write_map(const char *path, unsigned id) {
   char line[64];
   int length = snprintf(line, sizeof line, "%u %u 1", id, id);
   int fd = open(path, O_WRONLY | O_CLOEXEC);
-  /* Half a namespace, in which we are nobody, is worse than none. */
+  /* A half-made namespace without a mapped user is worse than an exit. */
   if (fd < 0 || write(fd, line, (size_t)length) != length) exit(1);
   close(fd);
 }
 
-/* A command may take its own user's rights away (`chmod 0`). In a user namespace of his own the owner has them all the same,
-   over what is his. Where the host makes none, such things are told as what cannot be read. */
+/* Enters a user namespace, where the owner of a file passes permission checks: a command may have taken away
+   its own user's rights (`chmod 0`). Where the host forbids user namespaces, such files are reported as
+   unreadable. */
 static void enter_own_namespace(void) {
   unsigned uid = geteuid(), gid = getegid();
   if (uid == 0 || unshare(CLONE_NEWUSER) < 0) return;
@@ -193,7 +198,7 @@ static void enter_own_namespace(void) {
 int held_run(void) {
   uint8_t head[4];
   struct rlimit files;
-  /* Trees are walked with a descriptor for each folder on the way down. */
+  /* Walking a tree takes a descriptor per level. */
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);

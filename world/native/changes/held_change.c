@@ -1,6 +1,7 @@
-/* One change from its plan to its end. The order is what makes it whole after a kill:
-   1. the plan is on disk, 2. everything is staged, 3. `placed` is on disk, 4. renames, 5. `record` is on disk: from here on it
-   has happened, 6. what was replaced is kept, the staging folder goes, 7. `finished`. */
+/* A change from its plan to its end. The order of steps makes a change whole after a kill:
+   1. the plan is on disk, 2. everything is staged, 3. `placed` is on disk, 4. renames,
+   5. `record` is on disk: the change has now happened,
+   6. replaced files are kept, the staging folder is removed, 7. `finished`. */
 #define _GNU_SOURCE
 #include "changes/held_change.h"
 
@@ -42,7 +43,7 @@ void change_run(const char *home, struct text *answer) {
     if (verdict.kind == 0) verdict = stage_make(&plan);
     if (verdict.kind == 0) verdict = commit(&plan);
     if (verdict.kind != 0) take_back(&plan, &verdict, answer);
-    /* It has happened: what is left to do, the next recovery can do as well. */
+    /* The change has happened: a later recovery can do the rest. */
     else text_field(answer, commit_finish(&plan) < 0 ? "unfinished" : "done");
   }
   plan_close(&plan);
@@ -53,7 +54,7 @@ static bool exists(const struct plan *plan, const char *name) {
   return fstatat(plan->home, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* What the journal knows of what was staged; without that page nothing was put in place. */
+/* Reads the journal's page of staged files; without this page no file was put in place. */
 static bool read_placed(struct plan *plan, struct text *page) {
   if (!exists(plan, "placed")) return true;
   if (text_read(page, plan->home, "placed") < 0) return false;
@@ -88,7 +89,7 @@ void change_recover(const char *home, struct text *answer) {
   struct plan plan;
   const char *wrong = plan_open(&plan, home);
   if (plan.home >= 0 && exists(&plan, "finished")) text_field(answer, "whole");
-  /* It is written whole or not at all: without it nothing had begun. */
+  /* A plan is written whole or not at all: without a plan file the change never began. */
   else if (plan.home >= 0 && !exists(&plan, "plan")) text_field(answer, "back");
   else if (wrong == NULL) recover(&plan, answer);
   else {

@@ -3,11 +3,12 @@
 
 #include "changes/held_text.h"
 
-/* Carries out the plan in the folder `home`, all of it or nothing. Answers `done`, `conflict` (path, reason) or `failed`
-   (path, reason, errno's text), each followed by notes (path, sentence) on what could not be taken back. */
+/* Carries out the plan in the folder `home`, all or nothing. Answers `done`, `conflict` (path, reason) or
+   `failed` (path, reason, errno's text), each followed by notes (path, sentence) on steps that could not be
+   rolled back. */
 void change_run(const char *home, struct text *answer);
-/* Finishes a change that an earlier process was killed in, or takes it back: `whole` (it had ended), `finished`, `back`, or
-   `stuck` with the reason; then notes. */
+/* Finishes or rolls back a change whose process was killed. Answers `whole` (already ended), `finished`,
+   `back`, or `stuck` with the reason; then notes. */
 void change_recover(const char *home, struct text *answer);
 
 #endif

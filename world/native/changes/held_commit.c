@@ -1,4 +1,4 @@
-/* Putting in place: nothing but renames, each looked at before and after, then attributes. */
+/* Puts staged files in place: renames only, each checked before and after, then attributes. */
 #define _GNU_SOURCE
 #include "changes/held_commit.h"
 
@@ -25,7 +25,8 @@ static struct verdict failed(const struct step *step, const char *reason) {
   return (struct verdict){'f', step->path, reason, errno};
 }
 
-/* Once it is ours nobody reaches it by its name: what is seen now is what was there at the end. A rename sets the ctime. */
+/* True when the file is still as expected. After the move to the staging folder nobody reaches the file by
+   name, so its state is final. Ctime is not compared, because a rename changes ctime. */
 static bool is_what_was_seen(int folder, const char *name, const struct step *step) {
   struct sight now, below = {0};
   if (sight_at(folder, name, &now) < 0 || now.type != step->expect.type || now.inode != step->expect.inode) return false;
@@ -38,8 +39,8 @@ static bool is_what_was_seen(int folder, const char *name, const struct step *st
   return same;
 }
 
-/* After `commit_check`. A file of several names gets another ctime when we move another one of them; what was written to it
-   shows when it is looked at once it is ours. */
+/* Checks a name again after `commit_check`. For a hard-linked file ctime is ignored: moving another of its
+   names changes ctime. Changed content is found after the move (is_what_was_seen). */
 static bool still_matches(const struct step *step, const struct sight *now) {
   const struct sight *then = &step->expect;
   if (then->type == 'f' && then->links > 1) return now->type == 'f' && now->inode == then->inode;
@@ -64,7 +65,7 @@ static struct verdict replace(struct plan *plan, const struct step *step, int pa
   if (sight_at(parent, name, &now) < 0) return failed(step, "it cannot be looked at");
   if (!still_matches(step, &now)) return conflict(step, now.type == 0 ? "it is there no more" : CHANGED);
   if (move(plan->made, step->name, step->placed.mode, parent, name, now.mode, RENAME_EXCHANGE) < 0) {
-    /* A file system that cannot exchange: for a moment nothing is there. */
+    /* A file system without RENAME_EXCHANGE: the name is missing for a moment. */
     if (errno != EINVAL) return errno == ENOENT ? conflict(step, CHANGED) : failed(step, "it cannot be put in place");
     struct verdict taken = take(plan, step, parent, name);
     return taken.kind == 0 ? put_new(plan, step, parent, name) : taken;
@@ -74,7 +75,7 @@ static struct verdict replace(struct plan *plan, const struct step *step, int pa
   return moved == 0 ? (struct verdict){0} : failed(step, "what it replaces cannot be kept");
 }
 
-/* Before anything is staged: most of what stands in the way is seen here, when nothing was touched yet. */
+/* Finds most conflicts before staging, while nothing has been touched. */
 struct verdict commit_check(struct plan *plan) {
   struct parents parents = {.root = plan->project, .fd = -1};
   struct verdict verdict = {0};
@@ -128,7 +129,8 @@ static struct verdict set_attributes(struct plan *plan, const struct step *step)
   return set == 0 ? (struct verdict){0} : failed(step, "its attributes cannot be set");
 }
 
-/* By its whole path once more: a folder on the way may have been moved while things were put into it. */
+/* Looks a step's result up again by its whole path: a folder on the path may have been moved during the
+   commit. */
 static struct verdict look_again(struct plan *plan, const struct step *step, struct parents *parents, struct text *record) {
   struct sight now = {0};
   const char *name;

@@ -3,10 +3,10 @@
 
 #include "changes/held_stage.h"
 
-/* Whether everything stands as the plan expects. Changes nothing. */
+/* Checks that every step finds the state expected by the plan. Changes nothing. */
 struct verdict commit_check(struct plan *plan);
-/* Puts everything that was staged in place, and writes `record`: from then on the change has happened. On any verdict the
-   caller takes back what was done. */
+/* Puts all staged files in place and writes `record`: the change has happened then. On any other verdict the
+   caller rolls back. */
 struct verdict commit(struct plan *plan);
 
 #endif

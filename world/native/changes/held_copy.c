@@ -1,4 +1,4 @@
-/* Copying trees by descriptors. What is made is made anew (O_EXCL), in folders that are ours. */
+/* Copies trees by descriptors. Every file is created anew (O_EXCL), in folders closed to others. */
 #define _GNU_SOURCE
 #include "changes/held_copy.h"
 
@@ -26,12 +26,13 @@ struct linked {
   char *path; /* below `home` */
 };
 
-/* 1 when `as` in `to` is now another name of the file that was copied before, 0 when none was, -1 with errno. */
+/* Links `as` in `to` to the earlier copy of the same inode. Returns 1 when linked, 0 without an earlier copy,
+   -1 with errno. */
 static int link_again(const struct links *links, const struct stat *status, int to, const char *as) {
   const char *name;
   for (const struct linked *one = links->buckets[status->st_ino % LINK_BUCKETS]; one != NULL; one = one->next) {
     if (one->device != status->st_dev || one->inode != status->st_ino) continue;
-    /* Not by its path at once: a folder in it could be swapped for a link meanwhile. */
+    /* Resolve the path step by step: a folder on the path could be replaced by a link meanwhile. */
     int parent = open_parent_of(links->home, one->path, &name);
     int result = parent < 0 ? -1 : linkat(parent, name, to, as, 0);
     int error = errno;
@@ -90,16 +91,16 @@ static int copy_sparse(int from, int to, off_t size) {
   return ftruncate(to, size);
 }
 
-/* Copies a file's bytes, holes as holes. -1 with errno. */
+/* Copies a file's bytes, keeping holes. -1 with errno. */
 static int copy_bytes(int from, int to, const struct stat *status) {
   if (status->st_size == 0) return 0;
-  /* Shares the blocks where the file system can (Btrfs, XFS); pays only for what is not small. */
+  /* Shares blocks where the file system can (Btrfs, XFS); not worth the call for small files. */
   if (status->st_size > PIECE && ioctl(to, FICLONE, from) == 0) return 0;
   bool sparse = status->st_blocks * 512 < status->st_size;
   return sparse ? copy_sparse(from, to, status->st_size) : copy_range(from, to, 0, status->st_size);
 }
 
-/* A mode is set after the owner: a change of owner takes set-id bits away. */
+/* Copies attributes. The mode is set after the owner: chown clears set-id bits. */
 static int finish(int source, int made, const struct stat *status) {
   char from[64], to[64];
   struct timespec times[2] = {status->st_atim, status->st_mtim};
@@ -108,14 +109,14 @@ static int finish(int source, int made, const struct stat *status) {
   snprintf(to, sizeof to, "/proc/self/fd/%d", made);
   if (fstat(made, &now) < 0) return -1;
   bool foreign = now.st_uid != status->st_uid || now.st_gid != status->st_gid;
-  /* Whoever may not give files away keeps them, as cp does. */
+  /* A user without the right to give files away keeps them, as cp does. */
   if (foreign && chown(to, status->st_uid, status->st_gid) < 0 && errno != EPERM && errno != EINVAL) return -1;
   if (attributes_copy(from, to) < 0 || chmod(to, status->st_mode & 07777) < 0) return -1;
   return utimensat(AT_FDCWD, to, times, 0);
 }
 
-/* Both are open for more than their path (no O_PATH), and most have no extended attributes: a third of the calls, and none
-   through procfs. */
+/* Copies attributes by descriptors open for reading or writing (not O_PATH). Most files have no extended
+   attributes: a third of the system calls, and no procfs path. */
 static int finish_open(int source, int made, const struct stat *status) {
   struct timespec times[2] = {status->st_atim, status->st_mtim};
   struct stat now;
@@ -188,7 +189,7 @@ static int copy_folder(struct copy *copy, const struct stat *status, int from, c
   int made = openat(to, as, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   int result = made < 0 ? -1 : 0;
   if (result == 0 && copy->whole) result = copy_below(copy, source, made, path);
-  /* Times last: what was put in changed them. */
+  /* Times last: filling the folder changes its mtime. */
   if (result == 0 && copy->whole) result = finish_open(source, made, status);
   int error = errno;
   close(source);
@@ -197,7 +198,7 @@ static int copy_folder(struct copy *copy, const struct stat *status, int from, c
   return result;
 }
 
-/* 1 for what is to be left out. */
+/* Returns 1 for an entry to leave out, -1 with EPERM for a forbidden entry. */
 static int look(const struct copy *copy, const struct stat *status, int from, const char *name) {
   struct marks marks;
   if (!copy->layer) return 0;

@@ -9,28 +9,32 @@
 
 #define LINK_BUCKETS 8192
 
-/* Files of several names that were copied already, so that the copies are one file as well. Zeroed to begin with. */
+/* Copies of files with several names, so that the copies stay hard-linked. Initialise with zeros. */
 struct links {
-  int home;        /* the folder that all copies lie in */
-  const char *top; /* in it, where the copy that is being made begins */
-  size_t skip;     /* how much of the paths of `link_remember` stands for `top` */
+  int home;        /* the folder that contains all copies */
+  const char *top; /* path of the current copy inside `home` */
+  size_t skip;     /* length of the prefix that `top` replaces in paths given to `link_remember` */
   struct linked *buckets[LINK_BUCKETS];
 };
 
 void links_end(struct links *links);
 
-/* A copy of trees, as `cp -a` makes them: modes, times, links, hard links and attributes kept, the owner where we may. */
+/* A copy of trees, as by `cp -a`: keeps modes, times, links, hard links and attributes, and the owner where
+   permitted. */
 struct copy {
-  bool layer;           /* from an upper layer: whiteouts are left out, and what nobody may apply is EPERM */
-  bool whole;           /* with all that is below folders; else they are made empty, ours alone, and told in no row */
-  struct text *rows;    /* what was made: path and sight, two fields each; may be NULL */
-  struct links *links;  /* files of several names that were met before */
+  bool layer;           /* from an upper layer: whiteouts are left out, and files that must not be applied
+                           fail with EPERM */
+  bool whole;           /* copy folders with their contents; otherwise make them empty, for the owner alone,
+                           without rows */
+  struct text *rows;    /* created files: path and sight, two fields each; may be NULL */
+  struct links *links;  /* files with several names met before */
 };
 
-/* Makes `as` in `to` what `name` in `from` is. `path` is what rows call it. -1 with errno. */
+/* Copies `name` in `from` to `as` in `to`. Rows call the copy `path`. -1 with errno. */
 int copy_entry(struct copy *copy, int from, const char *name, int to, const char *as, const char *path);
 
-/* Gives `to` owner, mode, kept attributes and times of `source`; both may be O_PATH, and neither is a symlink. */
+/* Copies owner, mode, kept attributes and times from `source` to `to`; both may be O_PATH, neither may be a
+   symlink. */
 int copy_attributes(int source, int to);
 
 #endif

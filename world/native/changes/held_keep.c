@@ -1,4 +1,4 @@
-/* Keeping what was replaced: moved in one go where the journal lies on the same file system, copied before elsewhere. */
+/* Keeps replaced files: by rename if the journal is on the same file system, otherwise by an earlier copy. */
 #define _GNU_SOURCE
 #include "changes/held_keep.h"
 
@@ -14,7 +14,8 @@
 #include "changes/held_copy.h"
 #include "changes/held_stage.h"
 
-/* Moving a folder writes its `..`, for which an ordinary user needs the right to write it (rename(2), EACCES). */
+/* Makes a folder writable for its owner: moving a folder rewrites its `..`, which needs write permission for
+   an ordinary user (rename(2), EACCES). */
 static int loosen(int folder, const char *name, unsigned mode) {
   char link[64];
   if (!S_ISDIR(mode) || (mode & S_IWUSR) != 0 || geteuid() == 0) return -1;
@@ -49,7 +50,7 @@ int move(int from, const char *name, unsigned mode, int to, const char *as, unsi
 #define TRIAL "trial"
 #define FOLDER (O_RDONLY | O_DIRECTORY)
 
-/* By doing: two mounts of one file system have one device number and refuse all the same. */
+/* Tries a move: two mounts of the same file system have equal device numbers but refuse renames. */
 static int can_move(struct plan *plan) {
   if (mkdirat(plan->stage, TRIAL, 0700) < 0) return -1;
   int moved = renameat(plan->stage, TRIAL, plan->home, TRIAL);
@@ -108,7 +109,7 @@ int keep_one(struct plan *plan, const char *name) {
   return result;
 }
 
-/* What the plan makes of the project's own folder; as it was where it says nothing. */
+/* Returns the mtime that the plan wants for the project's own folder; default: the earlier mtime. */
 static int64_t wanted_time(struct plan *plan) {
   struct stat status;
   struct sight sight = plan->project_seen;
@@ -125,7 +126,7 @@ static int64_t wanted_time(struct plan *plan) {
 int commit_finish(struct plan *plan) {
   struct text nothing = {0};
   int64_t mtime = wanted_time(plan);
-  /* Over the empty folder made before. Elsewhere it was copied; gone it was moved already. */
+  /* Renames over the empty folder made before. EXDEV: already copied; ENOENT: already moved. */
   if (plan->keeps && plan->stage >= 0 && renameat(plan->stage, "old", plan->home, "old") < 0 && errno != EXDEV && errno != ENOENT) return -1;
   if (stage_remove(plan, mtime) < 0) return -1;
   return text_write(&nothing, plan->home, "finished");

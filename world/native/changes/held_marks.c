@@ -1,4 +1,4 @@
-/* Extended attributes: what an overlay says with them, and what people keep in them. */
+/* Extended attributes: marks of overlays, and attributes of people. */
 #define _GNU_SOURCE
 #include "changes/held_marks.h"
 
@@ -12,7 +12,8 @@
 #define VALUE_MAX 65536
 #define NAMES_FIRST 256
 
-/* The kernel's struct ovl_fb: version, magic, length, flags, type, uuid, then the handle (fs/overlayfs/overlayfs.h). */
+/* struct ovl_fb of the kernel: version, magic, length, flags, type, uuid, then the handle
+   (fs/overlayfs/overlayfs.h). */
 #define ORIGIN_MAGIC 0xfb
 #define ORIGIN_HEAD 21
 
@@ -28,7 +29,7 @@ static char *path_of(int folder, const char *name) {
   return path;
 }
 
-/* The kernel makes room for all that could be written: little is asked for first. */
+/* Lists attribute names with a small buffer first: the kernel allocates the full buffer size. */
 static ssize_t list_names(ssize_t (*list)(const char *path, char *names, size_t room), const char *path, char *names) {
   ssize_t length = list(path, names, NAMES_FIRST);
   return length < 0 && errno == ERANGE ? list(path, names, VALUE_MAX) : length;
@@ -37,7 +38,7 @@ static ssize_t list_names(ssize_t (*list)(const char *path, char *names, size_t 
 int attributes_of(const char *path, struct text *names) {
   char list[VALUE_MAX];
   ssize_t length = list_names(llistxattr, path, list);
-  /* A file system without any is one without marks. */
+  /* A file system without extended attributes has no marks. */
   if (length < 0) return errno == ENOTSUP ? 0 : -1;
   text_add(names, list, (size_t)length);
   return 0;
@@ -57,11 +58,11 @@ static void read_origin(const char *path, const char *name, struct origin *origi
   memcpy(origin->bytes, value + ORIGIN_HEAD, origin->length);
 }
 
-/* `word` is what follows `trusted.overlay.` or `user.overlay.`. */
+/* Reads a mark; `word` follows `trusted.overlay.` or `user.overlay.`. */
 static void take_mark(const char *path, const char *name, const char *word, struct marks *marks) {
   char value = 0;
   if (strcmp(word, "opaque") == 0) {
-    /* "x" says that there may be whiteouts that are files, and hides nothing. */
+    /* "x": whiteouts may be regular files, and nothing is hidden. */
     if (lgetxattr(path, name, &value, 1) != 1) return;
     if (value == 'x') marks->whiteouts = true;
     else marks->opaque = true;
@@ -88,7 +89,7 @@ int marks_of(int folder, const char *name, struct marks *marks) {
     if (strcmp(each, "security.capability") == 0) marks->capability = true;
     if (strncmp(each, "trusted.overlay.", 16) == 0 && !of_user) take_mark(path, each, each + 16, marks);
     if (strncmp(each, "user.overlay.", 13) != 0) continue;
-    /* Not the kernel's word for that overlay, so a command's: it must neither count nor land in the project. */
+    /* A mark with the prefix that the kernel ignores was written by a command: neither honour nor apply. */
     if (of_user) take_mark(path, each, each + 13, marks);
     else marks->forged = true;
   }
@@ -110,7 +111,7 @@ bool origin_is(const struct origin *origin, int folder, const char *name) {
          memcmp(found.head.f_handle, origin->bytes, origin->length) == 0;
 }
 
-/* Whether each kept attribute in `names` has the same value at both; counts them. */
+/* True when each kept attribute in `names` has the same value at both paths; counts the kept attributes. */
 static bool values_equal(const struct text *names, const char *left, const char *right, int *count) {
   static char one[VALUE_MAX], other[VALUE_MAX];
   struct text_reader reader = {names->data, names->data + names->length};
@@ -137,7 +138,7 @@ bool attributes_equal(int left, const char *left_name, int right, const char *ri
   return equal;
 }
 
-/* These are paths that lead on by themselves (/proc/self/fd/N), so nothing more is followed. */
+/* Copies values. getxattr and setxattr follow the /proc/self/fd/N path itself, and no further link. */
 static int copy_values(const struct text *names, const char *from, const char *to) {
   static char value[VALUE_MAX];
   struct text_reader reader = {names->data, names->data + names->length};

@@ -1,4 +1,5 @@
-/* Names of a tree that somebody else may be changing: every step is taken from a descriptor, and none through a link. */
+/* Paths in a tree that others may be changing: resolved step by step from descriptors, never through a
+   link. */
 #define _GNU_SOURCE
 #include "changes/held_paths.h"
 
@@ -70,7 +71,7 @@ static int open_step(int root, const char *path, int flags) {
                          .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
   for (;;) {
     int fd = (int)syscall(SYS_openat2, root, *path == 0 ? "." : path, &how, sizeof how);
-    /* EAGAIN: something was renamed meanwhile, and the kernel could not be sure (openat2(2)). */
+    /* EAGAIN: a concurrent rename left the kernel unsure (openat2(2)). */
     if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) return fd;
   }
 }
@@ -181,7 +182,7 @@ int remove_tree(int folder, const char *name) {
   if (unlinkat(folder, name, 0) == 0 || errno == ENOENT) return 0;
   if (errno != EISDIR && errno != EPERM) return -1;
   if (unlinkat(folder, name, AT_REMOVEDIR) == 0 || errno == ENOENT) return 0;
-  /* A folder that its owner may not look into, or not empty: the mode goes with it. No link is followed on the way. */
+  /* An unreadable or non-empty folder: lift its mode, then empty. Follows no link. */
   char link[64];
   int fd = openat(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return -1;
@@ -195,7 +196,8 @@ int remove_tree(int folder, const char *name) {
 
 #define NO_WAIT (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
-/* A command may take its own rights away (`chmod 000`); the owner can give them back for as long as it takes to open. */
+/* Opens a file whose owner lacks read permission (a command may `chmod 000` its files): sets the permission
+   for the moment of opening. */
 static int open_anyway(int folder, const char *name, int flags) {
   char link[64];
   struct stat status;

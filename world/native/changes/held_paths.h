@@ -7,49 +7,52 @@
 
 #include "changes/held_text.h"
 
-/* How one name was found. Times are nanoseconds since the epoch; `newest` is the latest ctime of what lies below a
-   folder, and `count` how much that is. */
+/* State of a name at a point in time. Times are nanoseconds since the epoch; `newest` is the latest ctime
+   below a folder, and `count` the number of entries below. */
 struct sight {
-  char type; /* f d l p s c b, or 0: nothing is there */
+  char type; /* f d l p s c b, or 0: missing */
   unsigned mode;
   int64_t size, mtime, ctime, newest;
   uint64_t inode, count, links;
 };
 
 void sight_of(const struct stat *status, struct sight *sight);
-/* No link is followed. -1 only for errors other than that nothing is there. */
+/* Reads the state without following a link. A missing name is type 0; -1 for other errors. */
 int sight_at(int folder, const char *name, struct sight *sight);
 void sight_write(struct text *text, const struct sight *sight);
 bool sight_read(const char *text, struct sight *sight);
 
-/* Opens `path` below the folder `root`: through no symlink, no magic link, no mount point and no `..`; of any length. */
+/* Opens `path`, of any length, below the folder `root`: through no symlink, magic link, mount point or
+   `..`. */
 int open_beneath(int root, const char *path, int flags);
-/* Opens the folder that holds `path` and points `name` at its last part. */
+/* Opens the parent folder of `path` and sets `name` to the last component. */
 int open_parent_of(int root, const char *path, const char **name);
 
-/* "below/name", in memory that is the caller's to free. */
+/* Returns "below/name", to be freed by the caller. */
 char *path_join(const char *below, const char *name);
 
-/* The names in a folder, each a field. The folder must be open for reading. -1 with errno. */
+/* Lists the names in a folder open for reading, a field each. -1 with errno. */
 int names_of(int folder, struct text *names);
-/* Fills in `newest` and `count`. `each` (may be NULL) is told of everything below, with its path below `path`. */
+/* Fills in `newest` and `count`. Calls `each` (may be NULL) for every entry below, with its path prefixed by
+   `path`. */
 int walk_below(int folder, const char *path, struct sight *whole,
                void (*each)(void *context, const char *path, const struct sight *sight), void *context);
-/* Removes what `name` is, with all below it, and whatever modes there are in the way. ENOENT is no error. */
+/* Removes `name` with all contents, whatever the modes. ENOENT is not an error. */
 int remove_tree(int folder, const char *name);
 
-/* Opens a regular file for reading, following no link and waiting for nothing. -1 with errno; EINVAL when it is none. */
+/* Opens a regular file for reading, without following a link or waiting. -1 with errno; EINVAL for other file
+   types. */
 int open_plainly(int folder, const char *name, struct stat *status);
-/* The same; one of our own that its mode does not let us read as well, whose mode is then set back. */
+/* Like open_plainly, but also opens the user's own file without read permission, and restores its mode. */
 int open_readable(int folder, const char *name, struct stat *status);
 
-/* The folder that was opened last: most steps follow others in the same one. */
+/* A cache of the last parent folder: most steps follow another step in the same folder. */
 struct parents {
   int root, fd;
   char *path;
 };
 
-/* As `open_parent_of`; the descriptor stays the cache's, and open until the next call. */
+/* Like `open_parent_of`; the cache owns the descriptor, open until the next call. */
 int parents_open(struct parents *parents, const char *path, const char **name);
 void parents_end(struct parents *parents);
 

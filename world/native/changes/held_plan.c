@@ -1,4 +1,4 @@
-/* The plan of one change, as the broker wrote it: header, then rows of five fields. */
+/* Reads the plan of a change, written by the broker: a header, then rows of five fields. */
 #define _GNU_SOURCE
 #include "changes/held_plan.h"
 

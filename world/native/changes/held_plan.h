@@ -5,30 +5,32 @@
 
 #include "changes/held_paths.h"
 
-/* One step of a change. All that is made is made aside first, by its number; then it is put in place by renaming. */
+/* A step of a change. New files are first made in the staging folder, under the step's number, then renamed
+   into place. */
 struct step {
-  char kind;           /* p put, i into the put before it, t take away, a attributes */
-  const char *path;    /* below the project; no `.`, no `..`, no empty part */
+  char kind;           /* p put, i into the preceding put, t take away, a attributes */
+  const char *path;    /* below the project; no `.`, no `..`, no empty component */
   const char *source;  /* below the folder of layers; empty for `t` */
-  char how;            /* p i: w with all below, a alone; a: w all attributes, t times, n none (its ctime is kept only) */
-  struct sight expect; /* what must be there; of attributes a ctime of 0 means any */
-  struct sight placed; /* what was put there; type 0 until it is known */
-  char name[24];       /* its number */
+  char how;            /* p i: w with contents, a alone; a: w all attributes, t times, n nothing (only its
+                          ctime is kept) */
+  struct sight expect; /* the required state; for attributes, ctime 0 means any */
+  struct sight placed; /* the staged file's state; type 0 until known */
+  char name[24];       /* the step's number */
 };
 
-/* A change in the folder `home`: its file `plan` is the journal's first page. */
+/* A change in the folder `home`: the file `plan` is the journal's first page. */
 struct plan {
   struct text text;
   const char *project_path, *layers_path, *stage_name;
   struct sight project_seen; /* only type and inode */
-  bool keeps;                /* what is replaced is kept in `old` */
+  bool keeps;                /* replaced files are kept in `old` */
   struct step *steps;
   size_t count;
   int home, layers, project;      /* open folders */
-  int stage, made, old;           /* of the staging folder; -1 until it is there */
+  int stage, made, old;           /* folders of the staging folder; -1 until made */
 };
 
-/* Reads the file and opens the folders. NULL, or why not in a sentence. */
+/* Reads the file and opens the folders. Returns NULL, or the error as a sentence. */
 const char *plan_open(struct plan *plan, const char *home);
 void plan_close(struct plan *plan);
 

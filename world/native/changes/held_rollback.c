@@ -1,4 +1,5 @@
-/* Taking back, found out by looking: what lies where says what was done. Also after a kill, when people may have gone on. */
+/* Rolls a change back. The files' locations show how far the change came, also after a kill, when people may
+   have gone on working. */
 #define _GNU_SOURCE
 #include "changes/held_rollback.h"
 
@@ -17,8 +18,8 @@
 struct back {
   struct plan *plan;
   struct text *notes;
-  struct text restored; /* rows of what was put back: the renames set its ctime */
-  int64_t staged; /* when all was staged: what is in a staged folder was last changed before */
+  struct text restored; /* rows of the restored files: renames change their ctime */
+  int64_t staged; /* end of staging: files in a staged folder last changed before */
   bool whole;
 };
 
@@ -32,13 +33,13 @@ static void stuck(struct back *back, const struct step *step) {
   back->whole = false;
 }
 
-/* Whether what stands in the project is still what was staged, as it was staged. */
+/* True when the file in the project is still the staged file, unchanged. */
 static bool is_ours(const struct back *back, const struct step *step, int parent, const char *name, const struct sight *now) {
   struct sight below = {0};
   if (now->type == 0 || now->type != step->placed.type || now->inode != step->placed.inode) return false;
   if (now->type != 'd') return now->mtime == step->placed.mtime && now->size == step->placed.size;
   int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  /* What cannot be looked into was staged so. */
+  /* An unreadable folder was already unreadable when staged. */
   bool same = fd < 0 || (walk_below(fd, "", &below, NULL, NULL) == 0 && below.newest <= back->staged);
   if (fd >= 0) close(fd);
   return same;
@@ -49,7 +50,8 @@ static bool holds(int folder, const struct step *step, const struct sight *which
   return which->type != 0 && sight_at(folder, step->name, &now) == 0 && now.type == which->type && now.inode == which->inode;
 }
 
-/* Only what is as it was expected: what somebody changed meanwhile must look changed to the next apply. */
+/* Records a restored file in its expected state. A file changed by others must look changed to the next
+   apply. */
 static void tell_restored(struct back *back, const struct step *step, const struct sight *now) {
   const struct sight *then = &step->expect;
   if (now->inode != then->inode || now->mtime != then->mtime || now->size != then->size || now->mode != then->mode) return;
@@ -57,7 +59,7 @@ static void tell_restored(struct back *back, const struct step *step, const stru
   sight_write(&back->restored, now);
 }
 
-/* What was there before lies in `folder`. */
+/* Puts back the earlier file, which is in `folder`. */
 static void put_back(struct back *back, const struct step *step, int folder, int parent, const char *name) {
   struct sight now;
   if (sight_at(parent, name, &now) < 0) return stuck(back, step);
@@ -65,7 +67,7 @@ static void put_back(struct back *back, const struct step *step, int folder, int
   if (now.type == 0 || (step->kind == 'p' && is_ours(back, step, parent, name, &now))) {
     if (move(folder, step->name, step->expect.mode, parent, name, now.mode, flags) == 0) return;
     if (errno != EINVAL || now.type == 0) return stuck(back, step);
-    /* A file system that cannot exchange. */
+    /* The file system has no RENAME_EXCHANGE. */
     if (move(parent, name, now.mode, back->plan->made, step->name, 0, RENAME_NOREPLACE) < 0 ||
         move(folder, step->name, step->expect.mode, parent, name, 0, RENAME_NOREPLACE) < 0) {
       stuck(back, step);
@@ -85,7 +87,7 @@ static void take_away(struct back *back, const struct step *step, int parent, co
   if (move(parent, name, now.mode, back->plan->made, step->name, 0, RENAME_NOREPLACE) < 0) stuck(back, step);
 }
 
-/* A mode that was widened for a moment, when the process was killed in it. Returns whether it was set back, which sets the ctime. */
+/* Restores a mode that a killed process had widened for a moment. True when restored: that changes ctime. */
 static bool settle_mode(const struct step *step, int parent, const char *name) {
   struct sight now;
   char link[64];
@@ -126,7 +128,7 @@ static void undo_rename(struct back *back, const struct step *step) {
 static void undo_attributes(struct back *back, const struct step *step) {
   struct stat status;
   int carrier = openat(back->plan->old, step->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  /* It never came to that. */
+  /* The change was killed before this step. */
   if (carrier < 0) return;
   int target = open_beneath(back->plan->project, step->path, O_PATH | O_NOFOLLOW);
   bool same = target >= 0 && fstat(target, &status) == 0 && status.st_ino == step->expect.inode;
@@ -143,7 +145,7 @@ static void undo_attributes(struct back *back, const struct step *step) {
 bool roll_back(struct plan *plan, struct text *notes) {
   struct stat status;
   struct back back = {.plan = plan, .notes = notes, .whole = true};
-  /* Without that page nothing was put in place yet. */
+  /* Without this page no file was put in place yet. */
   if (plan->made < 0 || plan->old < 0 || fstatat(plan->home, "placed", &status, AT_SYMLINK_NOFOLLOW) < 0) return true;
   back.staged = (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
   for (size_t i = plan->count; i-- > 0;) {
@@ -153,7 +155,8 @@ bool roll_back(struct plan *plan, struct text *notes) {
   for (size_t i = plan->count; i-- > 0;) {
     if (plan->steps[i].kind == 'a') undo_attributes(&back, &plan->steps[i]);
   }
-  /* Without it a later apply takes our own renames for somebody's changes, and refuses: no harm is done. */
+  /* Without this file a later apply mistakes the rollback's renames for other people's changes, and refuses:
+     harmless. */
   if (back.restored.length > 0) text_write(&back.restored, plan->home, "restored");
   text_clear(&back.restored);
   return back.whole;

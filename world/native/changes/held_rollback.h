@@ -3,9 +3,9 @@
 
 #include "changes/held_plan.h"
 
-/* Takes back whatever of `commit` was done, found out by looking; also after a kill. What somebody changed meanwhile stays
-   as it is, with a sentence in `notes`, and what stood there before is kept in the journal's folder. False when something
-   could not be taken back: then the staging folder must stay. */
+/* Rolls back the completed part of `commit`, found by looking at the files, also after a kill. Files changed
+   by others meanwhile stay, with a sentence in `notes`, and the earlier files are kept in the journal's
+   folder. False when a step could not be rolled back: the staging folder must stay then. */
 bool roll_back(struct plan *plan, struct text *notes);
 
 #endif

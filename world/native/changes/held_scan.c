@@ -1,4 +1,4 @@
-/* Reading an upper layer beside the project it lies over. Two trees in step, by descriptors, no link followed. */
+/* Compares an upper layer with the project below: both trees in step, by descriptors, following no link. */
 #define _GNU_SOURCE
 #include "changes/held_scan.h"
 
@@ -28,7 +28,7 @@ static ssize_t read_whole(int fd, char *piece) {
   return (ssize_t)length;
 }
 
-/* What cannot be read is called different. */
+/* Unreadable content counts as different. */
 static bool bytes_equal(int one, int other) {
   static char here[PIECE], there[PIECE];
   for (;;) {
@@ -66,7 +66,7 @@ static bool owners_differ(int upper, int lower, const char *name) {
   return above.st_uid != below.st_uid || above.st_gid != below.st_gid;
 }
 
-/* Writes the letters of held_scan.h for an entry that is above in `upper` and, if it is, below in `lower`. */
+/* Writes the flags of held_scan.h for an entry that exists in `upper`, and possibly below in `lower`. */
 static void flags_of(char *flags, size_t room, int upper, int lower, const char *name, const struct sight *above,
               const struct sight *below, const struct marks *marks) {
   bool both = above->type == below->type;
@@ -81,12 +81,13 @@ static void flags_of(char *flags, size_t room, int upper, int lower, const char 
 
 struct entry {
   const char *path, *name;
-  int upper, lower; /* the folders it is in; `lower` is -1 where there is none */
-  bool whiteouts;   /* its folder may hold whiteouts that are files */
-  bool covered;     /* its folder hides what is below */
+  int upper, lower; /* folders of the entry; `lower` is -1 without a lower folder */
+  bool whiteouts;   /* whiteouts in this folder may be regular files */
+  bool covered;     /* the folder hides the lower folder */
 };
 
-/* More folders in each other than any path has names (PATH_MAX): each takes stack, a descriptor or two, and its path. */
+/* More nested folders than any path can name (PATH_MAX): each level takes stack, a descriptor or two, and its
+   path. */
 #define DEPTH_MAX 2100
 
 static int depth;
@@ -109,7 +110,8 @@ static void tell_below(void *context, const char *path, const struct sight *sigh
   row(context, '.', path, "", "", &NONE, sight);
 }
 
-/* A folder below goes with all that is in it: who changed something there meanwhile must be asked. */
+/* Lists a lower folder that the change removes: if somebody changed a file inside meanwhile, apply must
+   ask. */
 static int count_below(struct text *rows, const struct entry *entry, struct sight *below) {
   int folder = openat(entry->lower, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return -1;
@@ -133,7 +135,7 @@ static const char *refusal_of(const struct sight *above, const struct marks *mar
   return "";
 }
 
-/* What stands in a folder of both and only below: gone, because the upper folder hides it. */
+/* Reports lower names hidden by the upper folder as removed. */
 static int scan_hidden(struct text *rows, const char *path, int upper, int lower) {
   static const struct sight NONE = {0};
   struct text names = {0};
@@ -154,7 +156,7 @@ static int scan_hidden(struct text *rows, const char *path, int upper, int lower
   return result;
 }
 
-/* -1 where there is none that could be gone into: it is another kind of thing, or not there. */
+/* Opens the lower folder; -1 when the lower entry is missing or not a folder. */
 static int open_lower(const struct entry *entry, const struct sight *below) {
   if (below->type != 'd') return -1;
   int fd = open_beneath(entry->lower, entry->name, O_RDONLY | O_DIRECTORY);
@@ -200,11 +202,11 @@ static int scan_entry(struct text *rows, const struct entry *entry) {
   static const struct sight NONE = {0};
   if (fstatat(entry->upper, entry->name, &status, AT_SYMLINK_NOFOLLOW) < 0) return -1;
   sight_of(&status, &above);
-  /* A whiteout's device has no attributes: it is seen at once. */
+  /* Skip the attributes of a character device: its stat is enough to recognise a whiteout. */
   if (above.type != 'c' && marks_of(entry->upper, entry->name, &marks) < 0) return -1;
   if (entry->lower >= 0 && sight_at(entry->lower, entry->name, &below) < 0) return -1;
   if (is_whiteout(entry, &status, &marks)) {
-    /* In a folder that hides what is below they say nothing. */
+    /* A whiteout in a folder that hides the lower folder is redundant. */
     if (entry->lower < 0 || entry->covered) return 0;
     if (below.type == 'd' && count_below(rows, entry, &below) < 0) return -1;
     row(rows, 'w', entry->path, "", "", &NONE, &below);

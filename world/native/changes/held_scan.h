@@ -7,11 +7,13 @@
 #include "changes/held_paths.h"
 #include "changes/held_text.h"
 
-/* What the upper layer `upper` changes in `project` (folders that are open), as rows of six fields each:
-   kind, path, flags, why it cannot be applied or nothing, how it is above, how it is below.
-   Kinds: f d l (files, folders, links), w (gone), x (anything else), and `.` for what lies below something that goes.
-   Flags: o hides the folder below, n there is nothing below its folder, i follows from that its folder hides what is below,
-   a attributes differ, t mtime differs, c content differs, g it was copied up, G from another inode than what is there. */
+/* Lists the changes of the upper layer `upper` against `project` (open folders), as rows of six fields: kind,
+   path, flags, reason why the change cannot be applied or empty, upper state, lower state.
+   Kinds: f d l (files, folders, links), w (removed), x (other types), and `.` for entries below a removed
+   folder.
+   Flags: o hides the lower folder, n has no lower parent folder, i removed because its parent folder hides
+   the lower folder, a attributes differ, t mtime differs, c content differs, g was copied up, G was copied up
+   from another inode than the present lower inode. */
 int scan_changes(int upper, int project, struct text *rows);
 
 #endif

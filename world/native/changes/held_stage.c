@@ -1,4 +1,5 @@
-/* Staging: everything that can fail for want of room happens here, before anything in the project is another. */
+/* Stages a change: every step that may fail for lack of space happens here, before anything in the project
+   changes. */
 #define _GNU_SOURCE
 #include "changes/held_stage.h"
 
@@ -49,7 +50,7 @@ int stage_remove(struct plan *plan, int64_t mtime) {
   return set_mtime(plan->project, mtime);
 }
 
-/* No tool should take it for content, in the moments that it is there. */
+/* Hides the staging folder from git and other tools during its short life. */
 static int hide_from_git(int stage) {
   int fd = openat(stage, ".gitignore", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return -1;
@@ -68,7 +69,7 @@ static int make_folders(struct plan *plan) {
   int error = errno;
   if (stage >= 0) close(stage);
   else unlinkat(plan->project, plan->stage_name, AT_REMOVEDIR);
-  /* However much of it there is: who takes it back finds it by its descriptor. */
+  /* Open as much as was made: the rollback needs the descriptors. */
   bool opened = stage_open(plan);
   if (!made) {
     errno = error;
@@ -95,7 +96,7 @@ static struct verdict stage_put(struct staging *staging, struct step *step) {
   return (struct verdict){0};
 }
 
-/* The part of a folder that is put in place with a part of what it holds. */
+/* Stages a selected entry of a folder that is put in place with only part of its contents. */
 static struct verdict stage_into(struct staging *staging, const struct step *step) {
   struct copy copy;
   const char *name, *as;
@@ -110,7 +111,7 @@ static struct verdict stage_into(struct staging *staging, const struct step *ste
   return made ? (struct verdict){0} : failed(step->path, "it cannot be copied");
 }
 
-/* An empty thing that carries the attributes which are about to be changed. */
+/* Makes an empty carrier in `old` for the attributes that are about to change. */
 static struct verdict stage_attributes(const struct plan *plan, const struct step *step) {
   struct stat status;
   struct sight now;
@@ -123,7 +124,7 @@ static struct verdict stage_attributes(const struct plan *plan, const struct ste
   if (same && now.type == 'd' && mkdirat(plan->old, step->name, 0700) == 0) carrier = openat(plan->old, step->name, FOLDER | O_NOFOLLOW | O_CLOEXEC);
   if (same && now.type == 'f') carrier = openat(plan->old, step->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   bool made = carrier >= 0 && copy_attributes(target, carrier) == 0;
-  /* The staging folder was made in it since. */
+  /* The staging folder was made inside since. */
   if (made && *step->path == 0) made = set_mtime(carrier, plan->project_seen.mtime) == 0;
   int error = errno;
   if (carrier >= 0) close(carrier);
@@ -133,7 +134,7 @@ static struct verdict stage_attributes(const struct plan *plan, const struct ste
   return made ? (struct verdict){0} : failed(step->path, "its attributes cannot be kept");
 }
 
-/* Folders that were made empty get their attributes once they are filled; the inner ones first. */
+/* Sets the attributes of folders made empty, once filled; inner folders first. */
 static struct verdict finish_folders(struct staging *staging) {
   struct plan *plan = staging->plan;
   struct sight sight;
@@ -179,7 +180,7 @@ static struct verdict stage_steps(struct staging *staging) {
   return verdict;
 }
 
-/* `placed`: for each number what was made, then a row for everything, which the record is made of. */
+/* Writes `placed`: the staged state of each step, then a row for every file, as source of the record. */
 static struct verdict write_placed(struct staging *staging) {
   struct plan *plan = staging->plan;
   struct text page = {0};

@@ -12,7 +12,7 @@
 #define DENY_WRITE 2U
 #define DENY_HOST 4U /* reading, outside the writable trees: hidden by a whiteout */
 #define DENY_SEAL 8U /* writing, unless a command made the name */
-#define DENY_REPOSITORY 16U /* denies nothing by itself: a git folder; if it existed before, its missing names
+#define DENY_REPOSITORY 16U /* denies nothing by itself: a git folder; in a folder from before, missing names
                                are sealed too */
 #define DENY_ASKS 32U /* denies nothing by itself: a sealed file; the broker is asked about a command's
                          replacement */

@@ -30,7 +30,7 @@ static int failed(void) {
   return EXCHANGE_FAILED;
 }
 
-/* Not its ctime, which the exchange itself changes. */
+/* Compares all but ctime, which the exchange itself changes. */
 static bool is_same(int folder, const char *name, char **words) {
   struct stat status;
   if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0) return false;
@@ -44,21 +44,23 @@ static int run(const char *staged, const char *target, char **words) {
     return give_name(staged, target) == 0 ? EXCHANGED : errno == EEXIST ? EXCHANGE_CHANGED : failed();
   if (!is_same(TARGET_FOLDER, target, words)) return EXCHANGE_CHANGED;
   if (exchange(staged, target) < 0) return failed();
-  /* What another program put there in the last moment gets its name back. */
+  /* TARGET was replaced at the last moment: swap the names back. */
   if (!is_same(STAGE_FOLDER, staged, words)) return exchange(staged, target) < 0 ? failed() : EXCHANGE_CHANGED;
   return unlinkat(STAGE_FOLDER, staged, 0) < 0 ? failed() : EXCHANGED;
 }
 
-/* The folder of hooks is as it was, and nothing but its times says that a file was made in it for a moment: a build that looks at them
-   would begin anew. WORDS: staged, target, then inode, seconds, nanoseconds and size of what is replaced, seconds and nanoseconds of the
-   stage's folder. */
+/* Exchanges the files and restores the mtime of the stage's folder: the hooks folder briefly held a new file
+   but is otherwise unchanged, and a build that checks mtimes would start anew. WORDS: staged, target, then
+   inode, seconds, nanoseconds and size of the replaced file, seconds and nanoseconds of the stage's
+   folder. */
 int exchange_run(int count, char **words) {
   if (count != 8) return EXCHANGE_FAILED;
   int ended = run(words[0], words[1], words + 2);
   const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {strtoll(words[6], NULL, 10), strtol(words[7], NULL, 10)}};
   char path[32];
   snprintf(path, sizeof path, "/proc/self/fd/%d", STAGE_FOLDER);
-  /* An O_PATH descriptor is no file to futimens(2). Where it fails, the times are those of now, ignoring: the exchange is done. */
+  /* futimens(2) rejects O_PATH descriptors. A failure is ignored: the exchange is done, and the folder keeps
+     the current time. */
   if (ended == EXCHANGED) (void)utimensat(AT_FDCWD, path, times, 0);
   return ended;
 }

@@ -1,20 +1,20 @@
-/* `substrate-init exchange STAGED TARGET INODE SECONDS NANOSECONDS SIZE`, beside the broker, because Node has no renameat2(2).
-
-   Puts STAGED, in the folder on descriptor 4, in the place of TARGET, in the folder on descriptor 3, and removes what stood there.
-   The two change names: a plain rename would first take off the seal that a world has on TARGET, and only then take the name away
-   from it, and in between a command could open the old file for writing while somebody on the host reads it. With INODE 0 nothing stands
-   there, and STAGED is given that name. */
+/* `substrate-init exchange STAGED TARGET INODE SECONDS NANOSECONDS SIZE`, run beside the broker, because Node
+   has no renameat2(2). Puts STAGED, in the folder on descriptor 4, in the place of TARGET, in the folder on
+   descriptor 3, and removes the old TARGET. The files exchange their names: a plain rename would first detach
+   a world's seal from TARGET and only then remove the name, and in between a command could open the old file
+   for writing while a program on the host reads the file. With INODE 0, TARGET is missing, and STAGED gets
+   its name. */
 #ifndef SUBSTRATE_SEALS_EXCHANGE_H
 #define SUBSTRATE_SEALS_EXCHANGE_H
 
-/* What exchange_run returns, which is how the process exits. */
+/* Return value of exchange_run and exit status of the process. */
 enum exchanged {
   EXCHANGED = 0,
-  EXCHANGE_FAILED = 1, /* prints the number of the error */
-  EXCHANGE_CHANGED = 3 /* TARGET was another file, or its content was: everything is as it was */
+  EXCHANGE_FAILED = 1, /* prints the errno */
+  EXCHANGE_CHANGED = 3 /* TARGET is another file or has other content: nothing has changed */
 };
 
-/* The words behind "exchange". INODE to SIZE are what stat(2) says of the TARGET that may be replaced. */
+/* Takes the words after "exchange". INODE to SIZE come from stat(2) of the expected TARGET. */
 int exchange_run(int count, char **words);
 
 #endif

@@ -14,9 +14,10 @@
 #include "lib/callers.h"
 #include "lib/frames.h"
 
-/* Git's samples are 14. */
+/* Entries copied per folder; git has 14 sample hooks. */
 #define ENTRIES_MAX 256
-/* Whoever stands in the old folder may put names there while it is emptied; what is not empty after so many tries stays. */
+/* A process inside the old folder may create names while PID 1 empties the folder; the rest stays after so
+   many tries. */
 #define EMPTY_TRIES 3
 
 static const char NEW[] = "substrate-new";
@@ -74,7 +75,7 @@ static int copy_entry(int from, const char *leaf, int to) {
   return S_ISDIR(status.st_mode) ? EISDIR : ENOTSUP;
 }
 
-/* Calls `act` with each name in the folder. The first error, E2BIG: there are too many. */
+/* Calls `act` for each entry of the folder. Returns the first error; E2BIG: too many entries. */
 static int for_each(int folder, int to, int (*act)(int folder, const char *leaf, int to)) {
   int error = 0, seen = 0;
   int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -98,7 +99,7 @@ static int remove_entry(int folder, const char *leaf, int unused) {
   return unlinkat(folder, leaf, 0) < 0 && errno != ENOENT ? errno : 0;
 }
 
-/* What is left of it is in nobody's way: git knows no such name. */
+/* Removes a folder as far as possible. Remains are harmless: git does not use such a name. */
 static void remove_folder(int parent, const char *name) {
   int folder = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return;
@@ -120,11 +121,12 @@ static int copy_folder(int folder, const char *leaf, const struct stat *status) 
   return error;
 }
 
-/* By one exchange the name never misses: other worlds see a folder of theirs replaced, not one that went and one that came. */
+/* Swaps the folders in a single exchange: the name always exists, and other worlds see a replaced folder, not
+   a removal and a creation. */
 static int exchange_folders(int folder, const char *leaf, const char *old) {
   if (renameat2(folder, NEW, folder, leaf, RENAME_EXCHANGE) == 0) return renameat(folder, NEW, folder, old) < 0 ? errno : 0;
   if (errno != EINVAL) return errno;
-  /* The file system knows no exchange. */
+  /* The file system has no RENAME_EXCHANGE. */
   if (renameat(folder, leaf, folder, old) < 0) return errno;
   return renameat(folder, NEW, folder, leaf) < 0 ? errno : 0;
 }
@@ -150,7 +152,7 @@ static int look_for_second_name(int folder, const char *leaf, int unused) {
   (void)unused;
   if (fstatat(folder, leaf, &status, AT_SYMLINK_NOFOLLOW) < 0) return errno == ENOENT ? 0 : errno;
   if (S_ISLNK(status.st_mode)) return 0;
-  /* 0: git replaced it between the two steps of the call. */
+  /* Count 0: git replaced the file during fstatat(2). */
   return S_ISREG(status.st_mode) && status.st_nlink <= 1 ? 0 : EMLINK;
 }
 

@@ -1,13 +1,15 @@
-/* Copies in place of what may be open for writing: whoever had the old one has it still, and nobody else sees it. */
+/* Replaces files that may be open for writing by copies: open descriptors keep the old file, which nobody
+   else sees. */
 #ifndef SUBSTRATE_SEALS_FRESH_COPIES_H
 #define SUBSTRATE_SEALS_FRESH_COPIES_H
 
 #include <stdbool.h>
 
-/* Puts a copy in the place of the file `leaf`, or of the folder with all files and links in it, with mode and time. `folder` must be
-   closed to everybody else. 0, or an errno: EFBIG, EISDIR and ENOTSUP for what is not copied. */
+/* Replaces the file `leaf`, or the folder with all its files and links, by a copy with the same mode and
+   mtime. `folder` must be closed to other processes. Returns 0 or an errno: EFBIG, EISDIR and ENOTSUP for
+   entries that are not copied. */
 int fresh_replace(int folder, const char *leaf);
-/* Whether the file `leaf`, or the folder with all that lies in it, is known by no second name and could be copied. */
+/* True when the file `leaf`, or every file in the folder, has a single name and could be copied. */
 bool fresh_is_whole(int folder, const char *leaf);
 
 #endif

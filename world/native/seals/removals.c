@@ -22,7 +22,7 @@
 #include "notify/notices.h"
 #include "seals/replacements.h"
 
-/* A name, and the folder that it is in. */
+/* A path, and the stat of its folder. */
 struct target {
   char path[PATH_MAX];
   struct stat folder;
@@ -47,7 +47,7 @@ static bool removes_folder(const struct seccomp_data *call) {
   return call->nr == SYS_unlinkat && (call->args[2] & AT_REMOVEDIR) != 0;
 }
 
-/* The rules deny nothing there but what a seal does: a mask or a denial of the policy's own is nobody's to remove. */
+/* True when the rules only seal this path: a mask, or a denial of the policy itself, is never removed. */
 static bool is_only_sealed(const char *path) {
   unsigned denied;
   (void)rule_states_at(path, DENY_IN_ROOTS, &denied);
@@ -66,7 +66,7 @@ static bool find_folder(const char *path, struct target *target) {
   return found;
 }
 
-/* A folder bound onto itself so that it stays: not one that the plan opens or closes there. */
+/* True for a folder bound onto itself to stay in place, false for a mount of the plan. */
 static bool is_pin(const char *path) {
   struct statx status;
   int folder = denial_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -78,7 +78,7 @@ static bool is_pin(const char *path) {
   return pinned;
 }
 
-/* In a sealed folder, or sealed itself. */
+/* True for a sealed path, or a path in a sealed folder. */
 static bool is_sealed(const char *path, const struct target *target) {
   char folder[PATH_MAX];
   snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(target->path, '/') - target->path), target->path);
@@ -118,7 +118,8 @@ static bool is_in_known_folder(const char *path) {
   return denial_known(folder);
 }
 
-/* Where it goes may be written, no rule denies or seals that name, and it lies directly in no git folder that was there before. */
+/* True when the target's folder is writable, no rule denies or seals the target's name, and the folder is not
+   a git folder from before. */
 static bool find_target(const char *path, struct target *to) {
   unsigned denied;
   if (!find_folder(path, to) || scan_root_of(path) == NULL || is_in_known_folder(path)) return false;
@@ -126,7 +127,7 @@ static bool find_target(const char *path, struct target *to) {
   return (denied & ~DENY_REPOSITORY) == 0 && is_writable_folder(path);
 }
 
-/* NOTHING: it is none of the broker's business. */
+/* Classifies the call. NOTHING: not for the broker. */
 static enum act find_act(const struct seccomp_data *call, const struct removal *removal, struct target *from,
                          struct target *to) {
   const char *path = removal->path;

@@ -1,7 +1,8 @@
-/* Removing and moving what commands made, where a mount of this world keeps the name: the seals of a repository and the folders above
-   them. The kernel removes no mount point of the world that asks, so the broker does it from the host's mount namespace: there the
-   kernel takes the mounts off in the same moment in which the name goes, in every world, and a moved folder takes them along. PID 1
-   says what the call is about and answers it; whether a command made what stands there the broker knows. */
+/* Removal and renaming of files that commands made, where a mount of this world holds the name: the seals of
+   a repository and the pinned folders above. The kernel refuses to remove a mount point in the caller's own
+   mount namespace, so the broker acts from the host's: there the kernel detaches the mounts in every world
+   together with the name, and a moved folder takes its mounts along. PID 1 describes the call to the broker
+   and answers the caller; the broker knows whether a command made the file. */
 #ifndef SUBSTRATE_SEALS_REMOVALS_H
 #define SUBSTRATE_SEALS_REMOVALS_H
 
@@ -10,7 +11,7 @@
 
 #include "notify/writes/record.h"
 
-/* A removal_asker, by REMOVING; REPLACED is the answer. */
+/* A removal_asker: sends REMOVING, answered by REPLACED. */
 bool removal_serve(int listener, const struct seccomp_notif *notice, const struct command *command,
                    const struct removal *removal);
 

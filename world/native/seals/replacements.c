@@ -26,28 +26,30 @@
 #include "notify/writes/lookups.h"
 #include "notify/writes/touched.h"
 
-/* Calls of one world that wait at once; more fail as they did before (EBUSY). Whoever follows git's protocol has one for each file. */
+/* Pending calls per world; further calls fail with the kernel's EBUSY. A program that follows git's protocol
+   has a single call per file. */
 #define WAITING_MAX 16
-/* Newer than the headers it may be compiled with: Linux 6.6. The same number on every architecture. */
+/* Linux 6.6, newer than the oldest headers for this build. The same number on every architecture. */
 #define CALL_FCHMODAT2 452
-/* What a program that replaces a file by rename calls the new one: git and all its other implementations do. It is the lock too. */
+/* Suffix of the new file when git, or another implementation of git, replaces a file by rename. The file also
+   serves as the lock. */
 static const char LOCK[] = ".lock";
 
 struct waiting {
   struct waiting *next;
   uint32_t command;
   int listener;
-  uint64_t token; /* what the listener knows it by, and REPLACED too */
+  uint64_t token; /* id of the notification, repeated in REPLACED */
   int64_t deadline;
-  int folder; /* -1: there is no file of its own */
+  int folder; /* -1: a call without a lock file */
   char lock[NAME_MAX + 1];
 };
 
-/* A name as its caller gave it, found. */
+/* A resolved name of a caller. */
 struct named {
   int folder; /* O_PATH */
-  char path[PATH_MAX + NAME_MAX + 2]; /* real */
-  size_t parent; /* how much of it names the folder */
+  char path[PATH_MAX + NAME_MAX + 2]; /* real path */
+  size_t parent; /* length of the folder's part of `path` */
   const char *leaf;
 };
 
@@ -60,7 +62,8 @@ static int64_t now_ms(void) {
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Without flags: with them it is no plain replacement, and fails by itself. */
+/* True for a rename without flags: a rename with flags is not a plain replacement, and fails in the
+   kernel. */
 static bool is_rename(const struct seccomp_data *call) {
 #ifdef SYS_rename
   if (call->nr == SYS_rename) return true;
@@ -71,7 +74,7 @@ static bool is_rename(const struct seccomp_data *call) {
   return call->nr == SYS_renameat2 && call->args[4] == 0;
 }
 
-/* Which argument is the mode, 0: it is no such call. */
+/* Returns the index of the mode argument, 0: not a chmod. */
 static int mode_argument(const struct seccomp_data *call) {
 #ifdef SYS_chmod
   if (call->nr == SYS_chmod) return 1;
@@ -80,7 +83,8 @@ static int mode_argument(const struct seccomp_data *call) {
   return call->nr == CALL_FCHMODAT2 && call->args[3] == 0 ? 2 : 0;
 }
 
-/* Only where the path ends as `ends` wants it: nearly every name is another one, and costs a look at its text. */
+/* Resolves a name whose last component satisfies `ends`. Nearly all names fail this test, which costs a look
+   at the text. */
 static bool find(pid_t caller, const struct file_name *name, bool (*ends)(const char *leaf), struct named *named) {
   static char text[PATH_MAX], real[PATH_MAX + 1];
   struct view view = {.caller = caller, .base = -1, .folder = name->folder};
@@ -102,12 +106,12 @@ static bool find(pid_t caller, const struct file_name *name, bool (*ends)(const 
   return true;
 }
 
-/* Whether the broker is asked about it, and it is sealed now. */
+/* True when the broker is asked about this name and the name is sealed now. */
 static bool is_asked_about(const struct named *named) {
   return denial_asks(named->path) && denial_holds(named->path);
 }
 
-/* Whether nothing stands there, and only the broker may put something there. */
+/* True for a missing name that only the broker may create. */
 static bool is_missing(const struct named *named) {
   struct stat status;
   return fstatat(named->folder, named->leaf, &status, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
@@ -124,8 +128,8 @@ static bool is_lock_of(const struct named *lock, const struct named *target) {
   return strncmp(lock->path, target->path, length) == 0 && strcmp(lock->path + length, LOCK) == 0;
 }
 
-/* The new content as it is now: what the broker judges and writes is this copy. -1: it is no file of the caller's own, it is too
-   long, or it changes meanwhile. */
+/* Reads the new content once: the broker judges and writes this copy. -1: not a file of the caller's user,
+   too long, or changed meanwhile. */
 static ssize_t read_content(const struct named *lock, uint8_t *content) {
   struct stat before, after;
   int file = openat(lock->folder, lock->leaf, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -161,7 +165,7 @@ static bool ask(const struct command *command, uint64_t token, const struct name
   return true;
 }
 
-/* Takes the folder over. */
+/* Queues a call and takes over the lock's folder. */
 static bool hold(int listener, uint64_t token, const struct command *command, struct named *lock) {
   struct waiting *waiting = count < WAITING_MAX ? calloc(1, sizeof *waiting) : NULL;
   if (waiting == NULL) return false;
@@ -189,14 +193,14 @@ static bool replace(int listener, const struct seccomp_notif *notice, const stru
   uint8_t *content = malloc(FRAME_MAX_REPLACEMENT + 1);
   if (content == NULL) return false;
   ssize_t length = read_content(lock, content);
-  /* It waits still, so what was read was its own. */
+  /* The caller still waits, so the path and content read were its own. */
   bool asked = length >= 0 && notice_waits(listener, notice->id) &&
                ask(command, notice->id, target, content, (size_t)length) && hold(listener, notice->id, command, lock);
   free(content);
   return asked;
 }
 
-/* Both names, for the diff: the call itself is not carried out by its caller. */
+/* Records both names for the diff: the caller's own rename is never carried out. */
 static void note(struct command *command, pid_t caller, struct file_name names[FILE_NAMES_MAX]) {
   static struct lookup place;
   if (!lookups_counted()) return;
@@ -222,8 +226,8 @@ static bool serve_rename(int listener, const struct seccomp_notif *notice, struc
   return served;
 }
 
-/* `git init` takes the right to run away from its settings and gives it back, to see whether that is kept; where it cannot, it
-   writes that modes count for nothing. So this bit of the owner's is changed, past the seal, and no other. */
+/* Changes the owner's execute bit, past the seal, and no other bit. `git init` clears and restores this bit
+   of its settings to test whether modes are kept; after a failure git writes that modes do not count. */
 static bool serve_mode(int listener, const struct seccomp_notif *notice, const struct file_name *name, mode_t mode) {
   static struct named named;
   struct stat status, seen;
@@ -252,14 +256,15 @@ bool replacement_serve(int listener, const struct seccomp_notif *notice, struct 
                    : serve_mode(listener, notice, &names[0], (mode_t)notice->data.args[mode]);
 }
 
-/* The mount that shows what a descriptor names; 0: unknown. */
+/* Returns the id of the mount that a descriptor refers to; 0: unknown. */
 static uint64_t mount_of(int fd) {
   struct statx status;
   if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &status) < 0 || (status.stx_mask & STATX_MNT_ID) == 0) return 0;
   return status.stx_mnt_id;
 }
 
-/* Commands come to the sealed name by the mount that shows its folder: a seal on another one would not be in their way. */
+/* True when the mount of the target's folder also shows `under`: commands reach the sealed name through that
+   mount, and a seal on another mount would not stop them. */
 static bool is_shown_by(int under, const char *target) {
   char folder[PATH_MAX];
   const char *end = strrchr(target, '/');
@@ -272,7 +277,7 @@ static bool is_shown_by(int under, const char *target) {
   return same;
 }
 
-/* Seals `staged`, which is to become `target`. An errno, 0: it is sealed. */
+/* Seals `staged`, the future `target`. Returns 0 or an errno. */
 static int seal(const char *staged, const char *target, uint64_t inode) {
   char folder[PATH_MAX];
   struct stat status;
@@ -307,9 +312,9 @@ void replacement_seal(const struct frame *frame) {
     if (field.tag == TAG_TARGET) target = field_terminate(&field);
   }
   if (got < 0 || target == NULL) fail_protocol("SEAL: malformed");
-  /* A world that has been idle for a while watches nothing, and may not know the repository yet. */
+  /* A world idle for a while watches nothing, and may not know the repository yet. */
   if (staged != NULL && !denial_known(target) && names_guarded()) names_look();
-  /* Whoever is inside may write it anyway, or does not see it: there is nothing to keep. */
+  /* An unknown name needs no seal: commands may write the file anyway, or do not see the file. */
   int failed = ENOENT;
   if (denial_known(target) && staged == NULL) {
     failed = denial_holds(target) ? 0 : ENOENT;
@@ -332,7 +337,8 @@ static void release(struct waiting **link) {
   free(waiting);
 }
 
-/* A caller that a signal took out of its call makes the same one again: it finds its file, and is answered then. */
+/* Answers a call. A caller interrupted by a signal repeats the same call: the repetition finds its file, and
+   is answered then. */
 static void settle(struct waiting **link, int failed) {
   struct waiting *waiting = *link;
   if (notice_waits(waiting->listener, waiting->token)) {

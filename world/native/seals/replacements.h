@@ -1,11 +1,12 @@
-/* Renames onto a sealed file that the broker may write, or to where such a file is missing (DENY_ASKS). PID 1 never lets such a call go on: it reads the new content
-   once, asks the broker, which writes the host's file from what it was sent, and answers the call.
-
-   The new file is sealed before any command can reach it. The broker makes it in a sealed folder beside the sealed file: there
-   commands see it through a read-only mount alone. PID 1 goes past that mount (denial_under), seals the file where it is, and when
-   the two files change names on the host (exchange.h), each takes its seal along: a mount stays on its directory entry, whatever
-   name that gets. A seal put on afterwards would come too late: what was opened in between, even with O_PATH, is opened anew for writing by /proc/self/fd, past
-   every mount that was put on top meanwhile. */
+/* Renames onto a sealed file that the broker may write, or onto a missing file of this kind (DENY_ASKS). PID
+   1 never lets such a call go on: PID 1 reads the new content once and asks the broker, which writes the
+   received content to the host's file and answers the call.
+   The new file is sealed before any command can reach it. The broker creates the file in a sealed folder
+   beside the sealed file, visible to commands only through a read-only mount. PID 1 goes past that mount
+   (denial_under) and seals the new file in place. When both files exchange names on the host (exchange.h),
+   each keeps its seal: a mount stays on its directory entry, whatever the new name.
+   A later seal would come too late: a file opened in between, even with O_PATH, can be reopened for writing
+   through /proc/self/fd, past every mount put on top meanwhile. */
 #ifndef SUBSTRATE_SEALS_REPLACEMENTS_H
 #define SUBSTRATE_SEALS_REPLACEMENTS_H
 
@@ -16,18 +17,19 @@
 struct command;
 struct frame;
 
-/* A notice_handler. True: the call is such a rename, or the change of mode by which git finds out whether a file system keeps modes, and is answered
-   here, at once or later. */
+/* A notice_handler. True: the call is such a rename, or the chmod by which git tests whether a file system
+   keeps modes, and is answered here, at once or later. */
 bool replacement_serve(int listener, const struct seccomp_notif *notice, struct command *command);
-/* Keeps a call waiting for REPLACED. False: too many wait. */
+/* Keeps a call waiting for REPLACED. False: too many calls wait. */
 bool replacement_wait(int listener, uint64_t token, const struct command *command);
-/* SEAL: seals a new file where the broker made it, or looks whether a name is sealed, and tells. */
+/* Takes a SEAL frame: seals a new file of the broker in place, or checks whether a name is sealed, and
+   reports the result. */
 void replacement_seal(const struct frame *frame);
-/* REPLACED: answers the call. One that comes too late is nothing. */
+/* Takes a REPLACED frame and answers the call. A late answer is ignored. */
 void replacement_answer(const struct frame *frame);
-/* Refuses what waits for too long. Milliseconds until the next does, -1: none. */
+/* Refuses calls past their deadline. Returns milliseconds until the next deadline, -1: nothing waits. */
 int replacements_check_deadlines(void);
-/* This listener is about to be closed, and nobody waits at it any more. */
+/* Drops the calls of a listener that is about to be closed; no process waits there. */
 void replacements_forget(int listener);
 
 #endif

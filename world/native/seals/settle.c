@@ -29,13 +29,14 @@
 #include "lib/frames.h"
 #include "seals/fresh_copies.h"
 
-/* Of one repository: a submodule has two. */
+/* Names in a single repository; a submodule has two. */
 #define NAMES_MAX 512
-/* For one SETTLE. A call takes microseconds; a task that computes after its last one looks as if it were in it still. */
+/* Waiting time for calls per SETTLE. A call takes microseconds; a task that computes after its last call
+   still looks busy in the call. */
 #define PATIENCE_US 20000
 #define LOOK_US 100
 
-/* Settings are replaced a few times in some milliseconds. */
+/* Git replaces its settings a few times within milliseconds. */
 #define SEAL_TRIES 3
 
 struct name {
@@ -43,7 +44,7 @@ struct name {
   unsigned denies;
 };
 
-/* What is sealed in one folder, while it is looked through. */
+/* Names to seal in the folder under scan. */
 static struct name names[NAMES_MAX];
 static int name_count;
 static bool too_many;
@@ -67,7 +68,8 @@ static void forget_names(void) {
   name_count = 0;
 }
 
-/* PID 1 answers no call while it is here, so whatever could open the folder again was let go on before. */
+/* Waits for calls in progress. PID 1 answers no call meanwhile, so only calls already let go on could reopen
+   the folder. */
 static void wait_for_calls(int *left_us) {
   const struct timespec pause = {.tv_nsec = LOOK_US * 1000};
   names_hear();
@@ -84,7 +86,7 @@ static int set_mode(int folder, mode_t mode) {
   return fchmodat(callers_proc, link, mode & 07777, 0) < 0 ? errno : 0;
 }
 
-/* The names from `first` on that lie in the same folder. */
+/* Counts the names from `first` on in the same folder. */
 static int count_beside(int first, size_t folder_length) {
   int last = first;
   while (last < name_count && strncmp(names[last].path, names[first].path, folder_length + 1) == 0 &&
@@ -93,14 +95,15 @@ static int count_beside(int first, size_t folder_length) {
   return last - first;
 }
 
-/* A second name would be written by a later command. */
+/* True when the existing files may be sealed without copies: no process runs, and no file has a second name
+   for a later command to write through. */
 static bool may_stay(int folder, int first, int number) {
   bool may = names_nobody_runs();
   for (int i = first; may && i < first + number; i++) may = fresh_is_whole(folder, strrchr(names[i].path, '/') + 1);
   return may;
 }
 
-/* Whoever makes the repository may take a name away again, or replace it meanwhile. */
+/* Seals an existing name. Git may remove or replace the name meanwhile: retry, and accept a missing name. */
 static int seal_as_it_is(int folder, const struct name *name) {
   struct stat status;
   for (int tried = 0; tried < SEAL_TRIES; tried++) {
@@ -120,14 +123,14 @@ static int seal_all(int folder, int first, int number) {
   int error = 0;
   for (int i = first; error == 0 && i < first + number; i++) {
     error = fresh_replace(folder, strrchr(names[i].path, '/') + 1);
-    /* It went by itself. */
+    /* The file was removed meanwhile. */
     if (error == ENOENT) error = 0;
     else if (error == 0 && !denial_settle(names[i].path, names[i].denies)) error = EAGAIN;
   }
   return error;
 }
 
-/* Names in one folder of the git folder `whole`. 0, or why they are not sealed. */
+/* Seals names in a folder inside the git folder `whole`. Returns 0 or the errno. */
 static int settle_beside(const char *whole, int first, int number, int *patience) {
   char path[PATH_MAX];
   struct stat before, after;
@@ -139,9 +142,9 @@ static int settle_beside(const char *whole, int first, int number, int *patience
     close(folder);
     return failed;
   }
-  /* No copy can be put into what is read-only. */
+  /* A read-only folder takes no copy. */
   closing_end(whole);
-  /* Before the mode is taken away: a call that was let go on is carried out as it would have been. */
+  /* Wait before clearing the mode: calls already let go on must end as usual. */
   wait_for_calls(patience);
   int error = fstat(folder, &before) < 0 ? errno : set_mode(folder, 0);
   if (error == 0) {
@@ -160,7 +163,7 @@ static bool is_git_folder(const char *folder) {
   return length >= 4 && strcmp(folder + length - 4, ".git") == 0;
 }
 
-/* 0, or an errno: nobody may trust what is in that folder. */
+/* Returns 0, or an errno: the content of the folder cannot be trusted. */
 static int settle(const char *folder, struct field_writer *writer, int *patience) {
   unsigned denied;
   int error = 0;
@@ -169,8 +172,8 @@ static int settle(const char *folder, struct field_writer *writer, int *patience
   too_many = false;
   if (states != NULL) scan_below(&scan, folder, states);
   if (too_many) error = E2BIG;
-  /* From now on what it lacks is no command's to make. Before the seals: the mount would hide
-     those that were there, and git's settings could not be changed any more (denial_under). */
+  /* From now on commands cannot create the folder's missing names. Close before sealing: this mount would
+     cover existing seals, and git's settings could not be changed any more (denial_under). */
   if (error == 0 && is_git_folder(folder) && names_nobody_runs() && !closing_is_over(folder))
     closing_begin(scan_root_of(folder)->path, folder);
   for (int at = 0; error == 0 && at < name_count;) {
@@ -185,7 +188,8 @@ static int settle(const char *folder, struct field_writer *writer, int *patience
   return error;
 }
 
-/* Whether SETTLE names this folder. The fields of the frame are parsed again for each folder: a frame has few. */
+/* True when SETTLE names this folder. The fields of the frame are parsed again for each folder: a frame has
+   few. */
 static bool is_named(const struct frame *frame, const char *folder) {
   struct field_reader reader = {frame->payload, frame->payload + frame->length};
   struct field field;
@@ -199,7 +203,7 @@ static bool is_named(const struct frame *frame, const char *folder) {
   return named;
 }
 
-/* Each is told whole, or is not sealed as far as the broker knows. */
+/* Reports all names of a folder, or the folder as unsealed. */
 static void settle_and_tell(const char *folder, struct field_writer *writer, int *patience) {
   size_t begun = writer->length;
   credentials_raise();
@@ -212,7 +216,8 @@ static void settle_and_tell(const char *folder, struct field_writer *writer, int
   field_put_u64(writer, TAG_ERRNO, (uint64_t)(error == 0 ? E2BIG : error));
 }
 
-/* Git folders in unwatched folders: inotify says nothing of them, and the broker names them in SETTLE. */
+/* Settles git folders that only SETTLE names: inotify reports nothing for unwatched folders, but the broker
+   knows them. */
 static void settle_named(const struct frame *frame, struct field_writer *writer, int *patience) {
   struct field_reader reader = {frame->payload, frame->payload + frame->length};
   struct field field;

@@ -1,19 +1,20 @@
-/* Git folders that commands made. While such a command runs nothing in them is sealed: it must get settings and samples of hooks.
-   The broker judges them when the command ends; where processes live on after that (background: keep, or other commands), they are
-   settled first: sealed as those that stood before are, so that what is judged stays as it is.
-
-   A seal is a mount, and stops who comes by the name. Who stands in the folder of hooks by then, or has the settings open, is past
-   it. So each of these files and folders is replaced by a copy, which is sealed before anybody can have opened it: meanwhile the
-   folder around it has no permissions, and no call that could give them back is let go on (PID 1 does nothing else).
-
-   Where no process of this world is left, nobody can have anything open: then what stands is sealed as it is. The git folder may be one
-   that a person, or a command of another world, is still making. */
+/* Seals git folders that commands made. While such a command runs, nothing inside is sealed: git must get its
+   settings and sample hooks. The broker judges the folders when the command ends. If processes live on
+   (background: keep, or other commands), PID 1 first seals the folders like folders from before, so that the
+   judged content stays.
+   A seal is a mount and only stops access by name. A process with the hooks folder as working directory, or
+   with the settings open, is past the seal. So PID 1 replaces each such file and folder by a copy, sealed
+   before any process can open the copy: meanwhile the surrounding folder has no permissions, and no call that
+   could restore permissions is let go on (PID 1 does nothing else).
+   Without surviving processes in this world no file can be open, and PID 1 seals the existing files as found.
+   The git folder may then be in the making by a person or by a command of another world. */
 #ifndef SUBSTRATE_SEALS_SETTLE_H
 #define SUBSTRATE_SEALS_SETTLE_H
 
 struct frame;
 
-/* SETTLE: seals those that it names, and all when no command runs; tells with SETTLED what is sealed and what could not be. */
+/* Takes a SETTLE frame: seals the named folders, and all folders when no command runs. Reports the sealed
+   names and the failures in SETTLED. */
 void new_repositories_settle(const struct frame *frame);
 
 #endif

@@ -10,7 +10,7 @@
 struct dial_address {
   struct sockaddr_storage name;
   socklen_t length;
-  int target; /* the socket file at `name`, opened with O_PATH; -1: `name` is not a path */
+  int target; /* socket file at `name`, opened with O_PATH; -1: `name` is no path */
 };
 
 /* Duplicates a descriptor of the caller; -1 with errno. */

@@ -13,7 +13,7 @@ struct command;
    dials. */
 uint64_t dials_fit(uint64_t descriptors);
 
-/* A notice_handler: answers at once or when the socket is ready. */
+/* A notice_handler: answers immediately, or later once the socket is ready. */
 bool dial_serve(int listener, const struct seccomp_notif *notice, struct command *command);
 
 /* Takes an event of epoll: connection `number` is made or has failed. */

@@ -154,7 +154,7 @@ static int look(struct image *image, int fd, const char *real, const char *leaf,
   if (S_ISLNK(image->stat.st_mode)) {
     if (!follow) return 0;
     if (is_procfs(fd)) {
-      /* /proc/N/fd/M and /proc/N/exe lead to the file itself, whatever their link text says. */
+      /* /proc/N/fd/M and /proc/N/exe lead to the file itself, whatever the link text says. */
       int file = openat(fd, leaf, O_PATH | O_CLOEXEC);
       *found = file < 0 ? unknown(image, "a link of procfs could not be followed") : take_open(image, file);
       return 0;

@@ -23,15 +23,15 @@ struct image {
   bool mapped; /* run by a dynamic loader, without execute permission; the asker sets this */
   char path[2 * PATH_MAX]; /* real path; empty: the file has no name */
   struct stat stat;
-  bool writable;      /* not on a mount that is read-only for commands */
+  bool writable;      /* false on a mount that commands see read-only */
   const char *unknown; /* the reason for IMAGE_UNKNOWN */
   int error;          /* the errno for IMAGE_MISSING */
   size_t head_length; /* 0: not a script */
   char head[IMAGE_HEAD + 1];
 };
 
-/* Finds the file. The caller of image_find sets `called` and `mapped`. `folder` is AT_FDCWD or a descriptor
-   of `caller`; `flags` are those of execveat(2). */
+/* Finds the file. The caller of image_find sets `called` and `mapped`. `folder`: AT_FDCWD or a descriptor of
+   the process `caller`; `flags`: as for execveat(2). */
 enum image_found image_find(pid_t caller, int folder, int flags, struct image *image);
 /* True when the last change is old enough for another change to get a new ctime. */
 bool image_is_settled(const struct image *image);

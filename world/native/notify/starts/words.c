@@ -53,7 +53,7 @@ static int read_pointers(pid_t caller, uint64_t address, uint64_t pointers[BATCH
   return callers_memory(caller, address, pointers, count * sizeof *pointers) ? (int)count : -1;
 }
 
-/* Length of an argument that does not end in its piece and is read separately. */
+/* Marks an argument longer than its piece: read separately. */
 #define UNREAD SIZE_MAX
 
 /* Reads the beginnings of `count` arguments in a single call, and their lengths. */

@@ -241,7 +241,7 @@ enum found lookup_find(pid_t caller, struct file_name *name, struct lookup *plac
        model. */
     if ((how.resolve & RESOLVE_IN_ROOT) != 0) return UNREADABLE;
   }
-  /* Without a path, or with an empty path, the descriptor is the file itself. */
+  /* Without a path, or with an empty path, the call changes the descriptor's file itself. */
   search.text[0] = 0;
   if (name->address != 0 && !callers_text(caller, name->address, search.text)) return UNREADABLE;
   bool descriptor = name->by_descriptor && search.text[0] == 0;
