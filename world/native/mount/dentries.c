@@ -15,23 +15,23 @@
 #define STEP "veil names"
 #define OVERLAY_MAGIC 0x794c7630
 #define OVERLAYS_MAX 512
-/* Contexts that wait to be closed: this many for each overlay, and no more than this part of all descriptors. */
+/* Contexts waiting to be closed: this many per overlay, and at most this fraction of all descriptors. */
 #define WAITING_EACH 2
 #define WAITING_PART 32
-/* Closed at once: some 10 us of work each, and up to 40 us until it is done. */
+/* Contexts closed per turn: some 10 us of work each, and up to 40 us until done. */
 #define CLOSED_AT_ONCE 4
 
 static int overlays[OVERLAYS_MAX];
 static size_t count, kept;
-static size_t unwatched; /* for which there was no room: they show names as they were first looked up */
+static size_t unwatched; /* beyond OVERLAYS_MAX: names stay as first looked up */
 static int waiting[OVERLAYS_MAX * WAITING_EACH];
 static size_t waiting_count, waiting_most = 1;
-/* Somebody may have looked up names since they were forgotten. */
+/* A command may have looked up names since the last refresh. */
 static bool stale = true;
 
 int dentries_watch(int tree) {
   struct statfs status;
-  /* Refreshing reconfigures a whole file system: never one that is not our own. */
+  /* A refresh reconfigures a whole file system: accept only the world's own overlays. */
   if (fstatfs(tree, &status) < 0) return -1;
   if (status.f_type != OVERLAY_MAGIC) {
     errno = EINVAL;
@@ -80,7 +80,7 @@ static void close_one(void) {
   close(waiting[--waiting_count]);
 }
 
-/* Where the host gives few descriptors, those that wait make room. */
+/* Opens a context; when descriptors run out, closes the waiting contexts first. */
 static int pick(int overlay) {
   int context = filesystem_pick(overlay);
   if (context >= 0 || errno != EMFILE || waiting_count == 0) return context;
@@ -88,9 +88,10 @@ static int pick(int overlay) {
   return filesystem_pick(overlay);
 }
 
-/* Reconfiguring a file system drops all of its names that nobody uses (fs/super.c, reconfigure_super) before the overlay
-   itself is asked, which has nothing to change; one without an upper layer says EROFS then, since nobody asks for it to stay
-   read-only. Closing the context waits for an RCU grace period, ten times as long as the rest: later. */
+/* Drops an overlay's cached names: reconfiguring a file system drops its unused names (fs/super.c,
+   reconfigure_super) before the overlay itself is asked, which has nothing to change. An overlay without an
+   upper layer then fails with EROFS, since the request does not ask to keep read-only. Closing the context
+   waits for an RCU grace period, ten times as long as the rest: close later. */
 static bool forget(int overlay) {
   int context = pick(overlay);
   if (context < 0) return false;
@@ -132,7 +133,7 @@ int dentries_rest(bool somebody_runs) {
     forget_all();
     stale = false;
   } else {
-    /* Few at a time: a command that comes meanwhile goes first. */
+    /* Few at a time: a command arriving meanwhile goes first. */
     for (int i = 0; i < CLOSED_AT_ONCE && waiting_count > 0; i++) close_one();
   }
   return waiting_count > 0 ? 0 : -1;

@@ -1,6 +1,6 @@
-/* What the kernel remembers of the names below host overlays. An overlay never compares a name that it has looked up with the host
-   again: a file that the host replaced, removed or made would look to a warm world as it did before. So PID 1 has every host overlay
-   forget its names while nobody is inside, and before a command begins that others were inside before. */
+/* The kernel's cached names (dentries) below host overlays. An overlay never compares a cached name with the
+   host again: a warm world would miss files that the host has replaced, removed or created. So PID 1 drops
+   the cached names of every host overlay while no command runs, and before a command that follows others. */
 #ifndef SUBSTRATE_MOUNT_DENTRIES_H
 #define SUBSTRATE_MOUNT_DENTRIES_H
 
@@ -9,27 +9,29 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Keeps the detached mount `tree` in view; it stays the caller's. 0, or -1 with errno: more than can be kept. */
+/* Registers the detached mount `tree`; the caller keeps the descriptor. 0, or -1 with errno; mounts beyond
+   the limit are counted only. */
 int dentries_watch(int tree);
 
-/* No longer the host overlay of that device: its folder has gone. */
+/* Forgets the host overlay of that device: its folder is gone. */
 void dentries_unwatch(dev_t device);
 
-/* In the forker: closes what PID 1 alone needs. */
+/* Closes PID 1's descriptors, in the forker. */
 void dentries_let_go(void);
 
-/* With full capabilities: tries each host overlay. Afterwards those that this kernel lets nobody refresh are left alone. */
+/* Tries to refresh each host overlay, with full capabilities. Overlays that this kernel refuses to refresh
+   are left alone afterwards. */
 void dentries_start(void);
-/* How many those are. */
+/* Returns the number of host overlays that are not refreshed. */
 size_t dentries_kept(void);
-/* Of so many descriptors, how many the others take at most. */
+/* Bounds the pending contexts by PID 1's descriptor limit. Returns the most descriptors used here. */
 uint64_t dentries_fit(uint64_t descriptors);
-/* True when PID 1 must stay able to refresh some. */
+/* True when PID 1 must keep the right to refresh overlays. */
 bool dentries_any(void);
 
-/* Before a command begins: everything that the host did until now is seen by it. */
+/* Drops cached names before a command begins, so that the command sees the host's changes. */
 void dentries_forget(void);
-/* When there is nothing else to do. Milliseconds until it wants to be asked again, -1: not by itself. */
+/* Does background work while PID 1 is idle. Returns milliseconds until the next call, -1: no call needed. */
 int dentries_rest(bool somebody_runs);
 
 #endif

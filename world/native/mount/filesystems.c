@@ -55,14 +55,14 @@ int place_filesystem(const struct stage *stage, const char *type, const char *op
   return finish(stage, context, target, attributes, ready);
 }
 
-/* Overlay layers are named by descriptor: lowerdir gives ':' and '\\' a meaning, older kernels refuse
-   ',' in any value, and /proc/self/fd/N holds none of them, however the folder is called. */
+/* Names overlay layers by descriptor: lowerdir gives ':' and '\\' a meaning, and older kernels refuse ',' in
+   any value; /proc/self/fd/N contains no such character, whatever the folder's name. */
 int overlay_layer(const struct stage *stage, int context, const char *key, const char *source) {
   char link[32];
   int fd = open_below(stage->host, source, O_PATH | O_DIRECTORY, WALK_NO_SYMLINKS);
   if (fd < 0) return -1;
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  /* The descriptor stays open: the kernel looks the layers up only when the mount is created. */
+  /* Keep the descriptor open: the kernel resolves the layers only when the mount is created. */
   return filesystem_option(context, key, link) < 0 ? -1 : fd;
 }
 
@@ -84,7 +84,8 @@ int place_overlay(const struct stage *stage, const struct mount_step *step, cons
   }
   if (ready == 0) {
     *path = parts[4];
-    /* Where a host's module turns these on, a layer would name content that lies elsewhere, and could not be applied. */
+    /* If a host's module turned these on, a layer would refer to content elsewhere and could not be
+       applied. */
     if (filesystem_option(context, "index", "off") < 0 || filesystem_option(context, "metacopy", "off") < 0 ||
         filesystem_option(context, "volatile", NULL) < 0 ||
         filesystem_option(context, "redirect_dir", "nofollow") < 0 ||

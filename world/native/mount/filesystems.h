@@ -1,4 +1,4 @@
-/* New file systems and detached trees, put in their places: tmpfs, proc, devpts with options, and overlays. */
+/* Mounts new file systems and detached trees: tmpfs, proc, devpts with options, and overlays. */
 #ifndef SUBSTRATE_MOUNT_FILESYSTEMS_H
 #define SUBSTRATE_MOUNT_FILESYSTEMS_H
 
@@ -7,11 +7,12 @@
 #include "mount/stage.h"
 #include "outer/setup.h"
 
-/* Puts a new file system with comma-separated options at a target. */
+/* Mounts a new file system with comma-separated options at a target. */
 int place_filesystem(const struct stage *stage, const char *type, const char *options, const char *target,
                      uint64_t attributes);
 int place_overlay(const struct stage *stage, const struct mount_step *step, const char **path);
-/* Names a host folder as a layer of an overlay to be. Its descriptor, to be closed after the mount is made, or -1. */
+/* Sets a host folder as a layer of a future overlay. Returns a descriptor, to be closed after mounting, or
+   -1. */
 int overlay_layer(const struct stage *stage, int context, const char *key, const char *source);
 /* Moves a detached mount (taken over, -1 allowed) onto a target, after adding attributes. */
 int place_tree(const struct stage *stage, int tree, const char *target, uint64_t attributes);

@@ -26,9 +26,9 @@ static int close_keeping_errno(int fd, int result) {
   return result;
 }
 
-/* A merged folder shows the attributes of its topmost layer, so ours are the host's. An owner that this
-   user namespace does not know cannot be given: the folder then looks like the user's own, read-only. One that the host
-   does not have is the user's own as well. */
+/* Copies the host's attributes: a merged folder shows the attributes of its topmost layer. An owner without
+   mapping in this user namespace cannot be set: the folder then seems to be the user's own, read-only. A
+   folder missing on the host is also the user's own. */
 static int look_like(int folder, const struct stat *host) {
   if (fchown(folder, host->st_uid, host->st_gid) < 0 && errno != EPERM && errno != EINVAL) return -1;
   if (fchmod(folder, host->st_mode & 07777) < 0) return -1;
@@ -52,11 +52,12 @@ int host_overlay_layer(int masks, const char *path, const struct stat *host) {
   return folder;
 }
 
-/* Opens the folder of the mask layer for the host folder `path`, made on the way. -1 with ENOTDIR below a whiteout. */
+/* Opens the folder of the mask layer for the host folder `path`, and makes missing folders. -1 with ENOTDIR
+   below a whiteout. */
 static int open_masks(const struct stage *stage, const char *path) {
   char prefix[PATH_MAX];
   int folder = open_below(stage->masks, path, O_RDONLY | O_DIRECTORY, WALK_NO_SYMLINKS);
-  /* Mostly it was made for another name already. */
+  /* Usually the folder was made for another name already. */
   if (folder >= 0 || errno != ENOENT) return folder;
   folder = open_below(stage->masks, "/", O_RDONLY | O_DIRECTORY, WALK_NO_SYMLINKS);
   for (const char *part = path + strspn(path, "/"); folder >= 0 && *part != 0;) {
@@ -86,7 +87,7 @@ int host_overlay_hide(const struct stage *stage, const char *path) {
   if (folder < 0) return errno == ENOTDIR ? 0 : -1;
   int result = mknodat(folder, name, S_IFCHR, 0);
   if (result < 0 && errno == EEXIST) {
-    /* A whiteout already, or a folder that stands above others: then it goes as a whole. */
+    /* A whiteout already, or a folder above other whiteouts: replace the whole folder. */
     snprintf(aside, sizeof aside, "%u", replaced++);
     result = renameat(folder, name, stage->aside, aside);
     if (result == 0) result = mknodat(folder, name, S_IFCHR, 0);
@@ -99,11 +100,11 @@ int host_overlay_show(const struct stage *stage, const char *path, const char *t
   const char *name = strrchr(path, '/') + 1;
   snprintf(parent, sizeof parent, "%.*s", (int)(name - path), path);
   int folder = open_masks(stage, parent);
-  /* Below a whiteout, or in a folder that has just gone: there is nothing that it could stand in. */
+  /* Below a whiteout, or in a folder just removed: no place for the file. */
   if (folder < 0) return errno == ENOTDIR || errno == ENOENT ? 0 : -1;
   int file = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
   close_keeping_errno(folder, 0);
-  /* A whiteout stands here already: what is denied stays so. */
+  /* A whiteout exists already: a denied name stays denied. */
   if (file < 0) return errno == EEXIST ? 0 : -1;
   size_t length = strlen(text);
   ssize_t written = write(file, text, length);
@@ -117,7 +118,7 @@ int host_overlay_folder(const struct stage *stage, const char *path) {
   return close_keeping_errno(folder, 0);
 }
 
-/* Opens SOURCE on the host; a noexec that its mount has is kept. */
+/* Opens SOURCE on the host, and keeps noexec of its mount. */
 static int open_source(const struct stage *stage, const char *source, uint64_t *attributes) {
   struct statvfs status;
   int host = open_below(stage->host, source, O_PATH | O_DIRECTORY, WALK_NO_SYMLINKS);
@@ -127,7 +128,7 @@ static int open_source(const struct stage *stage, const char *source, uint64_t *
   return host;
 }
 
-/* Images that nobody can write to: there is nothing to be seen anew in them, and a desktop has dozens (snap). */
+/* False for read-only images: nothing to refresh there, and a desktop has dozens (snap). */
 static bool changes(int host) {
   struct statfs status;
   if (fstatfs(host, &status) < 0) return true;
@@ -144,7 +145,7 @@ static int add_lower_layers(int context, int masks, int host) {
   return filesystem_option(context, "lowerdir", layers);
 }
 
-/* What is written goes with the world, so a flush of the disk would be for nobody. */
+/* Written files are lost with the world, so syncing them to disk is useless (volatile). */
 static int configure(int context, bool userxattr, bool writable) {
   if (writable && filesystem_option(context, "volatile", NULL) < 0) return -1;
   if (filesystem_option(context, "index", "off") < 0) return -1;
@@ -186,9 +187,10 @@ static bool is_in_mount_of_root(const struct stage *stage, int host) {
          statx(host, "", AT_EMPTY_PATH, STATX_MNT_ID, &tree) == 0 && root.stx_mnt_id == tree.stx_mnt_id;
 }
 
-/* All trees that lie in the mount of the host's root are parts of one overlay over it: PID 1 refreshes one file system after
-   each command instead of a dozen. The kernel makes none over a root with locked mounts (an ordinary user's): then each tree
-   has a host overlay of its own, which shows the same. A detached tree, or -1. */
+/* Takes a part of a single overlay over the host's root, shared by all trees in the root's mount: PID 1 then
+   refreshes a single file system after each command instead of a dozen. The kernel refuses an overlay over a
+   root with locked mounts (an ordinary user's): then each tree gets its own host overlay, with the same
+   contents. Returns a detached tree, or -1. */
 static int part_of_root_overlay(const struct stage *stage, int host, const char *path, bool userxattr) {
   if (!is_in_mount_of_root(stage, host)) return -1;
   if (!root_tried) root_overlay = place_root_overlay(stage, userxattr);
@@ -202,7 +204,7 @@ void host_overlay_finish(void) {
   root_overlay = NO_ROOT;
 }
 
-/* A host overlay that keeps no writes. A detached tree, or -1 with errno. */
+/* Makes a host overlay that keeps no writes. Returns a detached tree, or -1 with errno. */
 static int read_only_tree(const struct stage *stage, int masks, int host, const char *path, bool userxattr,
                           uint64_t attributes) {
   int part = part_of_root_overlay(stage, host, path, userxattr);
@@ -211,7 +213,7 @@ static int read_only_tree(const struct stage *stage, int masks, int host, const 
   return tree < 0 || host_overlay_watch(tree, host) == 0 ? tree : close_keeping_errno(tree, -1);
 }
 
-/* A host overlay with an upper layer. A detached tree, or -1 with errno. */
+/* Makes a host overlay with an upper layer. Returns a detached tree, or -1 with errno. */
 static int writable_tree(const struct stage *stage, int masks, int host, const struct mount_step *step, bool userxattr,
                          uint64_t attributes) {
   int upper = -1, work = -1, tree = -1;

@@ -16,7 +16,7 @@ static struct {
   struct timespec changed;
 } kept[FOLDERS_MAX];
 static size_t count;
-static bool too_many; /* some are not in view: then anything may have been written */
+static bool too_many; /* some folders are not watched: any of them may have been written */
 
 int kept_writes_watch(int folder) {
   if (count == FOLDERS_MAX) {
@@ -33,7 +33,7 @@ void kept_writes_let_go(void) {
   while (count > 0) close(kept[--count].folder);
 }
 
-/* Not the mtime: copying up sets that of the folder back (the kernel's ovl_copy_up). */
+/* Not the mtime: a copy-up restores the folder's mtime (the kernel's ovl_copy_up). */
 static struct timespec change_time(int folder) {
   struct stat status;
   if (fstat(folder, &status) < 0) fail_world("kept writes", "", errno);

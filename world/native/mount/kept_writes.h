@@ -1,18 +1,19 @@
-/* Folders of the host that hold what commands write in scratch folders: one look says whether anything ever came there. */
+/* Host folders behind the scratch folders of commands: a check of change times shows whether any file was
+   ever written there. */
 #ifndef SUBSTRATE_MOUNT_KEPT_WRITES_H
 #define SUBSTRATE_MOUNT_KEPT_WRITES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Keeps the folder in view; the descriptor stays the caller's. 0, or -1 with errno. */
+/* Watches the folder; the caller keeps the descriptor. 0, or -1 with errno. */
 int kept_writes_watch(int folder);
-/* In the forker: closes what PID 1 alone needs. */
+/* Closes PID 1's descriptors, in the forker. */
 void kept_writes_let_go(void);
-/* After the mounts, before the first command: as they are now, nothing was written. */
+/* Records the present state as unwritten. Call after the mounts, before the first command. */
 void kept_writes_start(void);
 uint64_t kept_writes_descriptors(void);
-/* Whether something was made, changed or removed in one of them since. */
+/* True when any folder's entries changed since. */
 bool kept_writes_any(void);
 
 #endif

@@ -31,7 +31,7 @@ static int close_keeping_errno(int fd, int result) {
   return result;
 }
 
-/* Host paths are real paths (the planner resolved them): a symlink on the way is someone's race. */
+/* Host paths are real paths, resolved by the planner: a symlink on the path means a race. */
 static int copy_host(const struct stage *stage, const char *source) {
   int fd = open_below(stage->host, source, O_PATH, WALK_NO_SYMLINKS);
   if (fd < 0) return -1;
@@ -81,19 +81,19 @@ static int do_device(const struct stage *stage, const char *name) {
   if (tree < 0) return -1;
   if (fstat(tree, &status) < 0 || !S_ISCHR(status.st_mode)) return close_keeping_errno(tree, refuse(ENODEV));
   if (target_make_file(stage->world, path, 0644) < 0) return close_keeping_errno(tree, -1);
-  /* Read-only keeps the node's mode and times as the host has them; devices are read and written all the same. */
+  /* Read-only keeps the node's mode and times as on the host; device reads and writes work all the same. */
   return place_tree(stage, tree, path, ATTR_NOSUID | ATTR_NOEXEC | ATTR_RDONLY);
 }
 
 int mask_place(const struct stage *stage, const char *target) {
   struct stat status;
   int place = open_below(stage->world, target, O_PATH | O_NOFOLLOW, WALK_IN_ROOT);
-  /* Not there, or below a folder that not even we may enter: then nobody inside reaches it. */
+  /* Missing, or below a folder closed even to PID 1: commands cannot reach the file either. */
   if (place < 0) return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : -1;
   if (fstat(place, &status) < 0) return close_keeping_errno(place, -1);
   int tree = mount_copy(S_ISDIR(status.st_mode) ? stage->empty_folder : stage->empty_file);
   int result = -1;
-  /* Straight onto the descriptor: a symlink is itself covered, what it points to is another name. */
+  /* Mount on the descriptor: a symlink is covered itself; its target has another name. */
   if (tree >= 0 && mount_restrict(tree, HOST_TREE | ATTR_NOEXEC | ATTR_RDONLY) == 0) {
     result = mount_place(tree, place);
   }
@@ -101,7 +101,7 @@ int mask_place(const struct stage *stage, const char *target) {
   return close_keeping_errno(place, result);
 }
 
-/* A file of our own in the staging tmpfs, which goes with the old root; a mount of it stays. */
+/* Makes a file in the staging tmpfs, which goes with the old root; the file's mount stays. */
 static int make_text(const char *text) {
   size_t length = strlen(text);
   int fd = open("/text", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
@@ -111,8 +111,8 @@ static int make_text(const char *text) {
   return close_keeping_errno(fd, tree);
 }
 
-/* Covers a name with a text, the symlink itself where it is one. Where the name is not there and cannot be made, the tree
-   is the host's, read-only: it stays as it is. */
+/* Covers a name with a text file, or the symlink itself. Where the name is missing and cannot be made, the
+   tree is the host's, read-only, and stays unchanged. */
 static int do_text(const struct stage *stage, const char *target, const char *text) {
   int place = open_below(stage->world, target, O_PATH | O_NOFOLLOW, WALK_IN_ROOT);
   if (place < 0 && errno == ENOENT) {
@@ -126,12 +126,12 @@ static int do_text(const struct stage *stage, const char *target, const char *te
     result = mount_place(tree, place);
   }
   result = close_keeping_errno(tree, result);
-  /* Only now: what has no name cannot be mounted. */
+  /* Unlink only now: an unlinked file cannot be mounted. */
   if (unlink("/text") < 0 && result == 0) result = -1;
   return close_keeping_errno(place, result);
 }
 
-/* The new root alone, not what is mounted on it: a root of our own keeps no write that nobody would ever see. */
+/* Restricts the new root alone, without mounts on top: writes to a root tmpfs would be lost unseen. */
 static int do_closed(const struct stage *stage) { return mount_restrict_one(stage->world, ATTR_RDONLY); }
 
 enum operation {
@@ -158,7 +158,7 @@ enum operation {
   CLOSED
 };
 
-/* `target` is the number of the part that is a path of the world (0: none). */
+/* `target`: index of the part with a path in the world (0: no such part). */
 static const struct {
   const char *name;
   enum operation operation;

@@ -27,8 +27,8 @@ static void make_folder(const char *path, mode_t mode) {
   if (mkdir(path, mode) < 0) fail_world("staging", path, errno);
 }
 
-/* In a user namespace the kernel mounts a procfs only while a fully visible one is in the mount
-   namespace, so this happens before the host's is let go. */
+/* Mount before detaching the host's: in a user namespace the kernel mounts a procfs only while a fully
+   visible procfs exists in the mount namespace. */
 static int place_proc(const char *path) {
   int context = filesystem_begin("proc");
   if (context < 0) fail_world("staging proc", path, errno);
@@ -71,7 +71,7 @@ void mounts_stage(struct stage *stage) {
   stage->aside = open_path("/aside", O_DIRECTORY);
   stage->proc = place_proc("/proc");
   stage->world = -1;
-  /* The pivot needs a mount point, also for a plan that begins with neither root nor tmpfs. */
+  /* The pivot needs a mount point, even for a plan without root or tmpfs step. */
   if (mount("substrate", "/newroot", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755") < 0) {
     fail_world("staging", "/newroot", errno);
   }
@@ -86,7 +86,7 @@ void mounts_apply(struct stage *stage, const struct setup *setup) {
   struct mount_step step;
   int got;
   while ((got = setup_next_mount(&cursor, &step)) > 0) {
-    /* Anew each time: a step may have put something on top of the new root itself. */
+    /* Reopen each time: a step may have mounted over the new root itself. */
     mounts_look_into(stage);
     const char *path = "";
     if (mount_step_apply(stage, &step, &path) < 0) {
@@ -107,7 +107,8 @@ void mounts_finish(struct stage *stage) {
   close(stage->empty_folder);
   close(stage->masks);
   close(stage->aside);
-  /* Both at one place (pivot_root(2), "pivot_root(".", ".")"): the old root is then on top and goes. */
+  /* Old and new root in the same place (pivot_root(2), "pivot_root(".", ".")"): the old root is on top and is
+     detached. */
   if (chdir("/newroot") < 0) fail_world("pivot", "/newroot", errno);
   if (pivot(".", ".") < 0) fail_world("pivot", "/newroot", errno);
   if (umount2(".", MNT_DETACH) < 0) fail_world("detach", "/", errno);

@@ -1,4 +1,4 @@
-/* The mount plan: staging, the operations one after the other, the pivot into the world. */
+/* The mount plan: staging, the operations in order, the pivot into the world. */
 #ifndef SUBSTRATE_MOUNT_MOUNTS_H
 #define SUBSTRATE_MOUNT_MOUNTS_H
 
@@ -9,9 +9,9 @@
 void mounts_stage(struct stage *stage);
 /* Applies every MOUNT of the set-up in order. */
 void mounts_apply(struct stage *stage, const struct setup *setup);
-/* Opens what is on top of the new root now, as `stage->world`; to be closed by the caller. */
+/* Opens the topmost mount at the new root as `stage->world`; closed by the caller. */
 void mounts_look_into(struct stage *stage);
-/* Makes /newroot the root and lets go of everything else but `stage->proc`. */
+/* Makes /newroot the root and releases all of the stage except `stage->proc`. */
 void mounts_finish(struct stage *stage);
 
 #endif

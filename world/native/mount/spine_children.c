@@ -24,7 +24,7 @@ static int close_keeping_errno(int fd, int result) {
   return result;
 }
 
-/* The status of a name in the layer of whiteouts. */
+/* Reads the status of a name in the layer of whiteouts. */
 static bool in_layer(const struct spine_place *place, const char *name, struct stat *status) {
   char path[PATH_MAX];
   if (snprintf(path, sizeof path, "%s/%s", place->path + 1, name) >= (int)sizeof path) return false;
@@ -67,7 +67,7 @@ static int make_link(const struct spine_place *place, const char *name, int sour
   return symlinkat(text, place->room, name);
 }
 
-/* A host overlay as the plan makes them, from descriptors. */
+/* Makes a host overlay like the plan's, but from descriptors. */
 static int make_folder(const struct spine_place *place, const struct child *child, int source) {
   char path[PATH_MAX];
   struct statvfs mount;
@@ -96,7 +96,7 @@ int child_make(const struct spine_place *place, const struct child *child) {
 
 static int copy_folder(int from, int to, const char *name);
 
-/* The names of whiteouts and of files are no mount points. */
+/* Copies folders only: whiteouts and files are not mount points. */
 static int copy_folders(int from, int to) {
   int result = 0;
   struct stat status;
@@ -121,8 +121,8 @@ static int copy_folder(int from, int to, const char *name) {
   return close_keeping_errno(made, copy_folders(source, made));
 }
 
-/* No host overlay lies over it, through which the folders that the plan makes in the layer would be seen: each is made here, or a mount on
-   one of them has no place. */
+/* Reserves a mount point and makes the folders that the plan has put in the layer: no host overlay covers
+   this name and shows these folders, and mounts on them would have no place. */
 int child_reserve(const struct spine_place *place, const char *name) {
   char path[PATH_MAX];
   struct stat status;
@@ -141,7 +141,7 @@ int child_remove(const struct spine_place *place, const struct child *child) {
     if (mounted < 0) return -1;
     if (folder && fstat(mounted, &root) == 0) dentries_unwatch(root.st_dev);
     snprintf(link, sizeof link, "/proc/self/fd/%d", mounted);
-    /* Where the mount could not be made there is only its point, which is none itself. */
+    /* EINVAL: the child's mount failed earlier, and only its mount point exists. */
     int result = umount2(link, MNT_DETACH);
     if (close_keeping_errno(mounted, result) < 0 && errno != EINVAL) return -1;
   }

@@ -1,4 +1,4 @@
-/* The children of one spine: made, compared with the host, and taken away. */
+/* Children of a spine: made, compared with the host, and removed. */
 #ifndef SUBSTRATE_MOUNT_SPINE_CHILDREN_H
 #define SUBSTRATE_MOUNT_SPINE_CHILDREN_H
 
@@ -8,29 +8,29 @@
 
 struct child {
   struct child *next;
-  struct stat status; /* of the host's */
+  struct stat status; /* of the host's file */
   bool seen;
-  bool fixed; /* other mounts lie on it or below: it stays as it is for as long as the world lives */
+  bool fixed; /* other mounts lie on or below this child: unchanged for the world's life */
   char name[NAME_MAX + 1];
 };
 
-/* Where a spine's children come from and go to. All O_PATH but `host`. */
+/* Descriptors for a spine's children. All O_PATH except `host`. */
 struct spine_place {
   const char *path;
-  int host;  /* the host's folder, to be read */
-  int view;  /* what commands see, read-only */
-  int room;  /* the same, to be written by us alone */
+  int host;  /* the host's folder, for reading */
+  int view;  /* the folder as commands see it, read-only */
+  int room;  /* the same folder, writable for PID 1 alone */
   int masks; /* the layer of whiteouts, in this namespace */
-  int layer; /* the same, to be written */
+  int layer; /* the same layer, writable */
 };
 
-/* Whether a name has a whiteout, or stands as a folder, in the layer of whiteouts. */
+/* True for a name with a whiteout; child_reserved: with a folder, in the layer of whiteouts. */
 bool child_hidden(const struct spine_place *place, const char *name);
 bool child_reserved(const struct spine_place *place, const char *name);
 
-/* 0, or -1 with errno. What is neither file, folder nor link is not made. */
+/* Makes a child. 0, or -1 with errno. Skips anything but files, folders and links. */
 int child_make(const struct spine_place *place, const struct child *child);
-/* A mount point, where the host has nothing. */
+/* Makes a mount point where the host has no file. */
 int child_reserve(const struct spine_place *place, const char *name);
 int child_remove(const struct spine_place *place, const struct child *child);
 

@@ -23,15 +23,16 @@
 #define STEP "spine"
 /* More names than a home folder has. */
 #define CHILDREN_MAX 4096
-/* A time stamp is as old as a tick of the kernel: what changed in the same one may have come after we looked. */
+/* Time stamps have the resolution of a kernel tick: a change within the same tick may be later than the
+   look. */
 #define TICK_NS 20000000
-/* As many as CHILDREN_MAX, and some. */
+/* Inodes for CHILDREN_MAX names, and some spare. */
 #define OPTIONS "size=64k,nr_inodes=5000"
 
 struct spine {
   struct spine *next;
   struct spine_place place;
-  struct timespec looked; /* the host's folder as it was when it was read; 0: read it again */
+  struct timespec looked; /* mtime of the host's folder when last read; 0: read again */
   struct child *children;
   size_t count;
   unsigned number;
@@ -90,7 +91,7 @@ static struct child *add(struct spine *spine, const char *name, const struct sta
   return child;
 }
 
-/* What another spine or a mount of the plan stands in is a mount point and nothing more. */
+/* Reserves a bare mount point for another spine or a mount of the plan. */
 static void reserve(struct spine *spine, const char *name) {
   if (child_of(spine, name) != NULL) return;
   if (child_reserve(&spine->place, name) < 0) fail_world(STEP, spine->path, errno);
@@ -98,7 +99,8 @@ static void reserve(struct spine *spine, const char *name) {
   child->fixed = true;
 }
 
-/* A name that the host has now. 0, or -1 with errno and its name in `*failed` while the world is made; later it is left out. */
+/* Handles a name on the host. 0, or -1 with errno and the name in `*failed` while the world is made; with
+   `made`, a failing name is left out. */
 static int meet(struct spine *spine, const char *name, bool made, const char **failed) {
   struct stat status;
   if (child_hidden(&spine->place, name)) return 0;
@@ -108,10 +110,10 @@ static int meet(struct spine *spine, const char *name, bool made, const char **f
     child->seen = true;
     return 0;
   }
-  if (child != NULL) return 0; /* replaced: it goes, and comes back with the next look */
+  if (child != NULL) return 0; /* replaced: swept now, and made anew by the next look */
   if (S_ISDIR(status.st_mode) && is_spine(spine, name)) return reserve(spine, name), 0;
   if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)) return 0;
-  /* A running world goes on without what there is no room for. */
+  /* A running world leaves out names beyond the limit. */
   if (made && spine->count == CHILDREN_MAX) return 0;
   child = add(spine, name, &status);
   child->seen = true;
@@ -136,7 +138,7 @@ static void sweep(struct spine *spine) {
   }
 }
 
-/* Calls `meet` for the names of a folder, or reserves those that are folders in the layer of whiteouts. */
+/* Calls `meet` for the names in a folder; with `reserved`, reserves the folders in the layer of whiteouts. */
 static int each(struct spine *spine, int folder, bool reserved, bool made, const char **failed) {
   int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *stream = fd < 0 ? NULL : fdopendir(fd);
@@ -165,14 +167,14 @@ static void remember(struct spine *spine, const struct stat *status) {
   spine->looked = age > TICK_NS ? status->st_mtim : (struct timespec){0};
 }
 
-/* Mount points for what the plan puts where the host has nothing: folders in the layer of whiteouts. */
+/* Makes mount points for the plan where the host has no folder: folders in the layer of whiteouts. */
 static int reserve_all(struct spine *spine, int folder) {
   return each(spine, folder, true, false, NULL);
 }
 
-/* Makes, replaces and removes children until they are as the host's; with `made` only if the host's folder has changed since the last
-   time, and what cannot be made is left out. 0, or -1 with errno, and in `*failed` the child that could not be made.
-   Twice where something was replaced: the first look takes the old one away. */
+/* Makes, replaces and removes children to match the host. With `made`, only if the host's folder has changed
+   since the last look, leaving out children that fail. 0, or -1 with errno, and the failed child in
+   `*failed`. A replacement takes two looks: the first removes the old child. */
 static int compare(struct spine *spine, bool made, const char **failed) {
   struct stat status;
   if (fstat(spine->place.host, &status) < 0) return -1;
@@ -190,7 +192,7 @@ static int compare(struct spine *spine, bool made, const char **failed) {
   return 0;
 }
 
-/* Another mount point of this namespace: whose child lies at it, or above it? */
+/* Handles another mount point of this namespace: fixes the child at or above the point. */
 static void fix_below(const char *point) {
   for (struct spine *spine = spines; spine != NULL; spine = spine->next) {
     size_t length = strlen(spine->path);
@@ -199,7 +201,7 @@ static void fix_below(const char *point) {
     for (struct child *child = spine->children; child != NULL; child = child->next) {
       if (strlen(child->name) != name_length || strncmp(child->name, point + length + 1, name_length) != 0) continue;
       bool below = point[length + 1 + name_length] == '/';
-      /* The child's own mount is the first one at its point. */
+      /* The first mount at a child's point is the child's own. */
       if (below || child->seen) child->fixed = true;
       child->seen = true;
     }
@@ -218,7 +220,7 @@ static void unescape(char *text) {
   *out = 0;
 }
 
-/* When the plan is done: children that other mounts lie on or below stay as they are. */
+/* Fixes children below other mounts, once the plan is done: such children stay unchanged. */
 static void fix_all(void) {
   FILE *table = fopen("/proc/self/mountinfo", "re");
   char *line = NULL;
@@ -238,7 +240,7 @@ static void fix_all(void) {
   }
 }
 
-/* The folder itself, as commands see it and as we write it. */
+/* Mounts the folder: read-only for commands, writable for PID 1. */
 static int place(const struct stage *stage, struct spine *spine) {
   char options[96];
   struct stat status;
@@ -280,7 +282,7 @@ int spine_fill(const struct stage *stage, const char **path) {
   return result;
 }
 
-/* One more place in the folder of sources. */
+/* Adds a place in the folder of sources. */
 static int add_source(const struct stage *stage, const char *target, int source) {
   if (source < 0 || target_make_folder(stage->world, target, 0755) < 0) return -1;
   return place_tree(stage, mount_copy(source), target, ATTR_NOSUID | ATTR_NODEV | ATTR_RDONLY);
@@ -307,7 +309,7 @@ int spines_sources(const struct stage *stage, const char *target) {
     errno = error;
     if (result < 0) return -1;
   }
-  /* Its owner could open it to others otherwise. */
+  /* Without read-only, the owner could change the folder's mode and open its contents. */
   int result = top < 0 ? -1 : mount_restrict(top, ATTR_RDONLY);
   int error = errno;
   if (top >= 0) close(top);

@@ -1,7 +1,7 @@
-/* Spines: folders on the way to a mount of the host. No ordinary user's overlay may lie over one (EINVAL: locked child mounts), so
-   such a folder is a small file system of our own, in which each child has its place: folders below host overlays of their own, files
-   bound, links copied. Denied names, sockets and pipes have none. Before each command what the host has changed directly in
-   the folder is changed here too. */
+/* Spines: folders above a mount inside a host tree. An ordinary user's overlay cannot lie over such a folder
+   (EINVAL: locked child mounts). A small tmpfs takes its place, with a mount point per child: host overlays
+   over subfolders, bind mounts of files, copies of links. Denied names, sockets and pipes are left out.
+   Before each command the tmpfs follows the host's changes directly in the folder. */
 #ifndef SUBSTRATE_MOUNT_SPINES_H
 #define SUBSTRATE_MOUNT_SPINES_H
 
@@ -9,21 +9,21 @@
 
 #include "mount/stage.h"
 
-/* The step `spine PATH`: tells of all of them before the first is filled, since one may be the child of another. One that is
-   not filled is a place for what the plan puts there itself. */
+/* Step `spine PATH`: announces a spine. All spines are announced before the first fill, because a spine may
+   be a child of another. A spine without fill is only a place for mounts of the plan. */
 int spine_add(const char *path);
-/* The step `fill PATH`: puts the folder in its place, with its children. 0, or -1 with errno and the child in `*path`. */
+/* Step `fill PATH`: mounts the spine with its children. 0, or -1 with errno and the child in `*path`. */
 int spine_fill(const struct stage *stage, const char **path);
-/* The step `sources TARGET`: what children are bound from later, in a folder that nobody inside may enter. */
+/* Step `sources TARGET`: mounts the sources of later children, in a folder closed to commands. */
 int spines_sources(const struct stage *stage, const char *target);
 
-/* In the forker: closes what PID 1 alone needs. */
+/* Closes PID 1's descriptors, in the forker. */
 void spines_let_go(void);
-/* After the pivot, with full capabilities. */
+/* Prepares refreshes. Call after the pivot, with full capabilities. */
 void spines_start(void);
-/* True when PID 1 must stay able to mount. */
+/* True when PID 1 must keep the right to mount. */
 bool spines_any(void);
-/* Before a command begins. */
+/* Repeats the host's changes in the spines. Call before each command. */
 void spines_refresh(void);
 
 #endif

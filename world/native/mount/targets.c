@@ -33,7 +33,7 @@ int target_open(int root, const char *path) {
   return fd;
 }
 
-/* Opens the folder `path`, making what is missing. */
+/* Opens the folder `path`, and makes missing folders. */
 static int open_folder(int root, const char *path, mode_t mode) {
   char prefix[PATH_MAX];
   int parent = open_below(root, "/", O_PATH | O_DIRECTORY, WALK_IN_ROOT);
@@ -64,7 +64,7 @@ int target_make_folder(int root, const char *path, mode_t mode) {
   return fd < 0 ? -1 : close(fd);
 }
 
-/* Opens the folder that holds `path` and points `name` at the last component. */
+/* Opens the parent folder of `path` and points `name` at the last component. */
 static int open_parent(int root, const char *path, const char **name) {
   char folder[PATH_MAX];
   const char *last = strrchr(path, '/') + 1;

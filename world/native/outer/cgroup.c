@@ -22,7 +22,7 @@ static bool is_used(const struct limits *limits) {
 void cgroup_take(const struct limits *limits) {
   struct statfs about;
   if (!is_used(limits)) {
-    /* Refused when nobody handed one down, which is as good. */
+    /* Fails without an inherited fd 4, which is fine. */
     close(CGROUP_FD);
     return;
   }
@@ -31,7 +31,7 @@ void cgroup_take(const struct limits *limits) {
   if (about.f_type != CGROUP2_SUPER_MAGIC) fail_world("cgroup", limits->cgroup, EPROTO);
 }
 
-/* Elsewhere the number is somebody else's by now. */
+/* Closes fd 4 only if used: otherwise the number may belong to another file by now. */
 void cgroup_let_go(const struct limits *limits) {
   if (is_used(limits)) close(CGROUP_FD);
 }
@@ -40,7 +40,8 @@ pid_t cgroup_fork_init(const struct limits *limits) {
   if (!is_used(limits)) return fork();
   int folder = openat(CGROUP_FD, "init", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) fail_world("cgroup", "init", errno);
-  /* Born there: moving a process takes a lock that costs an idle machine some 13 ms (an RCU grace period). */
+  /* Born in the group: moving a process takes a lock that costs some 13 ms on an idle machine (an RCU grace
+     period). */
   struct clone_args args = {
       .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)folder};
   pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
@@ -64,7 +65,7 @@ static void remove_commands(void) {
   closedir(entries);
 }
 
-/* What cannot be removed is left to the next broker: the name says whose it was. */
+/* Groups that cannot be removed are left to the next broker, which recognises the owner by the name. */
 void cgroup_remove(const struct limits *limits) {
   char self[CGROUP_NAME_MAX + sizeof "../"];
   if (!is_used(limits)) return;

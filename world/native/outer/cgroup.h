@@ -1,4 +1,5 @@
-/* The world's cgroup, as the outer process has it: PID 1 is born in it, and it goes when the world has. */
+/* The world's cgroup in the outer process: PID 1 is born inside, and the outer process removes the cgroup
+   after the world. */
 #ifndef SUBSTRATE_OUTER_CGROUP_H
 #define SUBSTRATE_OUTER_CGROUP_H
 
@@ -7,20 +8,20 @@
 #include "lib/channel.h"
 #include "outer/limits.h"
 
-/* The folder of the world's group, with `init` and `commands` in it; the broker opened it, since no world has a
-   writable cgroup file system. */
+/* Folder of the world's group, with `init` and `commands` inside; opened by the broker, because no world has
+   a writable cgroup file system. */
 #define CGROUP_FD (CHANNEL_FD + 1)
 
-/* Checks that fd 4 is what SETUP says; closes it when SETUP speaks of none. Ends the world otherwise. */
+/* Checks fd 4 against SETUP; closes fd 4 when SETUP names no cgroup. Ends the world on a mismatch. */
 void cgroup_take(const struct limits *limits);
 
-/* Closes fd 4 where it is the group: to whoever starts commands it is not known. */
+/* Closes fd 4 if used for the group: processes that start commands must not have the descriptor. */
 void cgroup_let_go(const struct limits *limits);
 
-/* Forks PID 1, into the group `init` where there is one. */
+/* Forks PID 1, in the group `init` if there is a group. */
 pid_t cgroup_fork_init(const struct limits *limits);
 
-/* Removes the groups of a world that is over, as far as nobody is in them. */
+/* Removes the groups of a finished world, unless a process is left inside. */
 void cgroup_remove(const struct limits *limits);
 
 #endif

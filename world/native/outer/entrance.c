@@ -11,7 +11,7 @@
 
 #include "lib/channel.h"
 
-/* The socket's name in its folder: looked up from there, so that the folder's path may be as long as it likes. */
+/* Name of the socket, resolved from its folder, so that the folder's path may have any length. */
 #define SOCKET_NAME "channel"
 
 static const char *root = "";

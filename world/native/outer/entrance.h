@@ -1,14 +1,14 @@
-/* How init came to run: started by the broker with the channel as a descriptor, or by a container runtime, which hands
-   down no descriptor and shows the host's tree at a place of its own. */
+/* How init was started: by the broker, with the channel as a descriptor; or by a container runtime, which
+   passes no descriptor and mounts the host's tree at another path. */
 #ifndef SUBSTRATE_OUTER_ENTRANCE_H
 #define SUBSTRATE_OUTER_ENTRANCE_H
 
-/* Takes the arguments. None: the channel is open already. Otherwise ROOT, where the host's tree is seen, and FOLDER, that
-   holds the broker's socket: connects it as the channel. Exits with a word on stderr when that fails: there is no
-   channel yet to say it on. */
+/* Takes the arguments. Without arguments the channel is open already. Otherwise ROOT, the path of the host's
+   tree, and FOLDER, the folder of the broker's socket: connects to the socket as the channel. On failure
+   exits with a message on stderr: the channel does not exist yet. */
 void entrance_take(int argc, char *const *argv);
 
-/* ROOT, an absolute path; empty when the host's tree is our own root. */
+/* Returns ROOT, an absolute path; empty when the host's tree is init's own root. */
 const char *entrance_root(void);
 
 #endif

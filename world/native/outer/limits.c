@@ -15,7 +15,7 @@
 
 #define NUMBER_DIGITS 19
 
-/* Above what a desktop gives its own expendable programs (300), below what nothing may survive (1000). */
+/* Above a desktop's score for its own expendable programs (300), below the certain victim's (1000). */
 #define OOM_SCORE 500
 
 static struct limits kept;
@@ -29,7 +29,7 @@ static bool take_number(const char *text, size_t length, uint64_t *number) {
   return *number != 0;
 }
 
-/* One component of a path that leads nowhere else. */
+/* Takes a single path component, neither hidden nor a dot name. */
 static bool take_name(const char *text, size_t length, char *name) {
   if (name[0] != 0 || length == 0 || length > CGROUP_NAME_MAX) return false;
   if (text[0] == '.' || memchr(text, '/', length) != NULL) return false;
@@ -69,7 +69,7 @@ const struct limits *limits_kept(void) {
   return &kept;
 }
 
-/* What a small file says, as a number; -1 with errno. */
+/* Reads a number from a small file; -1 with errno. */
 static int64_t read_number(int folder, const char *path) {
   char text[32] = "";
   int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
@@ -93,19 +93,21 @@ static int write_number(int folder, const char *path, uint64_t number) {
   return written == length ? 0 : -1;
 }
 
-/* The broker asks for it only of a kernel where the switch belongs to the pid namespace (6.14 and later), and looks
-   afterwards that its own has not moved. A kernel that refuses is no reason to make no world: READY says what holds. */
+/* Sets pid_max. The broker asks only on kernels where pid_max belongs to the pid namespace (6.14 and later),
+   and checks afterwards that its own has not changed. A refusal does not fail the world: READY reports the
+   limit in force. */
 uint64_t limits_set_pid_max(int proc, const struct limits *limits) {
   if (limits->pid_max == 0 || write_number(proc, "sys/kernel/pid_max", limits->pid_max) < 0) return 0;
   return read_number(proc, "sys/kernel/pid_max") == (int64_t)limits->pid_max ? limits->pid_max : 0;
 }
 
-/* The kernel's last resort takes a command before a broker or a neighbour. */
+/* Makes the OOM killer prefer a command to a broker or a neighbour. */
 static void offer_to_oom_killer(int proc) {
-  /* The file is root's, which is nobody inside, while the process is not dumpable. Nothing runs here yet. */
+  /* While the process is not dumpable, the file belongs to root, who is unmapped inside. No command runs here
+     yet. */
   if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0) fail_world("forker", "dumpable", errno);
   int64_t score = read_number(proc, "self/oom_score_adj");
-  /* Lowering is refused, and where the host says more already there is nothing to add. */
+  /* Lowering is refused; a higher score from the host stays. */
   if (score < OOM_SCORE && write_number(proc, "self/oom_score_adj", OOM_SCORE) < 0) {
     fail_world("forker", "oom_score_adj", errno);
   }
@@ -122,14 +124,15 @@ static void lower(int resource, const char *name, uint64_t most) {
 
 void limits_enter_forker(int proc) {
   offer_to_oom_killer(proc);
-  /* 1 and not 0: with 0 the kernel still starts a core_pattern that is a program, as root and on the host, and hands
-     it the command's memory; 1 is what it takes for "not even that" (fs/coredump.c). A core file is never so small. */
+  /* 1 and not 0: at 0 the kernel still starts a core_pattern program, as root and on the host, and passes the
+     command's memory; 1 prevents even that (fs/coredump.c). A core file is never so small. */
   lower(RLIMIT_CORE, "core", 1);
 }
 
-/* Half of what is there at most: the kernel counts descriptors that are on their way through sockets for each user, and
-   takes no more from whoever has a limit below that count (net/unix/scm.c). What makes worlds, and hands over their
-   connections, sends descriptors so and keeps all of its limit: a command cannot reach that. */
+/* Lowers the limit to at most half of the present limit: the kernel counts a user's descriptors in flight
+   through sockets, and refuses more from a process with a limit below that count (net/unix/scm.c). Processes
+   that make worlds and hand over connections send descriptors, and keep their full limit beyond a command's
+   reach. */
 static int lower_descriptors(void) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return -1;

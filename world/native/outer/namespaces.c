@@ -27,8 +27,8 @@ static void write_identity(const char *path, uint32_t id) {
   write_text(AT_FDCWD, path, line);
 }
 
-/* What waits in a socket to be heard by us is ten messages otherwise (unix(7)), and a program that has more to say in a row loses
-   them. Kernels that refuse keep their ten. */
+/* Queue length for telemetry datagrams. The default of ten (unix(7)) loses messages of a program that sends
+   more in a row. Kernels that refuse keep ten. */
 #define REPORTS_WAITING "512"
 
 static void make_room_for_reports(int directory, const char *path) {
@@ -47,19 +47,19 @@ static int open_namespace(uint64_t pid, const char *name) {
   return fd;
 }
 
-/* The user namespace that we unshare then is one below that which owns the network: no capability in it, which a command
-   might get hold of, says anything about rules and addresses. */
+/* Joins a network namespace, and first its user namespace. The user namespace unshared afterwards is below
+   the network's owner: a command that gets capabilities there has no power over rules and addresses. */
 static void join_network(const struct setup *setup) {
   int net = open_namespace(setup->network, "net");
   if ((setup->namespaces & CLONE_NEWUSER) != 0) {
     int user = open_namespace(setup->network, "user");
-    /* Both opened first: afterwards we are another user to whoever holds them. */
+    /* Open both first: after the first setns(2) this process counts as another user. */
     if (setns(user, CLONE_NEWUSER) < 0) fail_world("join network", "user", errno);
     close(user);
   }
   if (setns(net, CLONE_NEWNET) < 0) fail_world("join network", "net", errno);
   close(net);
-  /* Here, as one who may: in the user namespace below, which is next, nobody may. */
+  /* Write here: the user namespace below, unshared next, has no permission. */
   if (setup->reports == 1) make_room_for_reports(AT_FDCWD, "/proc/sys/net/unix/max_dgram_qlen");
 }
 
@@ -69,7 +69,7 @@ void namespaces_enter(const struct setup *setup) {
   }
   if (setup->network != 0) join_network(setup);
   if ((setup->namespaces & CLONE_NEWUSER) != 0) {
-    /* First and alone: it gives the capabilities that the other namespaces ask for. */
+    /* First and alone: the user namespace grants the capabilities that the other namespaces require. */
     if (unshare(CLONE_NEWUSER) < 0) fail_world("unshare user", "", errno);
     /* The kernel takes an ordinary user's gid_map only after setgroups is denied (user_namespaces(7)). */
     write_text(AT_FDCWD, "/proc/self/setgroups", "deny");
@@ -98,9 +98,9 @@ void namespaces_prepare(const struct setup *setup, int proc_fd) {
     if (setup->reports == 1) make_room_for_reports(proc_fd, "sys/net/unix/max_dgram_qlen");
   }
   if ((setup->namespaces & CLONE_NEWUSER) != 0) {
-    /* The limit belongs to this user namespace: the host's own stays. Without it, every command could
-       give itself all capabilities in a namespace of its own, and the kernel's mount and netfilter
-       code with them. Our private procfs is used: a container's /proc/sys is often read-only. */
+    /* The limit belongs to this user namespace: the host's own stays. Without the limit every command could
+       get all capabilities in a new namespace, and with them access to the kernel's mount and netfilter code.
+       Write through the private procfs: a container's /proc/sys is often read-only. */
     write_text(proc_fd, "sys/user/max_user_namespaces", "0");
   }
 }

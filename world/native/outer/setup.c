@@ -15,7 +15,7 @@
 #define KNOWN_NAMESPACES                                                                            \
   ((uint64_t)(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |            \
               CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_NEWTIME))
-/* Without a pid namespace nothing ends the commands with init; without a mount namespace there is no world. */
+/* Without a pid namespace the commands would survive init; without a mount namespace there is no world. */
 #define NEEDED_NAMESPACES ((uint64_t)(CLONE_NEWNS | CLONE_NEWPID))
 
 static bool take_id(const struct field *field, uint32_t *id, bool *has) {

@@ -1,4 +1,4 @@
-/* The SETUP frame, checked: which namespaces, whose identity, which mount operations. */
+/* The SETUP frame, checked: namespaces, identity, mount operations. */
 #ifndef SUBSTRATE_OUTER_SETUP_H
 #define SUBSTRATE_OUTER_SETUP_H
 
@@ -10,12 +10,12 @@
 
 #define MOUNT_PARTS_MAX 8
 #define HOSTNAME_MAX 64
-/* What the kernel takes (BPF_MAXINSNS). */
+/* The kernel's limit (BPF_MAXINSNS). */
 #define FILTER_MAX 4096
 #define FILTER_INSTRUCTION 8
 
 struct mount_step {
-  int count; /* parts[0] is the operation's name */
+  int count; /* parts; parts[0] is the operation's name */
   const char *parts[MOUNT_PARTS_MAX];
 };
 
@@ -24,30 +24,31 @@ struct setup {
   uint32_t uid;
   uint32_t gid;
   bool has_uid, has_gid;
-  uint64_t network; /* whose network namespace to join; 0: none, it is unshared like the others */
-  const char *hostname; /* NULL: keep the one that the namespace began with */
-  const uint8_t *filter; /* instructions of a BPF program, unaligned; NULL: none */
-  size_t filter_length;  /* of them */
-  const uint8_t *guard;  /* another: the filter notifies, and this says what stays refused; NULL: it refuses itself */
+  uint64_t network; /* pid whose network namespace to join; 0: unshare a network namespace like the others */
+  const char *hostname; /* NULL: keep the namespace's initial host name */
+  const uint8_t *filter; /* instructions of a BPF program, unaligned; NULL: no filter */
+  size_t filter_length;  /* in instructions */
+  const uint8_t *guard;  /* a second program: the filter notifies, and the guard decides which calls stay
+                            refused; NULL: the filter refuses */
   size_t guard_length;
   const uint8_t *command_filter;
   size_t command_filter_length;
-  const uint8_t *record_filter; /* instead of that one, where the kernel gives a listener for it */
+  const uint8_t *record_filter; /* replaces command_filter where the kernel grants its listener */
   size_t record_filter_length;
-  const char *project; /* below which changes of files are told; NULL: nowhere */
+  const char *project; /* folder whose file changes are reported; NULL: no reports */
   struct limits limits;
-  uint64_t reports;     /* 1: commands may be listened to */
-  uint8_t *mounts;      /* the payload again, for setup_next_mount */
+  uint64_t reports;     /* 1: commands may send telemetry */
+  uint8_t *mounts;      /* the payload itself, for setup_next_mount */
   size_t mounts_length;
 };
 
-/* Fields of one tag that another room keeps. */
+/* A handler in another room for the fields of a tag. */
 struct setup_taker {
   uint16_t tag;
-  const char *(*take)(const uint8_t *data, size_t length); /* NULL, or what is wrong with it */
+  const char *(*take)(const uint8_t *data, size_t length); /* NULL or the error */
 };
 
-/* NULL when the payload is sound, else what is wrong with it. `takers` ends with one whose tag is 0. */
+/* Parses the payload. Returns NULL or the error. `takers` ends with tag 0. */
 const char *setup_parse(uint8_t *payload, size_t length, const struct setup_taker *takers, struct setup *setup);
 
 struct mount_cursor {
@@ -55,7 +56,7 @@ struct mount_cursor {
   uint8_t *end;
 };
 
-/* Splits the next MOUNT field in place. 1: a step, 0: no more, -1: too many or no parts. */
+/* Splits the next MOUNT field in place. 1: a step, 0: the end, -1: too many parts or no parts. */
 int setup_next_mount(struct mount_cursor *cursor, struct mount_step *step);
 
 #endif

@@ -24,10 +24,10 @@
 #include "seccomp/filter.h"
 #include "seccomp/guard.h"
 
-/* How often to look again for a leader when a process on the way dies meanwhile: then the next has another parent. */
+/* Attempts to find a process's leader: when a parent dies during the walk, its child gets another parent. */
 #define OWNER_ATTEMPTS 3
 
-/* `kill -9 -1` reaches all of them in one go, and each takes a moment to die. */
+/* `kill -9 -1` kills all leaders and the forker together, but each takes a moment to die. */
 #define IDLE_DIES_WITHIN_MS 10
 #define FORKER_DIES_WITHIN_MS 50
 
@@ -35,10 +35,10 @@ static pid_t forker;
 static int forker_socket;
 static int proc_fd;
 static const struct leader_events *events;
-static struct leader *leaders; /* all that are not reaped yet */
+static struct leader *leaders; /* leaders not reaped yet */
 static struct leader *idle;
 static bool requested;
-static struct group *coming; /* of the leader that was asked for */
+static struct group *coming; /* group of the requested leader */
 static bool strays_possible;
 
 static struct leader **find(pid_t pid) {
@@ -56,7 +56,7 @@ void children_start(int proc, int null, const struct leader_events *leader_event
 
 void leader_request(void) {
   if (requested || idle != NULL) return;
-  /* Between a request and its answer there is a child that we do not know yet: look before. */
+  /* Between a request and its answer, PID 1 has an unknown child: end strays first. */
   if (strays_possible) children_end_strays();
   int handles[GROUP_HANDLES];
   coming = group_take();
@@ -75,13 +75,14 @@ static void await(int socket) {
 void children_watch(void) {
   watch_add(forker_socket, EPOLLIN, SOURCE_FORKER, 0);
   leader_request();
-  /* It answers when it has dropped everything and loaded the filter: what it cannot do is no world, and no READY. */
+  /* The forker answers after dropping privileges and loading the filter; a failure there ends the world
+     before READY. */
   await(forker_socket);
   int error = children_take_birth();
   if (error != 0) fail_world("forker", "first leader", error);
   if (!filter_listens()) return;
   await(idle->socket);
-  leader_hear(); /* the kernel gives a listener to all of them or to none */
+  leader_hear(); /* the kernel grants listeners to all commands or to no command */
 }
 
 int children_take_birth(void) {
@@ -164,13 +165,14 @@ static void forget(struct leader *leader) {
   if (leader == idle) idle = NULL;
   if (command != NULL) group_measure(leader->group, &command->measured);
   leader_released(leader, true, true);
-  /* What its command left comes to us: the end of that command is told when none of it lives. */
+  /* Processes of the command become children of PID 1; the command's end is reported when all have died. */
   strays_possible = true;
   if (command != NULL) events->orphaned(command);
 }
 
 void leader_lost(struct leader *leader) {
-  kill(leader->pid, SIGKILL); /* it may live on; what it leaves comes to us when it is reaped */
+  kill(leader->pid, SIGKILL); /* the leader may live on; its processes become children of PID 1 when the
+                                 leader is reaped */
   forget(leader);
 }
 
@@ -179,7 +181,7 @@ static bool closes(int socket, int within_ms) {
 }
 
 void children_expect_forker(void) {
-  /* Killed alone, a leader leaves an idle one behind. */
+  /* The idle leader lives: the command's leader was killed alone. */
   if (idle != NULL && !closes(idle->socket, IDLE_DIES_WITHIN_MS)) return;
   if (closes(forker_socket, FORKER_DIES_WITHIN_MS)) fail_world("forker", "", ECHILD);
 }
@@ -192,7 +194,7 @@ static void reaped(pid_t pid) {
     strays_possible = true;
     return;
   }
-  /* Its last word may still stand in the socket. */
+  /* The last report may still be in the socket. */
   if (leader->command != NULL) events->report(leader->command);
   if (leader->socket >= 0) forget(leader);
   if (leader->leaves_strays) strays_possible = true;
@@ -222,7 +224,7 @@ bool children_end_strays(void) {
     kill(children[i].pid, SIGKILL);
     any = true;
   }
-  /* What the last of them did is still theirs. */
+  /* Denied names made by the last strays still count as theirs. */
   if (!any) names_look();
   strays_possible = any;
   return any;

@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-/* The child returns on an empty stack, so it must not return from here: it calls, and exits. */
+/* The child starts on an empty stack and must not return from this function: the code calls `run`, then
+   exits. */
 #if defined(__x86_64__)
 static long clone3_calling(struct clone_args *args, int (*run)(void)) {
   long result = SYS_clone3;

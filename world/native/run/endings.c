@@ -31,7 +31,7 @@
 /* The longest name, "=" and a number of 64 bits. */
 #define MEASURED_MAX 40
 
-/* What a killed leader left gets as long to die as a leader gives it (leader.c). */
+/* Time for a killed leader's processes to die, equal to a leader's own (leader.c). */
 #define ORPHANS_END_WITHIN_MS 1000
 
 static int64_t now_ms(void) {
@@ -69,7 +69,7 @@ static void put_measured(struct field_writer *writer, const char *name, int64_t 
 }
 
 static void send_exit(const struct command *command, bool closed) {
-  /* What it left under a denied name is told before its end is. */
+  /* Denied names left by the command are reported before its end. */
   names_settle();
   uint8_t payload[(9 + TOUCHED_FIELDS) * (FIELD_HEADER_SIZE + 8) + 4 * (FIELD_HEADER_SIZE + MEASURED_MAX) +
                   TELEMETRY_FIELDS_SIZE];
@@ -95,7 +95,7 @@ static void send_exit(const struct command *command, bool closed) {
   channel_send(FRAME_EXIT, command->id, payload, writer.length);
 }
 
-/* Whether processes may live that only PID 1 can end by now. */
+/* True while processes may live that only PID 1 can kill now. */
 static bool has_orphans(const struct command *command) {
   return command->orphaned != 0 && !children_settled() && now_ms() - command->orphaned < ORPHANS_END_WITHIN_MS;
 }
@@ -115,7 +115,7 @@ void ending_advance(struct command *command) {
     command->exit_sent = true;
   } else if (closed) {
     refused_calls_flush(command);
-    /* The last thing that a kept process did may be a denied name. */
+    /* The last act of a kept process may have made a denied name. */
     names_look();
     channel_send(FRAME_CLOSED, command->id, NULL, 0);
   }
@@ -147,7 +147,7 @@ void endings_release(void) {
   }
 }
 
-/* True while more may follow. */
+/* Handles a report; true while more may follow. */
 static bool take(struct command *command, const struct report *report, const char *path) {
   if (!command->ended) group_measure(command->leader->group, &command->measured);
   if (report->kind == REPORT_KEPT && !command->ended) {
@@ -181,13 +181,13 @@ void ending_receive(struct command *command) {
         job_receive(command->leader->socket, &message, sizeof message - 1, fds, &fd_count, MSG_DONTWAIT);
     if (length < 0 && errno == EAGAIN) return;
     if (length < (ssize_t)sizeof message.report) {
-      /* Its socket closed without a last word. */
+      /* The socket closed without a final report. */
       leader_lost(command->leader);
       return;
     }
     message.report.step[sizeof message.report.step - 1] = 0;
     ((char *)&message)[length] = 0;
-    /* It comes before the job is taken: the idle leader was given the job before it was heard. */
+    /* A listener comes before the job is taken: the idle leader got the job before its listener was read. */
     if (message.report.kind == REPORT_LISTENER) {
       if (!listener_take_report(command->leader, fds, fd_count)) return leader_lost(command->leader);
       if (fd_count == 1 && lookups_counted()) touched_begin(command);

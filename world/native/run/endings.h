@@ -1,4 +1,4 @@
-/* How a command ends: what its leader reports, and when EXIT and CLOSED may be sent. */
+/* How a command ends: reports of its leader, and when to send EXIT and CLOSED. */
 #ifndef SUBSTRATE_RUN_ENDINGS_H
 #define SUBSTRATE_RUN_ENDINGS_H
 
@@ -6,15 +6,15 @@
 
 /* Reads all reports of a command's leader. */
 void ending_receive(struct command *command);
-/* The leader died without a last word. */
+/* Handles a leader's death without a final report. */
 void ending_orphaned(struct command *command);
-/* Sends what is due; the command may be gone afterwards. */
+/* Sends EXIT or CLOSED when due; may free the command. */
 void ending_advance(struct command *command);
-/* Tells the ends of commands whose leader was killed, once nothing of them is left. */
+/* Reports the ends of commands whose leader was killed, once all their processes are dead. */
 void endings_release(void);
-/* Nothing of the command is left: releases all its parts, and takes it out of the table. */
+/* Releases all parts of a finished command and removes the command from the table. */
 void command_end(struct command *command);
-/* The command never began: EXEC_FAILED. */
+/* Sends EXEC_FAILED for a command that never began. */
 void ending_failed(uint32_t id, const char *step, const char *path, int error);
 
 #endif

@@ -25,22 +25,22 @@
 #include "run/program.h"
 #include "telemetry/telemetry.h"
 
-/* A parsed EXEC. Kept while it waits for a leader: parsing rewrites the frame. */
+/* A parsed EXEC, kept while waiting for a leader: parsing rewrites the frame. */
 static struct {
   bool valid;
-  size_t length; /* of what the leader gets: the payload without what is PID 1's business */
-  int input;       /* -1: none */
-  struct input *rest; /* what does not fit into that pipe */
-  int memory_file; /* -1: none */
+  size_t length; /* length of the leader's part, without the fields for PID 1 */
+  int input;       /* -1: no input */
+  struct input *rest; /* input that does not fit into the pipe */
+  int memory_file; /* -1: no memory file */
   uint64_t window;
   uint64_t keep;
-  uint64_t gate; /* 0: none */
+  uint64_t gate; /* 0: no gate */
   uint64_t lineage;
-  size_t telemetry_length; /* 0: nobody listens */
+  size_t telemetry_length; /* 0: no telemetry */
   uint8_t telemetry[TELEMETRY_NAME_MAX];
 } job = {.input = -1, .memory_file = -1};
 
-/* What a frame says beside what the leader gets. */
+/* Fields of a frame that the leader gets as descriptors. */
 struct files {
   struct field input, memory;
 };
@@ -62,7 +62,7 @@ static int file_with(const char *name, unsigned int flags, const uint8_t *data, 
   return -1;
 }
 
-/* A file that nobody can change any more, whoever has its descriptor. */
+/* Makes a file sealed against every change, even through its descriptor. */
 static int sealed_file_with(const uint8_t *data, size_t length) {
   int fd = file_with("substrate-scope", MFD_ALLOW_SEALING, data, length);
   if (fd < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0) return fd;
@@ -72,7 +72,7 @@ static int sealed_file_with(const uint8_t *data, size_t length) {
   return -1;
 }
 
-/* Checks the payload and closes up the fields that the leader gets. What is wrong, or NULL. */
+/* Checks the payload. Returns the error, or NULL. */
 static const char *parse(const struct frame *frame, struct files *files) {
   struct field_reader reader = {frame->payload, frame->payload + frame->length};
   struct field field;
@@ -120,7 +120,7 @@ static void compact(const struct frame *frame) {
   }
 }
 
-/* NULL, or the step that failed, with errno. */
+/* Returns NULL, or the failed step with errno. */
 static const char *keep_files(const struct files *files) {
   const struct field *input = &files->input, *memory = &files->memory;
   if (input->data != NULL && (job.input = input_open(input->data, input->length, &job.rest)) < 0) {
@@ -131,7 +131,7 @@ static const char *keep_files(const struct files *files) {
   return job.memory_file < 0 ? "memory file" : NULL;
 }
 
-/* NULL, or the step that failed, with errno. A malformed payload ends the world. */
+/* Returns NULL, or the failed step with errno. A malformed payload ends the world. */
 static const char *prepare(const struct frame *frame) {
   struct files files = {0};
   size_t arguments, variables;
@@ -203,7 +203,7 @@ bool execute_begin(const struct frame *frame) {
     leader_request();
     return false;
   }
-  /* What the host did to denied names until now is dealt with before this command can see it. */
+  /* Handle the host's changes to denied names before this command can see them. */
   names_settle();
   dentries_forget();
   spines_refresh();
@@ -225,7 +225,7 @@ bool execute_begin(const struct frame *frame) {
     int error = errno;
     command_end(command);
     if (leader_is_gone(error)) {
-      /* The idle leader was killed from inside: the next one gets the job. */
+      /* The idle leader was killed from inside: the next leader gets the job. */
       leader_request();
       return false;
     }

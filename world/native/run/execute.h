@@ -1,4 +1,4 @@
-/* EXEC: from a frame to a job in a leader's hands. */
+/* EXEC: from a frame to a leader's job. */
 #ifndef SUBSTRATE_RUN_EXECUTE_H
 #define SUBSTRATE_RUN_EXECUTE_H
 
@@ -6,8 +6,8 @@
 
 #include "lib/channel.h"
 
-/* True: done with the frame (the command runs, or EXEC_FAILED was sent). False: there is no leader yet;
-   one is on its way, come back with the same frame. */
+/* True: the frame is served (the command runs, or EXEC_FAILED was sent). False: no leader is ready; a leader
+   was requested, call again with the same frame. */
 bool execute_begin(const struct frame *frame);
 /* Answers the waiting frame with EXEC_FAILED. */
 void execute_abandon(const struct frame *frame, const char *step, int error);

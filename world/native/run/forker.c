@@ -25,14 +25,15 @@
 #include "run/leader.h"
 #include "seccomp/filter.h"
 
-/* Set once here, inherited by every leader and every command. */
+/* Sets what every leader and every command inherits. */
 static void prepare(int proc, int null, int socket) {
   sigset_t all;
   sigfillset(&all);
   if (sigprocmask(SIG_SETMASK, &all, NULL) < 0) fail_world("forker", "signal mask", errno);
   for (int signal = 1; signal < NSIG; signal++) {
     struct sigaction fallback = {.sa_handler = SIG_DFL};
-    /* Refused for SIGKILL, SIGSTOP and the C library's own two, which nobody can have changed. */
+    /* Refused for SIGKILL, SIGSTOP and the C library's own two signals, whose handlers are still the
+       defaults. */
     sigaction(signal, &fallback, NULL);
   }
   for (int fd = 0; fd < 3; fd++) {
@@ -42,11 +43,11 @@ static void prepare(int proc, int null, int socket) {
   credentials_drop();
   limits_enter_forker(proc);
   credentials_hide();
-  /* Last: what is done above needs calls that it refuses. */
+  /* Last: the steps above need calls that the filter refuses. */
   filter_load_world(socket);
 }
 
-/* What belongs to one leader: PID 1's ends go to PID 1, the others to the leader, none stays here. */
+/* Descriptors of a leader: PID 1 gets its ends, the leader gets the others, the forker keeps no copy. */
 enum { OURS_SOCKET, OURS_STDOUT, OURS_STDERR, OURS, THEIR_SOCKET = OURS, THEIR_STDOUT, THEIR_STDERR, ENDS };
 
 static int open_ends(int *ends) {
@@ -57,14 +58,14 @@ static int open_ends(int *ends) {
     if (made < 0) return -1;
     ends[i] = pair[0];
     ends[OURS + i] = pair[1];
-    /* PID 1 never waits for a command; the command's end does as programs expect. */
+    /* PID 1 never waits for a command; the command's end blocks as programs expect. */
     if (i != OURS_SOCKET && fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0) return -1;
   }
   return 0;
 }
 
-/* Leaders are children of PID 1 (CLONE_PARENT): it reaps them, and inherits what they leave. Each has a
-   socket of its own, so what PID 1 hears there is from that leader and its end is the leader's end. */
+/* Makes a leader as a child of PID 1 (CLONE_PARENT), which reaps the leader and inherits its processes. Each
+   leader has a socket of its own, so the end of the socket is the end of the leader. */
 static void make_leader(int socket, int proc, const int *handles) {
   struct birth birth = {0};
   int ends[ENDS] = {-1, -1, -1, -1, -1, -1};
@@ -95,7 +96,7 @@ pid_t forker_start(int proc, int null, int *socket) {
   }
   close(ends[0]);
   prepare(proc, null, ends[1]);
-  /* From here on the broker is PID 1's business alone. */
+  /* From here on only PID 1 talks to the broker. */
   close(CHANNEL_FD);
   cgroup_let_go(limits_kept());
   dentries_let_go();

@@ -12,9 +12,9 @@
 #include "lib/failure.h"
 #include "outer/cgroup.h"
 
-/* Longest of the files that are read: cpu.stat has some 300 bytes, and its first line is the one. */
+/* Buffer for the files: cpu.stat has some 300 bytes, and only its first line is needed. */
 #define FILE_MAX 512
-/* Kept for the commands to come; their files stay open. */
+/* Empty groups kept for later commands, with their files open. */
 #define SPARES_MAX 8
 
 enum { FOLDER, KILL, CPU, MEMORY_PEAK, MEMORY_EVENTS, PIDS_PEAK, PIDS_EVENTS, FILES };
@@ -22,7 +22,7 @@ enum { FOLDER, KILL, CPU, MEMORY_PEAK, MEMORY_EVENTS, PIDS_PEAK, PIDS_EVENTS, FI
 static const struct {
   const char *name;
   int flags;
-  bool needed; /* the others come with a controller, or with a newer kernel */
+  bool needed; /* other files come with a controller, or with a newer kernel */
 } FILE_TABLE[FILES] = {
     [FOLDER] = {".", O_RDONLY | O_DIRECTORY, true},
     [KILL] = {"cgroup.kill", O_WRONLY, true},
@@ -35,16 +35,16 @@ static const struct {
 
 struct group {
   char name[24];
-  int files[FILES]; /* -1: not there */
-  int64_t cpu_before; /* of the commands that it served */
+  int files[FILES]; /* -1: missing */
+  int64_t cpu_before; /* time used by earlier commands in this group */
   struct group *next;
 };
 
 static int commands = -1;
 static struct limits limits;
 static uint64_t made;
-static struct group *doomed; /* someone was still dying in them */
-static struct group *spare;  /* empty, open, and free to serve again */
+static struct group *doomed; /* groups with processes still dying */
+static struct group *spare;  /* empty groups with open files, ready for reuse */
 static int spares;
 
 void groups_open(const struct limits *wanted) {
@@ -59,7 +59,7 @@ uint64_t groups_descriptors(void) {
   return commands < 0 ? 0 : FILES;
 }
 
-/* The number in the line that begins with `key`, or in the only line. -1: not there. */
+/* Reads the number in the line that begins with `key`, or in the only line. -1: missing. */
 static int64_t read_number(const struct group *group, int file, const char *key) {
   char text[FILE_MAX];
   if (group->files[file] < 0) return -1;
@@ -133,7 +133,7 @@ void group_measure(const struct group *group, struct measured *measured) {
   measured->pids_max = read_number(group, PIDS_EVENTS, "max ");
 }
 
-/* True when it is gone. */
+/* Removes a group; true when gone. */
 static bool removed(struct group *group) {
   if (unlinkat(commands, group->name, AT_REMOVEDIR) < 0 && errno == EBUSY) return false;
   free(group);
@@ -149,7 +149,7 @@ static void remove_soon(struct group *group) {
   doomed = group;
 }
 
-/* Peaks and events cannot be set back on every kernel that has them. */
+/* Not every kernel can reset peaks and events. */
 static bool may_serve_again(const struct group *group) {
   for (int i = 0; i < FILES; i++) {
     if (!FILE_TABLE[i].needed && group->files[i] >= 0) return false;
@@ -159,8 +159,9 @@ static bool may_serve_again(const struct group *group) {
 
 void group_end(struct group *group, bool killed) {
   if (group == NULL) return;
-  /* Who is born by CLONE_INTO_CGROUP into a group that was killed once is killed too: the kernel (6.13) counts the kills
-     of both groups, the parent's before the birth and the child's after it, and takes a difference for a kill. */
+  /* A process born by CLONE_INTO_CGROUP into a group that was ever killed is killed too: the kernel (6.13)
+     counts the kills of both groups, the parent's before the birth and the child's after, and takes a
+     difference for a kill. */
   if (killed || !may_serve_again(group)) return remove_soon(group);
   group->next = spare;
   spare = group;

@@ -12,13 +12,13 @@
 #include "lib/watch.h"
 
 struct input {
-  int fd; /* the writing end */
+  int fd; /* the write end */
   size_t length, written;
   uint8_t bytes[];
 };
 
-/* How much was written; the rest waits for a reader. A pipe that nobody reads any more counts as written: its command does not
-   want it. SIGPIPE is blocked in PID 1. */
+/* Writes as much as fits. A pipe without reader counts as fully written: its command does not want more.
+   SIGPIPE is blocked in PID 1. */
 static size_t write_some(int fd, const uint8_t *data, size_t length) {
   size_t written = 0;
   while (written < length) {
@@ -34,7 +34,7 @@ static size_t write_some(int fd, const uint8_t *data, size_t length) {
   return written;
 }
 
-/* Of what did not fit. NULL with errno. */
+/* Copies unwritten bytes. NULL with errno. */
 static struct input *keep(int fd, const uint8_t *data, size_t length) {
   struct input *rest = malloc(sizeof *rest + length);
   if (rest == NULL) return NULL;
@@ -47,7 +47,7 @@ int input_open(const uint8_t *data, size_t length, struct input **rest) {
   int ends[2];
   *rest = NULL;
   if (pipe2(ends, O_CLOEXEC) < 0) return -1;
-  /* The writing end alone: what a command reads waits for bytes, as it does everywhere. */
+  /* Only the write end is non-blocking: the command's reads block as usual. */
   if (fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0) {
     size_t written = write_some(ends[1], data, length);
     if (written == length) {
@@ -80,7 +80,7 @@ void input_pump(struct command *command) {
 
 void input_drop(struct input *rest) {
   if (rest == NULL) return;
-  /* Nobody has a copy of the writing end, so this ends its watch too. */
+  /* No other process has the write end, so closing also ends its epoll watch. */
   close(rest->fd);
   free(rest);
 }

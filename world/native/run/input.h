@@ -1,4 +1,4 @@
-/* What a command reads on its standard input: a pipe, as a shell gives it. What does not fit into the pipe waits in PID 1. */
+/* A command's standard input: a pipe, as from a shell. Bytes that do not fit into the pipe wait in PID 1. */
 #ifndef SUBSTRATE_RUN_INPUT_H
 #define SUBSTRATE_RUN_INPUT_H
 
@@ -8,13 +8,14 @@
 struct command;
 struct input;
 
-/* The reading end of a new pipe; -1 with errno. `rest` is what did not fit, NULL: the writing end is closed already. */
+/* Opens a pipe and returns its read end; -1 with errno. `rest`: bytes that did not fit, NULL: all was written
+   and the write end is closed. */
 int input_open(const uint8_t *data, size_t length, struct input **rest);
-/* Belongs to a command from now on, and is written whenever there is room. */
+/* Gives the rest to a command, to be written when there is room. */
 void input_watch(struct command *command, struct input *rest);
-/* There is room, or nobody reads any more. */
+/* Writes more: the pipe has room, or no reader any more. */
 void input_pump(struct command *command);
-/* Forgets what nobody has read. NULL: nothing waits. */
+/* Drops unread bytes. NULL: no bytes wait. */
 void input_drop(struct input *rest);
 
 #endif

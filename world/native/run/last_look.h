@@ -1,9 +1,10 @@
-/* What a world does before it goes: it ends every process, then deals with the denied names that they left.
-   Who ends a world from inside (it kills the forker) would otherwise be gone before anybody looked. */
+/* Last steps of an ending world: kills every process, then handles the denied names they left. Otherwise a
+   command that kills the forker would end the world before any check. */
 #ifndef SUBSTRATE_RUN_LAST_LOOK_H
 #define SUBSTRATE_RUN_LAST_LOOK_H
 
-/* From here on, where names are watched: commands may run. It takes a second at most, and what the broker takes to listen. */
+/* Arms the last look for a world with guarded names. Call before the first command. The look takes at most a
+   second, plus the broker's time to read. */
 void last_look_arm(void);
 
 #endif

@@ -17,7 +17,7 @@
 #include "lib/tree.h"
 #include "run/runner.h"
 
-/* How long processes get to die of SIGKILL before the command is reported with a leftover. */
+/* Time for killed processes to die before the command is reported with leftovers. */
 #define END_WITHIN_MS 1000
 #define END_RETRY_MS 10
 
@@ -27,9 +27,9 @@ static uint32_t group_killed; /* cgroup.kill was written */
 static pid_t main_pid;
 static int main_status;
 static int main_ended, main_reported, keep;
-static int64_t end_deadline; /* 0: nobody is being ended */
+static int64_t end_deadline; /* 0: not ending */
 static int end_passes;
-static uint32_t seen; /* the most processes that were there at once when it was signalled or ended */
+static uint32_t seen; /* most processes seen at once during a signal or the end */
 static uint32_t reaped_at_end;
 
 static int64_t now_ms(void) {
@@ -59,18 +59,18 @@ _Noreturn static void report_failure(const char *step, const char *path, int err
   _exit(0);
 }
 
-/* There is no runner: says so to whoever comes with a job, instead of letting it wait. */
+/* No runner: reports the failure to the next job, which would wait otherwise. */
 _Noreturn static void refuse_job(int error) {
   struct order order;
   recv(channel, &order, sizeof order, 0);
   report_failure("fork", "", error);
 }
 
-/* Returns when the command runs. */
+/* Starts the runner; returns when the command runs. */
 static void start(const int outputs[2]) {
   main_pid = runner_start(channel, outputs, group_folder);
   if (main_pid < 0) refuse_job(errno);
-  /* The pipes' only holders are then the command's processes. */
+  /* Only the command's processes hold the pipes then. */
   close(outputs[0]);
   close(outputs[1]);
   if (group_folder >= 0) close(group_folder);
@@ -91,7 +91,7 @@ static void begin_end(void) {
   if (end_deadline == 0) end_deadline = now_ms() + END_WITHIN_MS;
 }
 
-/* False when no more orders will come: the end of a socket is readable for ever. */
+/* Takes an order from PID 1. False when no more orders will come: a closed socket stays readable for ever. */
 static bool take_order(void) {
   struct order order;
   int fds[JOB_FDS];
@@ -103,9 +103,9 @@ static bool take_order(void) {
   return length > 0;
 }
 
-/* One write ends all that is in the group, and what it forks meanwhile. Without one: a killed process leaves its
-   children to this subreaper, so killing direct children converges; what forks faster than that is met by killing the
-   whole tree in each pass. */
+/* Kills the command's processes. A single write kills the whole group and its new forks. Without a group,
+   orphans become children of this subreaper, so killing direct children converges; a process that forks
+   faster is caught by killing the whole tree in each pass. */
 static void end_all(void) {
   if (group_kill_file >= 0 && write(group_kill_file, "1", 1) == 1) {
     group_killed = 1;
@@ -114,7 +114,7 @@ static void end_all(void) {
   see((uint32_t)tree_signal(proc_fd, getpid(), end_passes++ > 0, SIGKILL));
 }
 
-/* True when no child is left. */
+/* Reaps children; true when no child is left. */
 static int reap(void) {
   int status;
   pid_t pid;
@@ -127,7 +127,7 @@ static int reap(void) {
   return pid < 0 && errno == ECHILD;
 }
 
-/* After each change: what is over, what is to be said, what is still to be ended. */
+/* Decides after each change: report an end, kill, or exit. */
 static void settle(void) {
   if (reap()) {
     report_ending(main_reported ? REPORT_GONE : REPORT_ENDED, 0, 0);
@@ -165,7 +165,7 @@ void leader_run(int socket, const int outputs[2], int proc, const int handles[GR
     int ready = poll(sources, 2, end_deadline != 0 ? END_RETRY_MS : -1);
     if (ready < 0 && errno != EINTR) _exit(1);
     if (sources[1].revents != 0 && !take_order()) sources[1].fd = -1;
-    /* First what there is to reap: mostly it is all, and the signal need not even be read. */
+    /* Reap first: usually the last child, and the signal need not be read. */
     settle();
     struct signalfd_siginfo info;
     if (sources[0].revents == 0) continue;

@@ -18,8 +18,8 @@
 
 #define COMMAND_LINE_MAX 4096
 
-/* The arguments joined by spaces. A process that ended meanwhile has none. They stand in memory of the process:
-   this read waits for whatever backs it (README.md, "What it does not do"). */
+/* Reads the arguments, joined by spaces; empty for a process that has ended. The arguments are in the
+   process's memory: this read waits for the file system behind that memory (README.md, "Limits"). */
 static size_t read_command_line(int proc, pid_t pid, char *text) {
   char path[32];
   snprintf(path, sizeof path, "%d/cmdline", pid);
@@ -47,7 +47,7 @@ static void put_processes(struct field_writer *writer, int proc, const struct co
 }
 
 void listing_send(int proc) {
-  /* Address space, not memory: only the pages that are written to count. */
+  /* Address space, not memory: only written pages count. */
   void *space = mmap(NULL, FRAME_MAX_PAYLOAD, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (space == MAP_FAILED) fail_world("list", "", errno);

@@ -1,4 +1,4 @@
-/* LIST: the processes of all commands. */
+/* Answers LIST with the processes of all commands. */
 #ifndef SUBSTRATE_RUN_LISTING_H
 #define SUBSTRATE_RUN_LISTING_H
 

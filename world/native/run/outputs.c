@@ -24,8 +24,8 @@ static bool may_read(const struct command *command) {
   return command->credit > 0 || command->discard;
 }
 
-/* One-shot: each event disarms its pipe, so that one at its end can stay open (closing takes time, and
-   the end of a command is no moment for it) and one without credit cannot spin. */
+/* Uses one-shot events: each event disarms its pipe. A pipe at its end can stay open (closing takes time, and
+   must not delay a command's end), and a pipe without credit cannot spin. */
 static uint32_t events_of(enum armed armed) {
   return EPOLLONESHOT | (armed == ARMED_FOR_DATA ? EPOLLIN : 0);
 }
@@ -38,7 +38,8 @@ void outputs_watch(struct command *command) {
   }
 }
 
-/* Without credit a pipe is not read, but its end must still be seen: a hang-up is always reported. */
+/* Arms the pipes. A pipe without credit is not read, but its end must still be seen: epoll always reports a
+   hang-up. */
 static void arm(struct command *command) {
   enum armed wanted = may_read(command) ? ARMED_FOR_DATA : ARMED_FOR_END;
   for (int i = 0; i < 2; i++) {
@@ -54,14 +55,14 @@ static void finish(struct output *output) {
   output->owed = 0;
 }
 
-/* Of a pipe that cannot be read: the command is told by EPIPE, instead of waiting for a reader for ever. */
+/* Closes an unreadable pipe: the command gets EPIPE instead of waiting for a reader for ever. */
 static void give_up(struct output *output) {
   close(output->fd);
   output->fd = -1;
   finish(output);
 }
 
-/* What a pipe without credit can tell: that nobody writes to it any more, and that it is empty. */
+/* Checks a pipe without credit: no writer is left, and the pipe is empty. */
 static void look_for_end(struct output *output) {
   struct pollfd state = {.fd = output->fd, .events = POLLIN};
   if (poll(&state, 1, 0) < 0) fail_world("poll", "output", errno);
@@ -70,7 +71,7 @@ static void look_for_end(struct output *output) {
   if ((state.revents & POLLIN) == 0) finish(output);
 }
 
-/* One read. False when there was nothing to be had, for now or for ever. */
+/* Reads once. False when no data is available, for now or for ever. */
 static bool transfer(struct command *command, int which) {
   struct output *output = &command->outputs[which];
   if (output->eof) return false;
@@ -96,7 +97,7 @@ static bool transfer(struct command *command, int which) {
 void outputs_pump(struct command *command, int which) {
   command->outputs[which].armed = DISARMED;
   transfer(command, which);
-  /* The last byte that EXIT waited for: its end of file stands behind it mostly. */
+  /* After the last byte that EXIT waited for, the end of file usually follows. */
   if (command->ended && !command->exit_sent && command->outputs[which].owed == 0) transfer(command, which);
   arm(command);
 }
@@ -116,7 +117,7 @@ void outputs_settle(struct command *command) {
     }
     output->owed = (uint64_t)standing;
     while (output->owed > 0 && transfer(command, i)) continue;
-    /* Once more for the end of file, so that an ordinary command needs no frame after its EXIT. */
+    /* Read once more for the end of file, so that an ordinary command needs no frame after its EXIT. */
     if (output->owed == 0) transfer(command, i);
   }
 }

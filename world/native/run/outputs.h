@@ -1,4 +1,4 @@
-/* Pumping the commands' outputs to the broker, within their credit. */
+/* Forwards the commands' outputs to the broker, within their credit. */
 #ifndef SUBSTRATE_RUN_OUTPUTS_H
 #define SUBSTRATE_RUN_OUTPUTS_H
 
@@ -6,11 +6,11 @@
 
 /* Begins to watch both pipes of a command. */
 void outputs_watch(struct command *command);
-/* One read of one pipe; `which` 0 is stdout. EXIT or CLOSED may be due then (ending_advance). */
+/* Reads once from a pipe; `which` 0 is stdout. EXIT or CLOSED may be due then (ending_advance). */
 void outputs_pump(struct command *command, int which);
-/* More credit, or (after command->discard was set) none needed any more. */
+/* Resumes after more credit, or after command->discard was set. */
 void outputs_resume(struct command *command);
-/* Notes what stands in the pipes now and sends as much of it as the credit allows. */
+/* Notes the bytes in the pipes now, and sends as many as the credit allows. */
 void outputs_settle(struct command *command);
 
 #endif

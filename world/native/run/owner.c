@@ -15,10 +15,10 @@
 #include "lib/tree.h"
 #include "run/children.h"
 
-/* TASK_COMM_LEN and the end of its line. */
+/* TASK_COMM_LEN plus a newline. */
 #define COMM_MAX 17
 
-/* No wait is possible here: neither the links nor comm are memory of the process. */
+/* Never blocks: neither the links nor comm are in the process's memory. */
 static bool has_open(int proc, pid_t pid, const char *wanted) {
   char path[32];
   char target[64];

@@ -1,4 +1,4 @@
-/* Whose a socket is. */
+/* Finds the process that has a socket open. */
 #ifndef SUBSTRATE_RUN_OWNER_H
 #define SUBSTRATE_RUN_OWNER_H
 

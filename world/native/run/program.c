@@ -12,7 +12,7 @@
 #include "lib/jobs.h"
 #include "seccomp/filter.h"
 
-/* Pointers of an ordinary command; a larger one maps what it needs. */
+/* Pointers of an ordinary command; a larger command maps its table. */
 #define SMALL_POINTERS 1024
 
 const char *program_check(uint8_t *payload, size_t length, size_t *arguments, size_t *variables) {
@@ -92,7 +92,7 @@ int program_unpack(uint8_t *payload, size_t length, struct program *program) {
 static void run(const struct program *program, const char *file) {
   filter_execute(file, program->argv, program->envp, program->asked);
   if (errno != ENOEXEC) return;
-  /* A script without an interpreter line, as execvp(3) has it. */
+  /* A script without an interpreter line, as execvp(3) does. */
   program->shell_argv[1] = (char *)(uintptr_t)file;
   filter_execute(program->shell_argv[0], program->shell_argv, program->envp, program->asked);
 }

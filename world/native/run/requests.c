@@ -22,7 +22,7 @@
 #include "seals/replacements.h"
 #include "seals/settle.h"
 
-/* A leader gives up after 1 s by itself; one that does not answer then is ended from here. */
+/* A leader gives up after 1 s by itself; PID 1 kills a leader that has not answered by then. */
 #define LEADER_DEADLINE_MS 1500
 
 static bool deadlines;
@@ -127,7 +127,8 @@ int requests_check_deadlines(int proc) {
   for (struct command *command = command_after(NULL); command != NULL; command = command_after(command)) {
     if (command->end_deadline == 0 || command->leader == NULL) continue;
     if (command->end_deadline <= now) {
-      /* Its reaping says the rest: EXIT as killed, and its processes are strays. How many there were it cannot say. */
+      /* Reaping the leader does the rest: EXIT as killed, and its processes become strays. Count the
+         processes here, because a dead leader cannot. */
       int count;
       tree_below(proc, command->leader->pid, 1, &count);
       if ((uint32_t)count > command->seen) command->seen = (uint32_t)count;

@@ -1,15 +1,15 @@
-/* The broker's frames and what each of them sets off. */
+/* The broker's frames and their handlers. */
 #ifndef SUBSTRATE_RUN_REQUESTS_H
 #define SUBSTRATE_RUN_REQUESTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Serves the frames that are there. False: an EXEC waits for a leader, nothing behind it is served. */
+/* Serves the received frames. False: an EXEC waits for a leader, and later frames wait too. */
 bool requests_serve(int proc);
-/* No leader could be made: answers the EXEC that waits for it, if one does. */
+/* No leader could be made: fails a waiting EXEC. */
 void requests_fail_waiting(int error);
-/* Ends leaders that did not end their tree in time. How long until the next one is due, -1: none. */
+/* Kills leaders that missed their deadline. Returns milliseconds until the next deadline, -1: no deadline. */
 int requests_check_deadlines(int proc);
 
 #endif

@@ -22,7 +22,7 @@
 #include "seccomp/filter.h"
 
 #define STACK_SIZE (64 * 1024)
-/* What an ordinary job touches of the buffers, in pages. */
+/* Pages of the buffers that an ordinary job touches. */
 #define WARM_PAGES 3
 #define PAGE 4096
 
@@ -35,8 +35,8 @@ static _Alignas(64) char stack[STACK_SIZE];
 static struct runner runner;
 static int channel_fd;
 static int output_fds[2];
-static int watch_fd; /* becomes readable (end of file) when the runner has closed its end by execve */
-static int running_fd; /* that end */
+static int watch_fd; /* end of file when execve closes the runner's end */
+static int running_fd; /* the runner's end */
 static void *mapping = MAP_FAILED;
 static size_t mapping_length;
 
@@ -47,7 +47,7 @@ static void give_up(const char *step, const char *path, int error) {
   _exit(127);
 }
 
-/* The payload of a large job, in this memory. */
+/* Maps the payload of a large job into this memory. */
 static uint8_t *map_payload(int fd, size_t length) {
   mapping = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
   if (mapping == MAP_FAILED) give_up("mmap", "", errno);
@@ -55,33 +55,33 @@ static uint8_t *map_payload(int fd, size_t length) {
   return mapping;
 }
 
-/* Its number is fixed, and what stood there is moved if it is still needed: of all that is open in here by now, only the
-   pipe that tells the leader of execve. 0, or -1 with errno. */
+/* Puts the memory file at its fixed number. Another descriptor at this number is moved if still needed: only
+   the pipe that reports execve to the leader. 0, or -1 with errno. */
 static int place_memory_file(int fd) {
   if (running_fd == FRAME_MEMORY_FILE_FD && fcntl(running_fd, F_DUPFD_CLOEXEC, FRAME_MEMORY_FILE_FD + 1) < 0) return -1;
   return fd == FRAME_MEMORY_FILE_FD ? fcntl(fd, F_SETFD, 0) : dup2(fd, FRAME_MEMORY_FILE_FD);
 }
 
-/* The copy here is closed before the program runs: while any copy is open a call waits for an answer, and PID 1's death
-   must end that. */
+/* Sends the listener to PID 1 and closes this copy before the program runs: while any copy is open a call
+   waits for its answer, and PID 1's death must end the wait. */
 static int hand_over(int listener) {
   struct report report = {.kind = REPORT_LISTENER};
   if (job_send(channel_fd, &report, sizeof report, NULL, 0, &listener, listener >= 0 ? 1 : 0, 0) < 0) return -1;
   return listener >= 0 ? close(listener) : 0;
 }
 
-/* The descriptors are a copy of the leader's, so this changes nothing for it. */
+/* Prepares the process. Its descriptor table is a copy, so the leader's stays unchanged. */
 static void prepare(void) {
   if (setsid() < 0) _exit(1);
-  /* Everything is close-on-exec anyway; this holds when something one day is not. */
+  /* All descriptors are close-on-exec already; this also covers future mistakes. */
   if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0) _exit(1);
   for (int i = 0; i < 2; i++) {
     if (dup2(output_fds[i], STDOUT_FILENO + i) < 0) _exit(1);
   }
   int listener;
   if (filter_load_command(&listener) < 0) _exit(1);
-  /* Under our own bound on descriptors: commands keep to a lower one, so that those they leave on their way (SCM_RIGHTS
-     counts per user) never stand in the way of this one. */
+  /* Before the command's lower limit on descriptors applies: the descriptors that commands leave in flight
+     (SCM_RIGHTS counts per user) stay below the limit here and never block this message. */
   if (filter_listens() && hand_over(listener) < 0) _exit(1);
   if (limits_enter_command() < 0) _exit(1);
 }
@@ -93,8 +93,8 @@ static void forget_signals(void) {
   while (sigtimedwait(&all, NULL, &at_once) > 0) continue;
 }
 
-/* No allocation, no lock, no buffered output: the leader has the same memory, errno included. It waits in
-   poll(2) and writes nothing of what is used here until execve gave us memory of our own. */
+/* No allocation, lock or buffered output: the leader shares this memory, errno included. The leader waits in
+   poll(2) and writes no memory used here until execve replaces the runner's memory. */
 static int run(void) {
   struct program program;
   int fds[JOB_FDS];
@@ -117,7 +117,7 @@ static int run(void) {
   if (input && dup2(fds[0], STDIN_FILENO) < 0) give_up("stdin", "", errno);
   if (memory && place_memory_file(fds[input]) < 0) give_up("memory file", "", errno);
   if (chdir(program.cwd) < 0) give_up("chdir", program.cwd, errno);
-  /* What was sent while we waited (kill -TERM -1 of another command) is not for this command. */
+  /* Signals sent while the runner waited (kill -TERM -1 of another command) are not for this command. */
   forget_signals();
   sigemptyset(&none);
   if (sigprocmask(SIG_SETMASK, &none, NULL) < 0) give_up("sigprocmask", "", errno);
@@ -125,7 +125,7 @@ static int run(void) {
   return 0;
 }
 
-/* Faults of pages shared with the forker, paid for before the job comes. */
+/* Takes the page faults of memory shared with the forker before the job comes. */
 static void warm(void) {
   volatile uint8_t *buffer = (volatile uint8_t *)&job;
   volatile char *top = stack + sizeof stack;
@@ -157,14 +157,15 @@ pid_t runner_start(int channel, const int outputs[2], int group) {
   return pid;
 }
 
-/* The runner's errno is this one, and only a call that fails writes it. So nothing is called here that can
-   fail while the runner lives: no read of what is not there, no signal to what is reaped. */
+/* Shares errno with the runner, and only a failing call writes errno. So the leader makes no call that can
+   fail while the runner lives: no read without data, no signal to a reaped process. */
 const struct runner *runner_wait(pid_t pid, int signals) {
   struct pollfd sources[2] = {{.fd = watch_fd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
   struct signalfd_siginfo info;
   siginfo_t state;
   while (poll(sources, 2, -1) >= 0 && sources[0].revents == 0) {
-    /* Stopped from inside (kill -STOP -1 of another command): it must be able to take its job. */
+    /* Stopped from inside (kill -STOP -1 of another command): continue, so that the runner can take its
+       job. */
     if ((sources[1].revents & POLLIN) == 0 || read(signals, &info, sizeof info) < 0) continue;
     if (waitid(P_PID, (id_t)pid, &state, WSTOPPED | WNOHANG) == 0 && state.si_pid == pid) kill(pid, SIGCONT);
   }

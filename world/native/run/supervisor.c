@@ -56,31 +56,31 @@
 
 /* "pid_max=" and a number of 64 bits. */
 #define LIMIT_MAX 32
-/* How soon to look again for a stray that has not died yet. */
+/* Delay until the next check for a dying stray. */
 #define STRAYS_RETRY_MS 20
 
-/* What has happened to denied names until now is no work of this call. */
+/* Takes earlier changes of denied names, so that none counts as the work of this call. */
 static bool hear_names(int listener, const struct seccomp_notif *notice, struct command *command) {
   (void)listener, (void)command;
   names_hear_before((pid_t)notice->pid);
   return false;
 }
 
-/* Starts and connects make no name, so nothing has to be heard before them. */
+/* Starts and connects create no name, so denied names need no check first. */
 static const struct notice_service SERVICES[] = {{start_serve, true},        {dial_serve, true},      {hear_names, false},
                                                  {replacement_serve, false}, {record_serve, true}, {NULL, false}};
 
-/* Each lets go of the calls that wait at a listener. */
+/* Drop the calls that wait at a listener. */
 static void (*const FORGETS[])(int listener) = {pending_forget, dials_forget, replacements_forget, NULL};
 
 static const struct leader_events LEADER_EVENTS = {.report = ending_receive, .orphaned = ending_orphaned};
 
 static int signal_fd;
 static bool waiting; /* an EXEC waits for a leader */
-static bool deaf;    /* the channel is not listened to: the buffer is full and nothing can be served */
-static uint32_t heard; /* the events of the channel that are waited for */
+static bool deaf;    /* channel reads are suspended: the buffer is full, and its first frame must wait */
+static uint32_t heard; /* current epoll events of the channel */
 
-/* The world ends with its outer process, which may be gone already. */
+/* Ties the world's life to its outer process, which may be gone already. */
 static void follow_outer(int alive) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail_world("pdeathsig", "", errno);
   struct pollfd state = {.fd = alive, .events = POLLIN};
@@ -88,7 +88,7 @@ static void follow_outer(int alive) {
   close(alive);
 }
 
-/* What the host calls us, as its own procfs has it; 0 when that cannot be read. */
+/* Returns PID 1's pid on the host, from the host's procfs; 0 when unreadable. */
 static uint64_t host_pid(const struct stage *stage) {
   char text[32] = "";
   ssize_t length = readlinkat(stage->host, "proc/self", text, sizeof text - 1);
@@ -103,7 +103,8 @@ static void open_signals(void) {
   if (signal_fd < 0) fail_world("signalfd", "", errno);
 }
 
-/* Each command takes some. Commands keep the old limit: the forker was started with it. */
+/* Raises PID 1's limit, since each command takes descriptors. Commands keep the old limit, inherited through
+   the forker. */
 static void raise_descriptor_limit(bool reports) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
@@ -129,13 +130,13 @@ static void send_ready(const struct setup *setup, uint64_t pid, uint64_t pid_max
   channel_send(FRAME_READY, 0, payload, writer.length);
 }
 
-/* Everything that is paid once per world. Returns the procfs that only PID 1 and the leaders reach. */
+/* Does all work that is needed once per world. Returns the procfs that only PID 1 and the leaders reach. */
 static int build(const struct setup *setup, int null) {
   struct stage stage;
   sigset_t all;
   sigfillset(&all);
   if (sigprocmask(SIG_SETMASK, &all, NULL) < 0) fail_world("signal mask", "", errno);
-  /* Out of the broker's session: a Ctrl-C at its terminal is its own business. */
+  /* Leave the broker's session: a Ctrl-C at the broker's terminal must not reach the world. */
   if (setsid() < 0) fail_world("setsid", "", errno);
   umask(0);
   notices_open(SERVICES, children_owner);
@@ -151,11 +152,11 @@ static int build(const struct setup *setup, int null) {
   close(stage.world);
   uint64_t pid = host_pid(&stage);
   mounts_finish(&stage);
-  /* The plan was read where the frame stands, until here. */
+  /* The plan was parsed in place; the frame's buffer is free from here on. */
   channel_release();
   if (faccessat(stage.proc, "1/task/1/children", R_OK, 0) < 0) fail_world("procfs", "children", errno);
   children_start(stage.proc, null, &LEADER_EVENTS);
-  /* The forker has no copy of what the guard opens. */
+  /* After the forker's start, so that the forker has no copy of the guard's descriptors. */
   names_start(children_settled);
   dentries_start();
   spines_start();
@@ -175,7 +176,7 @@ static int build(const struct setup *setup, int null) {
   watch_add(signal_fd, EPOLLIN, SOURCE_CHILDREN, 0);
   listener_watch();
   children_watch();
-  /* With a guard (log mode) mounts and more are let through, and names come by calls that nobody is told of. */
+  /* With a guard (log mode) mounts and more calls are allowed, so names can appear without a notification. */
   calls_open(stage.proc, names_guarded() && setup->project != NULL && children_gated() && !guard_kept());
   names_listen();
   last_look_arm();
@@ -189,7 +190,7 @@ static void serve(int proc) {
   deaf = false;
 }
 
-/* After each change of what is waited for. */
+/* Updates the epoll events of the channel after each change. */
 static void watch_channel(void) {
   uint32_t events = (deaf ? 0 : EPOLLIN | EPOLLRDHUP) | (channel_has_backlog() ? EPOLLOUT : 0);
   if (events != heard) watch_change(CHANNEL_FD, events, SOURCE_CHANNEL, 0);
@@ -204,7 +205,7 @@ static void on_channel(int proc, uint32_t events) {
   if (!waiting) {
     serve(proc);
   } else if (!received) {
-    /* Level-triggered, a full buffer would spin; a hang-up is reported even so. */
+    /* Level-triggered epoll would spin on a full buffer; a hang-up is reported even so. */
     deaf = true;
   }
 }
@@ -260,13 +261,13 @@ static void handle(int proc, const struct event *event) {
   }
 }
 
-/* Of two timeouts; -1 is never. */
+/* Returns the earlier of two timeouts; -1 is never. */
 static int64_t sooner(int64_t one, int64_t other) {
   if (one < 0 || other < 0) return one < 0 ? other : one;
   return one < other ? one : other;
 }
 
-/* In microseconds. */
+/* Runs all due timers, and returns microseconds until the next. */
 static int64_t next_timeout(int proc) {
   int deadline = requests_check_deadlines(proc);
   int strays = children_end_strays() ? STRAYS_RETRY_MS : -1;

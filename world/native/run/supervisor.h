@@ -1,4 +1,4 @@
-/* PID 1 of the world: builds it, then serves the broker until the channel closes. */
+/* PID 1 of the world: builds the world, then serves the broker until the channel closes. */
 #ifndef SUBSTRATE_RUN_SUPERVISOR_H
 #define SUBSTRATE_RUN_SUPERVISOR_H
 
