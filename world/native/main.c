@@ -1,4 +1,4 @@
-/* The outer process: enters the namespaces, starts PID 1 in them, and mirrors how it ends. */
+/* The outer process: enters the namespaces, starts PID 1 inside, and exits as PID 1 does. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +45,8 @@ static int open_null(void) {
   return high;
 }
 
-/* Waits for PID 1 with nothing open but the world's cgroup and the end of `alive` whose closing tells that we died. */
+/* Waits for PID 1 with only two descriptors open: the world's cgroup, and `alive`, whose closing tells PID 1
+   of this process's death. */
 _Noreturn static void wait_outside(pid_t pid, int alive, const struct limits *limits) {
   int status;
   syscall(SYS_close_range, 0U, CGROUP_FD - 1U, 0U);
@@ -54,10 +55,10 @@ _Noreturn static void wait_outside(pid_t pid, int alive, const struct limits *li
   while (waitpid(pid, &status, 0) < 0) {
     if (errno != EINTR) _exit(1);
   }
-  /* Here and not by the broker: it may be what died. */
+  /* Remove the cgroup here: the broker may already be dead. */
   cgroup_remove(limits);
   if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
-  /* As the same signal, and without a core of our own. */
+  /* Die of the same signal, without a core dump. */
   struct rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
   signal(WTERMSIG(status), SIG_DFL);
@@ -65,7 +66,7 @@ _Noreturn static void wait_outside(pid_t pid, int alive, const struct limits *li
   _exit(128 + WTERMSIG(status));
 }
 
-/* What SETUP says beside outer/setup.h. */
+/* Handlers for fields of SETUP beyond outer/setup.h. */
 static const struct setup_taker TAKERS[] = {
     {TAG_DENY, rules_add}, {TAG_ZONE, scan_roots_take}, {TAG_OPENED, opened_take}, {TAG_SOCKET, own_sockets_share}, {0, NULL}};
 
@@ -78,10 +79,10 @@ int main(int count, char **words) {
   if (count == 2 && strcmp(words[1], "held") == 0) return held_run();
   if (count > 2 && strcmp(words[1], "exchange") == 0) return exchange_run(count - 2, words + 2);
   if (count == 2 && strcmp(words[1], "find") == 0) find_names_run();
-  /* A path is where a container shows the host's tree; any other word is something to try. */
+  /* A path is the host's tree inside a container; any other word names a probe. */
   if (count > 1 && words[1][0] != '/') return probe_run(count - 1, words + 1);
   entrance_take(count, words);
-  /* What the broker did not mean to hand down (a library's file without close-on-exec) ends here. */
+  /* Close unintended inherited descriptors of the broker (a library's file without close-on-exec). */
   if (syscall(SYS_close_range, CGROUP_FD + 1U, ~0U, 0U) < 0) return 1;
   channel_open();
   int null = open_null();
@@ -95,10 +96,10 @@ int main(int count, char **words) {
   filter_keep(FILTER_RECORD, setup.record_filter, setup.record_filter_length);
   limits_keep(&setup.limits);
   cgroup_take(&setup.limits);
-  /* Refused when we lead a process group already, which is as good. */
+  /* Fails for a process group leader, which is fine. */
   if (setsid() < 0 && errno != EPERM) fail_world("setsid", "", errno);
   namespaces_enter(&setup);
-  /* After the identity maps: a process that is not dumpable cannot write its own. */
+  /* After the identity maps: an undumpable process cannot write its own. */
   credentials_hide();
   if (pipe2(alive, O_CLOEXEC) < 0) fail_world("pipe", "", errno);
   pid_t pid = cgroup_fork_init(&setup.limits);

@@ -14,12 +14,12 @@
 
 #define PAGE 4096
 
-/* What is PID 1's in the world's own procfs: no caller may go there itself. */
+/* PID 1's folder in the world's own procfs: callers may not enter. */
 static const char OURS[] = "/proc/1";
 
 int callers_proc = -1;
 
-/* In our own procfs "self" is PID 1. */
+/* In PID 1's procfs "self" means PID 1; returns the rest of such a path. */
 static const char *behind_self(const char *path) {
   static const char *const NAMES[] = {"/proc/self/", "/proc/thread-self/"};
   for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
@@ -28,14 +28,14 @@ static const char *behind_self(const char *path) {
   return NULL;
 }
 
-/* What a magic link of procfs leads to is the caller's business: `self` on the way is PID 1 for us. So none is followed
-   here (ELOOP), but the one that the caller's own place is named by. */
+/* Opens a path without following magic links of procfs (ELOOP): `self` on such a path would be PID 1 instead
+   of the caller. The only magic link followed is the caller's own place (open_own). */
 static int open_plainly(int base, const char *path) {
   struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
   return (int)syscall(SYS_openat2, base, path, &how, sizeof how);
 }
 
-/* `place` is what procfs calls a folder of the caller's: cwd, root, fd or fd/N. */
+/* Opens a path below a folder of the caller; `place` is its name in procfs: cwd, root, fd or fd/N. */
 static int open_own(const struct view *view, const char *place, size_t length, const char *rest) {
   char path[64];
   snprintf(path, sizeof path, "%d/%.*s", view->caller, (int)length, place);
@@ -48,7 +48,7 @@ static int open_own(const struct view *view, const char *place, size_t length, c
   return fd;
 }
 
-/* How much of a path behind `/proc/self/` names a place. */
+/* Returns the length of the place's name in a path after `/proc/self/`. */
 static size_t place_length(const char *path) {
   size_t length = strcspn(path, "/");
   bool numbered = length == 2 && memcmp(path, "fd", 2) == 0 && path[2] == '/';
@@ -62,7 +62,7 @@ bool callers_memory(pid_t caller, uint64_t address, void *data, size_t length) {
   return got == (ssize_t)length;
 }
 
-/* A page at a time: the next one may not be there. */
+/* Reads page by page: the next page may not be mapped. */
 ssize_t callers_string(pid_t caller, uint64_t address, char *text, size_t size) {
   size_t got = 0;
   while (got < size) {
@@ -86,7 +86,7 @@ bool callers_is_dots(const char *leaf) {
   return strcmp(leaf, ".") == 0 || strcmp(leaf, "..") == 0;
 }
 
-/* How many letters of a path name its folder, with the leaf in it; slashes at its end are taken away. -1: there is no leaf. */
+/* Splits a path and strips trailing slashes: returns the length of the folder part. -1: no leaf. */
 static ssize_t split(char *text, const char **leaf) {
   size_t length = strlen(text);
   while (length > 1 && text[length - 1] == '/') text[--length] = 0;
@@ -131,7 +131,7 @@ bool callers_real(int fd, char real[PATH_MAX + 1]) {
   return real[0] == '/';
 }
 
-/* What follows in a path of PID 1's own, NULL: it is none. */
+/* Returns the rest of a path in PID 1's own procfs folder, NULL for other paths. */
 static const char *behind_ours(const char *real) {
   const char *rest = real + strlen(OURS);
   return strncmp(real, OURS, strlen(OURS)) == 0 && (*rest == 0 || *rest == '/') ? rest : NULL;
@@ -150,7 +150,8 @@ int callers_settle(const struct view *view, int fd, char real[PATH_MAX + 1]) {
   return -1;
 }
 
-/* The process of a thread: when it starts a program it becomes the only one, by the process's number. 0: it is gone. */
+/* Returns the process of a thread: a thread that starts a program becomes the only thread, under the
+   process's pid. 0: gone. */
 static pid_t process_of(pid_t task) {
   char path[32], text[1024];
   int pid;
@@ -164,7 +165,7 @@ static pid_t process_of(pid_t task) {
   return line != NULL && sscanf(line, "\nTgid: %d", &pid) == 1 ? pid : 0;
 }
 
-/* A fifth of what procfs costs. False also of a thread that is not its process's first: it has no pidfd. */
+/* Costs a fifth of reading procfs. Fails for a thread other than its process's first, which has no pidfd. */
 static bool ask_kernel(pid_t task, struct caller *caller) {
   struct pidfd_process info = {.mask = PIDFD_PROCESS_IDS};
   int fd = (int)syscall(SYS_pidfd_open, task, 0);
@@ -175,7 +176,8 @@ static bool ask_kernel(pid_t task, struct caller *caller) {
   return told && info.tgid != 0;
 }
 
-/* "12 (name) S 11 …": the name may hold anything, so the last bracket ends it (proc_pid_stat(5)). */
+/* Parses "12 (name) S 11 …": the name may contain any character, so search for the last bracket
+   (proc_pid_stat(5)). */
 static bool ask_procfs(pid_t task, struct caller *caller) {
   char path[32], text[512];
   snprintf(path, sizeof path, "%d/stat", task);

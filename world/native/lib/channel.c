@@ -13,10 +13,10 @@
 #include "lib/fields.h"
 #include "lib/frames.h"
 
-/* A plan's path is at most this long in the report; the rest is cut. */
+/* Longest path in the report of a failure; the rest is cut. */
 #define REPORTED_PATH 4096
 
-/* Most frames fit here; a larger one gets its own mapping, which is given back after it. */
+/* Most frames fit here; a larger frame gets its own mapping, freed afterwards. */
 #define SMALL_BUFFER (64 * 1024 + FRAME_HEADER_SIZE)
 
 static uint8_t small_buffer[SMALL_BUFFER];
@@ -24,7 +24,8 @@ static uint8_t *large_buffer;
 static size_t large_size;
 static size_t start, end;
 
-/* What a broker that does not read gets later. Past that much it is waited for: outputs have their own bound. */
+/* Bytes kept for a broker that does not read. Beyond this limit PID 1 blocks: outputs are bounded
+   separately. */
 #define BACKLOG_MAX (8 * 1024 * 1024)
 static bool patient;
 static uint8_t *backlog;
@@ -54,7 +55,7 @@ static void append(const void *data, size_t length) {
   backlog_length += length;
 }
 
-/* What the socket took; 0: it is full. */
+/* Returns the bytes that the socket took; 0: full. */
 static size_t send_some(struct iovec *parts, size_t count, int flags) {
   struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
   ssize_t sent;
@@ -121,7 +122,8 @@ void world_on_end(void (*look)(void)) {
   on_end = look;
 }
 
-/* Forgotten before it is called: it may fail the world itself, and that goes on from there. */
+/* Clears the callback before the call: the callback may fail the world itself, and the failure continues from
+   there. */
 static void before_end(void) {
   void (*look)(void) = on_end;
   on_end = NULL;
@@ -129,7 +131,7 @@ static void before_end(void) {
 }
 
 void fail_world(const char *step, const char *path, int error) {
-  /* Not static: what is done before the end may come here again, with a path of its own. */
+  /* Not static: the callback may call fail_world again, with another path. */
   uint8_t payload[REPORTED_PATH + 512];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   field_put(&writer, TAG_STEP, step, strnlen(step, 256));
@@ -157,8 +159,8 @@ bool channel_receive(bool wait) {
     count = recv(CHANNEL_FD, buffer() + end, capacity - end, wait ? 0 : MSG_DONTWAIT);
   } while (count < 0 && errno == EINTR);
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
-  /* No broker, no world: the kernel ends every process of the pid namespace with its PID 1. One that only stopped
-     to talk still listens. */
+  /* Without the broker the world ends: the kernel kills every process of the pid namespace with PID 1. A
+     broker that only closed its sending side still listens. */
   if (count <= 0) {
     patient = false;
     before_end();
@@ -169,7 +171,7 @@ bool channel_receive(bool wait) {
   return true;
 }
 
-/* Makes room for a frame of `total` bytes that begins at `start`. */
+/* Makes room for a frame of `total` bytes at `start`. */
 static void make_room(size_t total) {
   if (large_buffer != NULL) return;
   if (total <= sizeof small_buffer) {
@@ -212,7 +214,7 @@ bool channel_next(struct frame *frame) {
 
 void channel_release(void) {
   if (large_buffer != NULL) {
-    /* Only as many bytes as the frame needs are received into a large buffer: nothing follows it. */
+    /* A large buffer holds exactly its frame: no bytes follow. */
     munmap(large_buffer, large_size);
     large_buffer = NULL;
     start = end = 0;

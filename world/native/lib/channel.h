@@ -1,4 +1,4 @@
-/* The one stream socket to the broker: whole frames out, whole frames in. */
+/* The stream socket to the broker: whole frames in both directions. */
 #ifndef SUBSTRATE_LIB_CHANNEL_H
 #define SUBSTRATE_LIB_CHANNEL_H
 
@@ -15,29 +15,30 @@ struct frame {
   uint8_t *payload; /* writable, valid until channel_release */
 };
 
-/* Makes fd 3 close-on-exec and blocking; exits when it is no socket. */
+/* Makes fd 3 close-on-exec and blocking; exits if fd 3 is not a socket. */
 void channel_open(void);
 
-/* Sends one frame, blocking until the broker took it, unless this process is patient: then what does not fit waits in here.
-   Exits when the broker is gone. */
+/* Sends a frame. Blocks until the broker has taken the frame, unless patient mode is on: then unsent bytes
+   wait in a backlog. Exits when the broker is gone. */
 void channel_send(uint8_t type, uint32_t id, const void *payload, size_t length);
 
-/* Whether a broker that does not read is waited for by nobody. */
+/* Switches patient mode: a broker that does not read no longer blocks PID 1. */
 void channel_be_patient(bool yes);
 bool channel_has_backlog(void);
-/* False: so much waits for it that what it would not miss need not be sent. */
+/* False: the backlog is so long that expendable frames should be left out. */
 bool channel_has_room(void);
-/* As much of it as goes now. */
+/* Sends as much of the backlog as the socket takes. */
 void channel_send_backlog(void);
 
-/* Receives what is there without blocking (with `wait` set: blocks). Exits at once on EOF or error.
-   False when the buffer is full: frames must be taken out first. */
+/* Receives available bytes without blocking (with `wait`: blocks). Exits at once on EOF or error. False when
+   the buffer is full: take frames out first. */
 bool channel_receive(bool wait);
 
-/* True: `frame` holds the next whole frame. False: more bytes are needed. A malformed header ends the world. */
+/* True: `frame` holds the next whole frame. False: more bytes are needed. A malformed header ends the
+   world. */
 bool channel_next(struct frame *frame);
 
-/* Takes the frame that channel_next showed out of the buffer, and gives a large buffer back. */
+/* Removes the frame of channel_next from the buffer, and frees a large buffer. */
 void channel_release(void);
 
 #endif

@@ -13,7 +13,7 @@ static uint64_t most = COMMANDS_MAX;
 void commands_fit(uint64_t descriptors, uint64_t more) {
   uint64_t each = DESCRIPTORS_EACH + more;
   uint64_t fitting = descriptors > DESCRIPTORS_OTHER ? (descriptors - DESCRIPTORS_OTHER) / each : 0;
-  /* What the others take is what they take at most: a world with few descriptors still runs one command. */
+  /* Reserved descriptors are upper bounds: a world with few descriptors still runs a single command. */
   if (fitting == 0) fitting = 1;
   if (fitting < most) most = fitting;
 }

@@ -1,4 +1,5 @@
-/* PID 1's table of the commands that run, by the broker's id, and of what each of them is made. Whoever fills in a part releases it. */
+/* PID 1's table of running commands, by the broker's id, with the state of each. The module that fills in a
+   part releases the part. */
 #ifndef SUBSTRATE_LIB_COMMANDS_H
 #define SUBSTRATE_LIB_COMMANDS_H
 
@@ -9,7 +10,8 @@
 #include "lib/jobs.h"
 
 #define COMMANDS_MAX 4096
-/* A leader's socket, its listener and three pipes, beside its cgroup's files; and what PID 1 has beside commands, with room to spare. */
+/* EACH: a leader's socket, its listener and three pipes, without the cgroup's files. OTHER: PID 1's own
+   descriptors, with room to spare. */
 #define DESCRIPTORS_EACH 5
 #define DESCRIPTORS_OTHER 96
 
@@ -24,28 +26,28 @@ struct refused_writes;
 
 enum armed { DISARMED, ARMED_FOR_END, ARMED_FOR_DATA };
 
-/* One of the two pipes out of a command. */
+/* stdout or stderr of a command. */
 struct output {
-  int fd; /* open until the command is removed; -1: it could not be read */
+  int fd; /* open until the command is removed; -1: unreadable */
   enum armed armed;
-  bool hung_up; /* nobody writes to it any more, but bytes may stand in it */
+  bool hung_up; /* no writer is left, but bytes may be in the pipe */
   bool eof;
-  uint64_t owed; /* bytes that must leave before EXIT does */
+  uint64_t owed; /* bytes to send before EXIT */
 };
 
-/* The parent of a command's first process, as PID 1 has it. */
+/* The parent of a command's first process, in PID 1's view. */
 struct leader {
   pid_t pid;
-  int socket; /* -1: said its last word, not reaped yet */
+  int socket; /* -1: final report received, not reaped yet */
   int listener; /* of its command's filter, -1: none (yet) */
   int outputs[2]; /* read ends of its command's pipes, until a command takes them over */
   struct command *command;
-  struct group *group; /* NULL: it has none, or it is being removed */
+  struct group *group; /* NULL: no cgroup, or removal has begun */
   bool leaves_strays;
   struct leader *next;
 };
 
-/* What the kernel counted; -1: not measured here. */
+/* Values counted by the kernel; -1: not measured. */
 struct measured {
   int64_t cpu_us, memory_peak, pids_peak, oom_kill, pids_max;
 };
@@ -53,41 +55,41 @@ struct measured {
 struct command {
   uint32_t id;
   struct command *next;
-  struct leader *leader; /* NULL when it has said its last word, or died */
+  struct leader *leader; /* NULL after the leader's final report or death */
   struct output outputs[2];
-  struct input *input; /* what it has still to read, NULL: all of it stands in its pipe */
+  struct input *input; /* unwritten standard input, NULL: all written to the pipe */
   uint64_t credit;
   bool keep;
   bool discard;
-  bool ended;           /* the main process is over; `ending` is what EXIT will say */
+  bool ended;           /* the main process has ended; `ending` goes into EXIT */
   bool exit_sent;
-  int64_t orphaned; /* when its leader was killed, 0: it was not. What it left is being ended then */
-  int64_t end_deadline; /* when a leader that was told to end the tree loses its patience, 0: never */
-  uint32_t seen; /* the most processes that were there when its leader had to be ended */
+  int64_t orphaned; /* when its leader was killed and its processes become strays to kill, 0: not killed */
+  int64_t end_deadline; /* when a leader told to end the tree is killed, 0: never */
+  uint32_t seen; /* most processes seen when its leader had to be killed */
   struct ending ending;
   struct refused_calls *refused_calls; /* NULL until the first */
-  struct touched *touched; /* NULL: nobody is told what it changes */
-  struct lineage *lineage; /* NULL: nobody is told what it starts */
-  struct telemetry *telemetry; /* NULL: nobody listens to what its programs report */
-  struct gate *gate; /* NULL: it starts what it likes */
-  uint64_t refused; /* the start that was refused last */
+  struct touched *touched; /* NULL: file changes are not reported */
+  struct lineage *lineage; /* NULL: program starts are not reported */
+  struct telemetry *telemetry; /* NULL: no telemetry */
+  struct gate *gate; /* NULL: program starts are not asked about */
+  uint64_t refused; /* hash of the last refused start */
   int64_t refused_at;
-  unsigned sockets_told; /* how many of the sockets that it was refused */
+  unsigned sockets_told; /* number of refused sockets reported */
   struct refused_writes *refused_writes; /* NULL until the first */
-  struct own_program *own; /* what its runner was told to start, NULL: nobody is asked about it */
+  struct own_program *own; /* program that its runner was told to start, NULL: not asked about */
   struct measured measured;
 };
 
-/* How many descriptors PID 1 may have, and how many more each command takes: lowers the number of commands if it
-   must. */
+/* Lowers the number of commands to fit PID 1's descriptor limit; `more`: descriptors per command beyond
+   DESCRIPTORS_EACH. */
 void commands_fit(uint64_t descriptors, uint64_t more);
 
 struct command *command_find(uint32_t id);
-/* NULL with errno: EAGAIN when there are too many, ENOMEM. */
+/* Adds a command. NULL with errno: EAGAIN for too many commands, ENOMEM. */
 struct command *command_add(uint32_t id);
-/* Takes the command out of the table and closes its outputs. Its parts are released before (command_end). */
+/* Removes the command from the table and closes its outputs. Release its parts first (command_end). */
 void command_remove(struct command *command);
 
-/* Walks all commands: NULL begins, NULL ends. Ask for the next one before removing the current one. */
+/* Iterates over all commands: NULL begins, NULL ends. Fetch the next command before removing the current. */
 struct command *command_after(const struct command *command);
 #endif

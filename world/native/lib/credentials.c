@@ -12,19 +12,20 @@
 
 #include "lib/failure.h"
 
-/* Each with its lock: uid 0 means nothing on exec, no ambient capabilities, no keeping over setuid. */
+/* Each with its lock: no privileges for uid 0 on exec, no ambient capabilities, no keeping over setuid. */
 #define SECURE_BITS                                                                                  \
   (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |   \
    SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
 
-/* No kernel has more; the first number it does not know ends the loop. */
+/* More than any kernel has; the loop ends at the first unknown number. */
 #define CAPABILITY_NUMBERS 64
 
 static void must(int result, const char *what) {
   if (result < 0) fail_world("credentials", what, errno);
 }
 
-/* Numbers of the first word of a capability set. CAP_DAC_OVERRIDE: a folder that is closed while what is in it is sealed (seals/settle.h). */
+/* Bits in the first word of a capability set. CAP_DAC_OVERRIDE opens a folder without permissions while its
+   files are sealed (seals/settle.h). */
 #define MOUNTING ((1U << CAP_SYS_ADMIN) | (1U << CAP_DAC_READ_SEARCH) | (1U << CAP_DAC_OVERRIDE))
 
 static void set_capabilities(uint32_t permitted, uint32_t effective) {
@@ -36,7 +37,7 @@ static void set_capabilities(uint32_t permitted, uint32_t effective) {
 static void drop(uint32_t kept) {
   must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs");
   must(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "ambient");
-  /* Both need CAP_SETPCAP, so before the sets are emptied. */
+  /* Before the sets are emptied: both need CAP_SETPCAP. */
   must(prctl(PR_SET_SECUREBITS, SECURE_BITS, 0, 0, 0), "securebits");
   for (int number = 0; number < CAPABILITY_NUMBERS; number++) {
     if (prctl(PR_CAPBSET_READ, number, 0, 0, 0) < 0) break;
@@ -69,13 +70,13 @@ void credentials_become(uint32_t uid, uint32_t gid) {
   struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
   struct __user_cap_data_struct sets[2];
   must(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "keep capabilities");
-  /* In this order: the user's change takes the right to change the groups out of the effective set. */
+  /* In this order: setresuid removes the right to change groups from the effective set. */
   must(setgroups(0, NULL), "setgroups");
   must(setresgid(gid, gid, gid), "setresgid");
   must(setresuid(uid, uid, uid), "setresuid");
   must((int)syscall(SYS_capget, &header, sets), "capget");
   for (int i = 0; i < 2; i++) sets[i].effective = sets[i].permitted;
   must((int)syscall(SYS_capset, &header, sets), "capset");
-  /* The change has made us not dumpable, and such a process cannot write its own identity maps. */
+  /* setresuid made the process undumpable, and an undumpable process cannot write its own identity maps. */
   must(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), "dumpable");
 }

@@ -1,8 +1,8 @@
-/* The only ways in which a world says no: one FAILED frame, then the end of everything in it. */
+/* Ends of a world after a failure: a single FAILED frame, then the end of all its processes. */
 #ifndef SUBSTRATE_LIB_FAILURE_H
 #define SUBSTRATE_LIB_FAILURE_H
 
-/* What is done once before the world goes, whether it fails or its broker is gone: from now on. */
+/* Registers a callback to run once before the world ends, by failure or by the end of its broker. */
 void world_on_end(void (*look)(void));
 
 _Noreturn void fail_world(const char *step, const char *path, int error);

@@ -19,16 +19,16 @@ struct field_reader {
   uint8_t *end;
 };
 
-/* 1: a field was read, 0: the payload is used up, -1: it is malformed. */
+/* Reads a field. 1: success, 0: end of the payload, -1: malformed. */
 int field_next(struct field_reader *reader, struct field *field);
-/* False unless the field is exactly eight bytes. */
+/* False unless the field has exactly eight bytes. */
 bool field_u64(const struct field *field, uint64_t *value);
-/* A string: at least `least` bytes and no NUL in it. */
+/* True for a string: at least `least` bytes, without NUL. */
 bool field_is_string(const struct field *field, uint32_t least);
 /* Terminates a string in place by moving it over its own field header, which is lost. */
 char *field_terminate(struct field *field);
 
-/* Writes into a caller's buffer. `full` is set, and stays set, when something did not fit. */
+/* Writes into a caller's buffer. `full` is set, and stays set, after a field that did not fit. */
 struct field_writer {
   uint8_t *data;
   size_t capacity;

@@ -12,10 +12,10 @@
 #define OWN_AUDIT AUDIT_ARCH_AARCH64
 #endif
 
-/* Newer than the headers it may be compiled with: Linux 6.6. The same number on every architecture. */
+/* Linux 6.6, newer than the oldest headers for this build. The same number on every architecture. */
 #define CALL_FCHMODAT2 452
 
-/* O_TMPFILE without O_DIRECTORY, which it holds: a file without a name, until linkat gives it one. */
+/* O_TMPFILE without its O_DIRECTORY bit: a file without a name, until linkat adds a name. */
 #define TMPFILE (O_TMPFILE & ~O_DIRECTORY)
 
 /* RENAME_EXCHANGE of linux/fs.h. */
@@ -23,18 +23,18 @@
 
 #define NONE (-1)
 
-/* Where in a call's arguments its names stand. */
+/* Positions of the names in a call's arguments. */
 struct shape {
   int number;
-  uint8_t how[FILE_NAMES_MAX]; /* 0: there is no such name */
+  uint8_t how[FILE_NAMES_MAX]; /* 0: no such name */
   int8_t folder[FILE_NAMES_MAX]; /* NONE: AT_FDCWD */
   int8_t text[FILE_NAMES_MAX]; /* NONE: `folder` is the file */
-  int8_t flags; /* of open(2), NONE: it has none; of openat2, where they stand in memory */
+  int8_t flags; /* flags of open(2), NONE: no flags; for openat2, address of the flags in memory */
   bool follow;
   bool makes;
 };
 
-/* What gets another name (link) may be written under that one: it is looked at too. */
+/* A file that gets another name (link) may be written under the new name: the old name is looked up too. */
 static const struct shape SHAPES[] = {
 #ifdef SYS_open
     {SYS_open, {HOW_WRITE}, {NONE}, {0}, 1, true, false},
@@ -74,7 +74,7 @@ bool file_call_opens(struct file_name *name, uint64_t flags) {
   return name->how != 0;
 }
 
-/* Its flags stand where a filter sees them. */
+/* The flags of fchmodat2 are in a register, visible to a filter. */
 static int name_of_fchmodat2(const struct seccomp_data *call, struct file_name *name) {
   uint64_t flags = call->args[3];
   *name = (struct file_name){.by_descriptor = (flags & AT_EMPTY_PATH) != 0,

@@ -1,4 +1,4 @@
-/* The system calls that change files, by their numbers: which names they are about to change. Pure. */
+/* System calls that change files, by number, and the names each is about to change. Pure. */
 #ifndef SUBSTRATE_LIB_FILE_CALLS_H
 #define SUBSTRATE_LIB_FILE_CALLS_H
 
@@ -6,28 +6,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is done to a name, as bits (schemas/world-frames.schema.json, TOUCHED). */
+/* Kinds of change, as bits (schemas/world-frames.schema.json, TOUCHED). */
 enum how { HOW_NAME = 1, HOW_WRITE = 2, HOW_MODE = 4, HOW_MOVED = 8, HOW_REMOVED = 16 };
 
 #define FILE_NAMES_MAX 2
 
 struct file_name {
-  bool by_descriptor; /* where there is no text, or an empty one, `folder` is the file itself */
-  bool follow;        /* a link in its last component stands for what it leads to */
-  bool exchanged; /* the names of two files are (RENAME_EXCHANGE) */
-  bool makes;     /* a new name: where one stands already, the call makes none, and may open what is there */
-  bool removes;   /* a name that goes, and nothing else comes */
+  bool by_descriptor; /* with an empty or missing path, `folder` is the file itself */
+  bool follow;        /* a link in the last component is followed */
+  bool exchanged; /* two files exchange their names (RENAME_EXCHANGE) */
+  bool makes;     /* a new name: if the name exists, the call fails or opens the existing file */
+  bool removes;   /* the name is removed without replacement */
   uint8_t how;
-  int folder;         /* AT_FDCWD, or a descriptor of the caller's */
-  uint64_t address;   /* of the text, in the caller's memory */
-  uint64_t open_how;  /* of openat2's flags there, which say the rest (file_call_opens); 0: nothing is missing */
+  int folder;         /* AT_FDCWD, or a descriptor of the caller */
+  uint64_t address;   /* of the path, in the caller's memory */
+  uint64_t open_how;  /* address of openat2's flags, still to be read (file_call_opens); 0: complete */
 };
 
-/* Whether this number is one of these calls. */
+/* True for the number of such a call. */
 bool file_call_is_one(int number);
-/* How many names, in `names`; -1: it is none of these calls. */
+/* Fills in `names` and returns their number; -1: not such a call. */
 int file_call_names(const struct seccomp_data *call, struct file_name names[FILE_NAMES_MAX]);
-/* Fills in what open(2)'s flags say. False: with them nothing is changed. */
+/* Completes a name by the flags of open(2). False: these flags change nothing. */
 bool file_call_opens(struct file_name *name, uint64_t flags);
 
 #endif

@@ -37,7 +37,7 @@ int job_send(int socket, const void *head, size_t head_length, const void *body,
 ssize_t job_receive(int socket, void *data, size_t length, int *fds, int *fd_count, int flags) {
   struct iovec part = {data, length};
   union control control;
-  /* Not all of the space: that is rounded up, and the kernel would fill it with more than JOB_FDS. */
+  /* Not the whole space, which is rounded up: the kernel would accept more than JOB_FDS. */
   struct msghdr message = {.msg_iov = &part,
                            .msg_iovlen = 1,
                            .msg_control = control.space,

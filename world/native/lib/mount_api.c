@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Values of <linux/mount.h>, which some C libraries' <sys/mount.h> cannot stand beside. */
+/* Values of <linux/mount.h>, which conflicts with <sys/mount.h> of some C libraries. */
 #define TREE_CLONE 1
 #define TREE_CLOEXEC O_CLOEXEC
 #define MOVE_FROM_EMPTY_PATH 0x04

@@ -1,4 +1,4 @@
-/* The kernel's descriptor-based mount calls (Linux 5.12), by number: C libraries got them late. */
+/* The kernel's descriptor-based mount calls (Linux 5.12), by number: C libraries added wrappers late. */
 #ifndef SUBSTRATE_LIB_MOUNT_API_H
 #define SUBSTRATE_LIB_MOUNT_API_H
 
@@ -10,26 +10,26 @@
 #define ATTR_NODEV 0x04
 #define ATTR_NOEXEC 0x08
 
-/* openat2(2) with O_PATH: every symlink stays below `root`, or none is followed at all. */
+/* openat2(2): WALK_IN_ROOT resolves symlinks inside `root`, WALK_NO_SYMLINKS follows none. */
 #define WALK_IN_ROOT 0
 #define WALK_NO_SYMLINKS 1
 int open_below(int root, const char *path, int flags, int walk);
 
-/* A detached copy of the tree at `source`, for mount_place. All of these return -1 with errno. */
+/* Makes a detached copy of the tree at `source`, for mount_place. All calls here return -1 with errno. */
 int mount_copy(int source);
 int mount_restrict(int tree, uint64_t attributes);
-/* The same for one mount that is in place, and none below it. */
+/* Like mount_restrict, for a mounted mount without the mounts below. */
 int mount_restrict_one(int mount, uint64_t attributes);
-/* Takes attributes away from one mount again that this namespace gave it. */
+/* Clears attributes of a single mount that this namespace has set. */
 int mount_allow_one(int mount, uint64_t attributes);
 int mount_place(int tree, int target);
 
-/* A new file system: create, add options (NULL value: a flag), make the detached mount. */
+/* Makes a new file system: begin, add options (NULL value: a flag), make the detached mount. */
 int filesystem_begin(const char *type);
 int filesystem_option(int context, const char *key, const char *value);
 int filesystem_mount(int context, uint64_t attributes);
 
-/* The file system of a mount, and nothing but its root: to be configured anew as it is. */
+/* Opens the file system of a mount (its root only) to reconfigure with unchanged options. */
 int filesystem_pick(int mount);
 int filesystem_reconfigure(int context);
 

@@ -1,4 +1,5 @@
-/* PIDFD_GET_INFO, here for older headers: of Linux 6.13, its PIDFD_INFO_EXIT of 6.15 (include/uapi/linux/pidfd.h). */
+/* PIDFD_GET_INFO of Linux 6.13, with PIDFD_INFO_EXIT of 6.15, for older headers
+   (include/uapi/linux/pidfd.h). */
 #ifndef SUBSTRATE_LIB_PIDFD_INFO_H
 #define SUBSTRATE_LIB_PIDFD_INFO_H
 
@@ -7,8 +8,8 @@
 
 struct pidfd_process {
   uint64_t mask, cgroup;
-  uint32_t pid, tgid, ppid, ids[8]; /* as whoever asks counts them */
-  int32_t exit_code;                /* as wait(2) has it */
+  uint32_t pid, tgid, ppid, ids[8]; /* in the pid namespace of the asking process */
+  int32_t exit_code;                /* in the form of wait(2) */
 };
 
 #define PIDFD_PROCESS _IOWR(0xFF, 11, struct pidfd_process)

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The round constants of the standard. */
+/* Round constants of the standard. */
 static const uint32_t ROUNDS[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -21,7 +21,7 @@ static uint32_t big_endian(const uint8_t *bytes) {
   return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* The names are those of the standard, 6.2.2. */
+/* Names as in the standard, 6.2.2. */
 static void block(uint32_t *state, const uint8_t *data) {
   uint32_t w[64];
   for (int t = 0; t < 16; t++) w[t] = big_endian(data + t * 4);

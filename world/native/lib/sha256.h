@@ -11,7 +11,7 @@
 
 struct sha256 {
   uint32_t state[8];
-  uint64_t length; /* of all that was added, bytes */
+  uint64_t length; /* bytes added so far */
   uint8_t rest[SHA256_BLOCK];
 };
 

@@ -1,4 +1,4 @@
-/* SipHash-2-4 (Aumasson and Bernstein, 2012): who does not know the key finds no two texts with one hash. */
+/* SipHash-2-4 (Aumasson and Bernstein, 2012): without the key nobody can find colliding texts. */
 #ifndef SUBSTRATE_LIB_SIPHASH_H
 #define SUBSTRATE_LIB_SIPHASH_H
 

@@ -14,12 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How deep a process may stand below its leader to be found. */
+/* Greatest depth of a process below its leader. */
 #define TREE_DEPTH 128
-/* How often everything is killed again, a millisecond apart. */
+/* Number of rounds of killing, a millisecond apart. */
 #define END_ALL_ATTEMPTS 1000
 
-/* Not on the stack and not allocated: leaders walk too, and pay only for the pages they touch. */
+/* Static, neither on the stack nor allocated: leaders walk too, and pay only for touched pages. */
 static struct tree_process processes[TREE_MAX];
 static int found;
 
@@ -27,7 +27,7 @@ static void add(pid_t pid, pid_t parent) {
   if (found < TREE_MAX) processes[found++] = (struct tree_process){pid, parent};
 }
 
-/* Reads "12 13 14 " of one thread. A process that ended meanwhile has no children here any more. */
+/* Reads a thread's children, "12 13 14 ". A process that ended meanwhile has no children any more. */
 static void add_children(int tasks, const char *thread, pid_t parent) {
   char path[64];
   char text[4096];
@@ -57,7 +57,7 @@ struct directory_entry {
   char name[];
 };
 
-/* Each thread has a list of its own: the children that it forked. */
+/* Each thread has its own list of forked children. */
 static void add_children_of(int proc, pid_t pid) {
   char path[32];
   _Alignas(struct directory_entry) char entries[4096];
@@ -83,7 +83,8 @@ const struct tree_process *tree_below(int proc, pid_t root, int deep, int *count
   return processes;
 }
 
-/* "12 (any name) S 11 …": the name is the process's own choice and may have brackets in it, nothing behind it has. */
+/* Parses "12 (any name) S 11 …": the process chooses its name, possibly with brackets; the fields after it
+   contain none. */
 pid_t tree_parent(int proc, pid_t pid) {
   char path[32];
   char text[256];

@@ -1,10 +1,11 @@
-/* The processes below one process, read from procfs. */
+/* Processes below a process, read from procfs. */
 #ifndef SUBSTRATE_LIB_TREE_H
 #define SUBSTRATE_LIB_TREE_H
 
 #include <sys/types.h>
 
-/* One look sees at most this many; what ends a tree looks again until nothing is left. */
+/* Most processes seen in a single look; functions that end a tree repeat the look until no process is
+   left. */
 #define TREE_MAX 32768
 
 struct tree_process {
@@ -12,19 +13,19 @@ struct tree_process {
   pid_t parent;
 };
 
-/* Descendants of `root`, parents before children, in a static table. Their number in `*count`.
-   `deep` 0: only the direct children. */
+/* Lists the descendants of `root`, parents before children, in a static table, with their number in `*count`.
+   `deep` 0: direct children only. */
 const struct tree_process *tree_below(int proc, pid_t root, int deep, int *count);
 
-/* The parent of a process or thread; -1 when it is gone. */
+/* Returns the parent of a process or thread; -1 when gone. */
 pid_t tree_parent(int proc, pid_t pid);
 
-/* The child of PID 1 above a process or thread; 0 when one of them has gone meanwhile. */
+/* Returns the child of PID 1 above a process or thread; 0 when a process on the way has gone. */
 pid_t tree_top(int proc, pid_t pid);
 
-/* Sends a signal to every descendant. Returns how many there were. */
+/* Sends a signal to every descendant. Returns their number. */
 int tree_signal(int proc, pid_t root, int deep, int signal);
-/* PID 1: kills everything else and reaps it, again and again for a second at most. */
+/* Kills and reaps every other process, repeatedly for at most a second (PID 1). */
 void tree_end_all(void);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "lib/failure.h"
 
-/* Newer than the headers it may be compiled with: Linux 5.11. The same number on every architecture. */
+/* Linux 5.11, newer than the oldest headers for this build. The same number on every architecture. */
 #define CALL_EPOLL_PWAIT2 441
 
 static int epoll;
@@ -37,7 +37,7 @@ void watch_remove(int fd) {
   control(EPOLL_CTL_DEL, fd, 0, SOURCE_CHANNEL, 0);
 }
 
-/* A sandbox around the broker may know no epoll_pwait2: then whole milliseconds, rounded up, must do. */
+/* Waits. A sandbox around the broker may block epoll_pwait2: then whole milliseconds, rounded up. */
 static int wait_at_most(struct epoll_event *ready, int64_t us) {
   static bool coarse;
   if (us % 1000 != 0 && us > 0 && !coarse) {

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* On a mismatch the last star takes one byte more: the ones before it need not change. */
+/* On a mismatch the last star takes another byte: earlier stars need not change. */
 bool wildcards_match(const char *pattern, const char *text) {
   const char *star = NULL, *from = text;
   while (*text != 0) {

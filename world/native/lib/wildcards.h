@@ -1,4 +1,4 @@
-/* Patterns of names: a star stands for any bytes, none included. Pure. */
+/* Matches a name against a pattern: a star matches any bytes, or none. Pure. */
 #ifndef SUBSTRATE_LIB_WILDCARDS_H
 #define SUBSTRATE_LIB_WILDCARDS_H
 

@@ -17,16 +17,16 @@
 #include "network/network_space.h"
 #include "network/node_channel.h"
 
-/* Without nft each port has a listener of its own. */
+/* Without nft each port needs its own listener. */
 #define PORTS_MAX 64
 #define COMPLAINT_MAX 1024
-/* How many connections are taken before the broker is listened to again. */
+/* Connections accepted before the broker's next request is read. */
 #define ACCEPTS 64
 #define HANDLE_ANSWER "{\"cmd\":\"NODE_HANDLE_"
 
 static int listeners[1 + PORTS_MAX];
 static int listener_count;
-static bool redirected; /* the rules bring connections to the one listener */
+static bool redirected; /* the rules redirect connections to the first listener */
 
 _Noreturn static void fail(const char *step) {
   node_send(-1, "{\"failed\":{\"step\":\"%s\",\"errno\":%d}}", step, errno);
@@ -38,15 +38,15 @@ static int must(int fd, const char *step) {
   return fd;
 }
 
-/* A reset and not an end: whoever dialled is told that nobody was there. */
+/* Closes with a reset, so that the caller sees a failed connection instead of an end of file. */
 static void reset(int fd) {
   struct linger linger = {.l_onoff = 1};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
   close(fd);
 }
 
-/* The world's own localhost, where only our listeners were found: it is never the host's, whatever a policy says of
-   127.0.0.0/8. The rules leave it alone, but a listener of a single port is on it too. */
+/* True for the world's own localhost, never the host's, whatever a policy says of 127.0.0.0/8. The rules do
+   not redirect localhost, but listeners of single ports accept there too. */
 static bool is_own(const struct sockaddr_in *destination) {
   return ntohl(destination->sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
 }
@@ -98,7 +98,7 @@ static void listen_on(char *ports) {
   node_send(-1, "{\"rules\":\"\"}");
 }
 
-/* `NUMBER PORT`: the number comes back with the answer. */
+/* Connects inside the world. Order `NUMBER PORT`; the answer repeats the number. */
 static void connect_inside(const char *order) {
   char *rest;
   unsigned long number = strtoul(order, &rest, 10);
@@ -119,7 +119,8 @@ static void obey(const char *nft) {
     if ((value = node_value(line, "rules")) != NULL) apply_rules(nft, value);
     else if ((value = node_value(line, "listen")) != NULL) listen_on(value);
     else if ((value = node_value(line, "connect")) != NULL) connect_inside(value);
-    /* Node says of each socket that it has it, or that it had no descriptor free: then whoever dialled was reset with it. */
+    /* Node acknowledges each socket, or reports a lack of descriptors: the connection was then reset by
+       Node. */
     else if (strncmp(line, HANDLE_ANSWER, strlen(HANDLE_ANSWER)) != 0) _exit(1);
   }
 }
@@ -140,7 +141,8 @@ void network_run(const char *nft) {
   const char *wrong = network_space_make(&nested);
   if (wrong == NULL) wrong = network_space_settle();
   if (wrong != NULL) fail(wrong);
-  /* Whoever joins the namespaces finds them by our number, which they may not after a change of credentials. */
+  /* Processes that join the namespaces open them through this process's procfs folder, closed since the
+     change of credentials. */
   if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0) fail("dumpable");
   listeners[listener_count++] = must(network_listen(INADDR_LOOPBACK, 0), "listener");
   hand_over_dns();

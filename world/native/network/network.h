@@ -1,8 +1,8 @@
-/* `substrate-init network NFT`: the helper of one world's network, outside of its mounts and processes. */
+/* `substrate-init network NFT`: the helper of a world's network, outside the world's mounts and processes. */
 #ifndef SUBSTRATE_NETWORK_NETWORK_H
 #define SUBSTRATE_NETWORK_NETWORK_H
 
-/* `nft` is a path, or `-` where the host has none. Serves until the broker goes. */
+/* `nft` is a path, or `-` on a host without nft. Serves until the broker is gone. */
 _Noreturn void network_run(const char *nft);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "network/node_channel.h"
 
-/* A file in memory and not a pipe: nft may complain before it has read all. */
+/* Makes a file in memory instead of a pipe: nft may fail before reading the whole input. */
 static int text_file(const char *text) {
   size_t length = strlen(text);
   int fd = memfd_create("rules", MFD_CLOEXEC);

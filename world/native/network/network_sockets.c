@@ -15,11 +15,11 @@
 
 #define DNS_ADDRESS 0x7f000035 /* 127.0.0.53 */
 #define DNS_PORT 53
-/* What the kernel allows by default (net.core.somaxconn). */
+/* The kernel's default limit (net.core.somaxconn). */
 #define BACKLOG 4096
 #define CONNECT_MS 200
 
-/* Closes it and keeps errno. */
+/* Closes the socket and keeps errno. */
 static int give_up(int fd) {
   int error = errno;
   close(fd);
@@ -32,7 +32,7 @@ static int bound(int type, uint32_t address, uint16_t port) {
   int fd = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   int reuse = type == SOCK_STREAM;
   if (fd < 0) return -1;
-  /* A port is listened on anew while connections that it took go on (EADDRINUSE, tcp(7)). */
+  /* Allows listening again on a port with live connections (EADDRINUSE, tcp(7)). */
   if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse) < 0) return give_up(fd);
   return bind(fd, (struct sockaddr *)&name, sizeof name) < 0 ? give_up(fd) : fd;
 }
@@ -87,7 +87,7 @@ int network_connect(uint16_t port) {
   return fd >= 0 ? fd : connect_to((struct sockaddr *)&six, sizeof six);
 }
 
-/* sock_diag(7): one socket, by both its ends as it knows them, which the rules do not change. */
+/* Looks a socket up by its own view of both addresses, which the rules do not change (sock_diag(7)). */
 uint64_t network_inode(const struct sockaddr_in *source, const struct sockaddr_in *destination) {
   struct {
     struct nlmsghdr header;

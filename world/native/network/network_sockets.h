@@ -1,4 +1,4 @@
-/* Sockets that are born in the network namespace. All are close-on-exec; -1 with errno when one cannot be made. */
+/* Sockets created in the network namespace. All are close-on-exec; -1 with errno on failure. */
 #ifndef SUBSTRATE_NETWORK_NETWORK_SOCKETS_H
 #define SUBSTRATE_NETWORK_NETWORK_SOCKETS_H
 
@@ -6,22 +6,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 127.0.0.53:53, where the world's resolv.conf points. */
+/* Opens 127.0.0.53:53, the name server in the world's resolv.conf. */
 int network_dns(int type);
 
-/* Accepts on an address of the world, any of it when `address` is INADDR_ANY; port 0 is one that the kernel finds. */
+/* Listens on an address of the world, or on all with INADDR_ANY; port 0: chosen by the kernel. */
 int network_listen(uint32_t address, uint16_t port);
 
-/* The port it has, in host order; 0 when unknown. */
+/* Returns the socket's port in host order; 0 when unknown. */
 uint16_t network_port(int fd);
 
-/* Where a captured connection was to go: before the rules redirected it, or where it arrived. */
+/* Reads the intended destination of a captured connection: the address before redirection, or the address of
+   arrival. */
 bool network_destination(int fd, bool redirected, struct sockaddr_in *destination);
 
-/* To the world's localhost, IPv4 before IPv6. Waits a fifth of a second at most. */
+/* Connects to the world's localhost, IPv4 before IPv6. Waits at most a fifth of a second. */
 int network_connect(uint16_t port);
 
-/* The inode of the socket that dialled `destination` from `source`; 0 when it is gone. */
+/* Returns the inode of the socket that connected `source` to `destination`; 0 when gone. */
 uint64_t network_inode(const struct sockaddr_in *source, const struct sockaddr_in *destination);
 
 #endif

@@ -20,7 +20,7 @@
 #define KEPT ((1U << CAP_NET_ADMIN) | (1U << CAP_NET_BIND_SERVICE))
 /* The first device of every network namespace (net/core/dev.c, LOOPBACK_IFINDEX). */
 #define LOOPBACK_INDEX 1
-/* world/network/rules.ts, OWN. */
+/* OWN in world/network/rules.ts. */
 #define OWN_ADDRESS 0xc613fffe /* 198.19.255.254 */
 
 static int write_text(const char *path, const char *text) {
@@ -82,8 +82,8 @@ static const char *ask_kernel(const void *request, size_t size, const char *what
   return reply.header.nlmsg_type == NLMSG_ERROR && errno == 0 ? NULL : what;
 }
 
-/* `ip addr add 198.19.255.254/32 dev lo`: with addresses of 127.0.0.0/8 alone a program that asks for IPv4 only where there is
-   IPv4 (AI_ADDRCONFIG, getaddrinfo(3)) is told that there is none. */
+/* `ip addr add 198.19.255.254/32 dev lo`: with only 127.0.0.0/8 addresses, getaddrinfo(3) with AI_ADDRCONFIG
+   finds no IPv4. */
 static const char *own_address(void) {
   struct {
     struct nlmsghdr header;
@@ -101,7 +101,8 @@ static const char *own_address(void) {
   return ask_kernel(&request, sizeof request, "address");
 }
 
-/* `ip route add local default dev lo table local`: what is dialled arrives here, and the rules say what becomes of it. */
+/* `ip route add local default dev lo table local`: every connection arrives here, and the rules decide on
+   each. */
 static const char *everything_is_local(void) {
   struct {
     struct nlmsghdr header;
@@ -135,7 +136,7 @@ const char *network_space_settle(void) {
   struct __user_cap_data_struct sets[2] = {{.effective = KEPT, .permitted = KEPT, .inheritable = KEPT}, {0}};
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) return "no_new_privs";
   if (syscall(SYS_capset, &header, sets) < 0) return "capset";
-  /* What an ordinary user executes has only these. */
+  /* An ordinary user's child processes get only ambient capabilities. */
   if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_ADMIN, 0, 0) < 0) return "ambient";
   return NULL;
 }

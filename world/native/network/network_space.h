@@ -1,15 +1,15 @@
-/* The network namespace of a world, made and owned from outside: nothing inside has a capability over it, not even one
-   that it has in its own user namespace. */
+/* The network namespace of a world, made and owned from outside: no process inside has a capability over the
+   network, not even through the world's own user namespace. */
 #ifndef SUBSTRATE_NETWORK_NETWORK_SPACE_H
 #define SUBSTRATE_NETWORK_NETWORK_SPACE_H
 
 #include <stdbool.h>
 
-/* Where a step of making it failed; `errno` has the rest. NULL: it is made, with `lo` up and every IPv4 address local.
-   `nested` says that it took a user namespace, which whoever joins it must join first. */
+/* Makes the namespace, with `lo` up and every IPv4 address local. Returns NULL, or the failed step with
+   errno. `nested`: a user namespace was needed, which joining processes must join first. */
 const char *network_space_make(bool *nested);
 
-/* Keeps the capabilities that changing rules and listening take, for ourselves and for what we execute, and no others. */
+/* Keeps only the capabilities for changing rules and listening, also for executed programs. */
 const char *network_space_settle(void);
 
 #endif

@@ -12,14 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Our own lines are short; the longest holds what nft complained of. */
+/* Lines sent are short; the longest contains nft's error message. */
 #define SENT_MAX 2048
-/* How long to wait when too many sockets are on their way to brokers (ETOOMANYREFS), nanoseconds. */
+/* Pause when too many sockets are in flight to brokers (ETOOMANYREFS), nanoseconds. */
 #define CROWDED_NS 2000000
 
 static char buffer[NODE_LINE_MAX];
 static size_t filled;
-static size_t taken; /* bytes of lines that were given out */
+static size_t taken; /* bytes of lines already returned */
 
 void node_open(void) {
   struct stat status;
@@ -32,7 +32,7 @@ static void wait_for(short events) {
   while (poll(&state, 1, -1) < 0 && errno == EINTR) continue;
 }
 
-/* How much was sent. The descriptor goes with the first byte. */
+/* Returns the bytes sent. The descriptor goes with the first byte. */
 static size_t send_some(const char *text, size_t length, int fd) {
   union {
     char space[CMSG_SPACE(sizeof(int))];
@@ -80,7 +80,7 @@ void node_receive(void) {
   memmove(buffer, buffer + taken, filled - taken);
   filled -= taken;
   taken = 0;
-  /* A line longer than any that the broker sends. */
+  /* Longer than any line of the broker. */
   if (filled == sizeof buffer) _exit(1);
   ssize_t count = recv(NODE_CHANNEL_FD, buffer + filled, sizeof buffer - filled, MSG_DONTWAIT);
   if (count > 0) filled += (size_t)count;

@@ -1,4 +1,4 @@
-/* What `substrate world doctor` has to try and Node cannot do. Changes nothing on the host. */
+/* Probes of `substrate world doctor` that Node cannot make. Changes nothing on the host. */
 #define _GNU_SOURCE
 #include "probe/probe.h"
 
@@ -21,14 +21,14 @@
 #include "probe/probe_dial.h"
 #include "probe/probe_notify.h"
 
-/* What a busy broker asks for: a few instances, and a folder watch for each denied name. */
+/* Needs of a busy broker: a few instances, and a folder watch for each denied name. */
 #define INSTANCES 8
 #define WATCHES_EACH 128
 
-/* Whoever gives up nothing by being somebody else: the kernel's overflow user (proc_sys_fs(5)). */
+/* The kernel's overflow user, an identity without rights (proc_sys_fs(5)). */
 #define NOBODY 65534
 
-/* Some valid pid_max that no host has: the kernel's least is 301. */
+/* A valid pid_max that no host uses: the kernel's least is 301. */
 #define ODD_PID_MAX "4242"
 
 static int failed(const char *step, int error) {
@@ -56,7 +56,7 @@ static int probe_inotify(void) {
   return 0;
 }
 
-/* In the new pid namespace. On a kernel where the number is the machine's, nobody may write it. */
+/* Runs in the new pid namespace. Where pid_max belongs to the whole machine, nobody may write it. */
 static int write_pid_max(void) {
   char text[32] = "";
   int fd = open("/proc/sys/kernel/pid_max", O_RDWR | O_CLOEXEC);
@@ -69,7 +69,7 @@ static int write_pid_max(void) {
 }
 
 static int probe_pid_max(void) {
-  /* Root could write the machine's own number where namespaces have none: as somebody else, nobody can. */
+  /* Drop root first: where namespaces have no pid_max of their own, root could change the machine's. */
   if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
                          setresuid(NOBODY, NOBODY, NOBODY) < 0)) {
     return failed("setresuid", errno);
@@ -89,11 +89,11 @@ static int probe_pid_max(void) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : failed("child", EINTR);
 }
 
-/* `where` is a path that does not exist yet; in a user namespace of our own when `own` says so. */
+/* Probes a whiteout at `where`, a path that does not exist yet; with `own`, in a new user namespace. */
 static int probe_whiteout(const char *where, bool own) {
   struct setup setup = {.uid = getuid(), .gid = getgid(), .has_uid = true, .has_gid = true};
   if (own) setup.namespaces = CLONE_NEWUSER;
-  /* Ends the process without a line when the host forbids it, which another try has told already. */
+  /* Ends the process without a line when the host forbids namespaces, which another probe has reported. */
   namespaces_enter(&setup);
   if (mknod(where, S_IFCHR | 0600, 0) < 0) return failed("mknod", errno);
   struct stat status;

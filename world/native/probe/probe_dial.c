@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What is dropped and not refused is told after this: EINPROGRESS (socket(7), SO_SNDTIMEO). */
+/* Dropped packets, unlike refused ones, fail after this time: EINPROGRESS (socket(7), SO_SNDTIMEO). */
 #define PATIENCE_SECONDS 2
 
 static long microseconds_since(const struct timespec *begun) {
@@ -41,7 +41,7 @@ int probe_dial(const char *address, const char *port) {
     close(fd);
     return failed("connect", error, taken);
   }
-  /* Until the other side ends it: whoever asks whose the connection is finds us. */
+  /* Wait until the other side closes, so that a search for the connection's owner finds this process. */
   char byte;
   if (read(fd, &byte, sizeof byte) < 0) return failed("read", errno, taken);
   printf("ok %ld\n", taken);

@@ -1,4 +1,4 @@
-/* Whether a seccomp filter can ask another process, by letting it answer one call. */
+/* Tests whether another process can answer for a seccomp filter, by answering a single call. */
 #define _GNU_SOURCE
 #include "probe/probe_notify.h"
 
@@ -22,12 +22,12 @@
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
 
-/* What no kernel answers to getppid(2) by itself. */
+/* A value that no kernel returns from getppid(2). */
 #define ANSWER 0x3fffff17
 
 #define PATIENCE_MS 3000
 
-/* What the child says before its call: whether it listens, and how. */
+/* The child's message before its call: whether and how the listener was made. */
 struct word {
   int error;
   int killable;
@@ -71,7 +71,7 @@ static int send_word(int channel, struct word *word, int fd) {
   return sendmsg(channel, &message, MSG_NOSIGNAL) == sizeof *word ? 0 : -1;
 }
 
-/* Returns the listener, or -1 with what the child said in `word`. */
+/* Returns the listener, or -1 with the child's error in `word`. */
 static int receive_word(int channel, struct word *word) {
   int fd = -1;
   char control[CMSG_SPACE(sizeof fd)] = {0};
@@ -92,7 +92,7 @@ _Noreturn static void ask(int channel) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) _exit(1);
   int listener = install(&word);
   if (send_word(channel, &word, listener) < 0 || listener < 0) _exit(1);
-  /* A copy of our own would keep the call waiting for ever if the parent died. */
+  /* Close this copy: otherwise the call would wait for ever if the parent died. */
   close(listener);
   _exit(syscall(SYS_getppid) == ANSWER ? 0 : 1);
 }

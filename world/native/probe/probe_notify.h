@@ -1,7 +1,8 @@
 #ifndef PROBE_NOTIFY_H
 #define PROBE_NOTIFY_H
 
-/* A child's system call is answered by its parent. Prints `ok 1`, `ok 0` without WAIT_KILLABLE_RECV, or `failed STEP ERRNO`. */
+/* A parent answers its child's system call. Prints `ok 1`, `ok 0` without WAIT_KILLABLE_RECV, or `failed STEP
+   ERRNO`. */
 int probe_notify(void);
 
 #endif

@@ -22,9 +22,10 @@
 
 static struct sock_fprog programs[FILTERS];
 
-/* A runner starts its command's own program, which the broker has decided about, with these in two arguments that execve does
-   not have: a filter tells its call from all later ones by them, and asks nobody. execve clears registers and memory, nobody
-   inside may read ours, and no command can read a filter (PTRACE_SECCOMP_GET_FILTER needs CAP_SYS_ADMIN). */
+/* Two random words in arguments that execve does not have. A runner passes them when starting its command's
+   own program, already judged by the broker: filters recognise the call and let it pass without a question.
+   execve clears registers and memory, no process inside may read a runner's memory, and no command can read a
+   filter (PTRACE_SECCOMP_GET_FILTER needs CAP_SYS_ADMIN). */
 static uint64_t own_start[2];
 
 #define HALF(argument, part) \
@@ -63,7 +64,7 @@ void filter_keep(enum filter which, const uint8_t *instructions, size_t count) {
   programs[which] = (struct sock_fprog){.len = (unsigned short)(more + count), .filter = copy};
 }
 
-/* Differs from the words that the filter lets through, and is as hard to guess. */
+/* Returns a word that differs from the word let through, and is as hard to guess. */
 static uint64_t asked_word(void) {
   return own_start[1] ^ 1;
 }
@@ -80,7 +81,8 @@ static int load(enum filter which) {
   return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &programs[which]);
 }
 
-/* A kernel that does not know notifications says so here (EINVAL), one whose notices are longer than ours is refused. */
+/* Fails on a kernel without notifications (EINVAL), and refuses a kernel with longer notifications than this
+   build's. */
 static void check_sizes(void) {
   struct seccomp_notif_sizes sizes;
   if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0) fail_world("seccomp log", "sizes", errno);
@@ -90,8 +92,8 @@ static void check_sizes(void) {
   }
 }
 
-/* Since Linux 5.19 a call that is being answered is not interrupted by a signal, which would make the kernel start it
-   again and ask twice. Older ones ask twice. */
+/* Since Linux 5.19 (WAIT_KILLABLE_RECV) no signal interrupts a call while its answer is pending; otherwise
+   the kernel restarts the call and notifies twice, as older kernels do. */
 static int load_with_listener(enum filter which) {
   unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
   long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &programs[which]);
@@ -99,8 +101,8 @@ static int load_with_listener(enum filter which) {
   return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &programs[which]);
 }
 
-/* The copy here is closed before anything else is started: while any copy is open a call waits for an answer, and
-   PID 1's death must end that. */
+/* Loads the filter and sends its listener to PID 1. The copy here is closed before any other process starts:
+   while any copy is open a call waits for its answer, and PID 1's death must end the wait. */
 static void load_and_hand_over(int socket) {
   check_sizes();
   int listener = load_with_listener(FILTER_WORLD);
@@ -115,7 +117,7 @@ void filter_load_world(int socket) {
   else if (load(FILTER_WORLD) < 0) fail_world("seccomp", "the kernel does not take the filter", errno);
 }
 
-/* A kernel without notifications, or somebody who listens to all of us already (another sandbox). */
+/* True for a kernel without notifications, or when another sandbox already has a listener. */
 static bool gives_none(int error) {
   return error == EINVAL || error == ENOSYS || error == EBUSY;
 }

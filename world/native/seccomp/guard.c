@@ -22,7 +22,7 @@ bool guard_kept(void) {
   return program != NULL;
 }
 
-/* How many instructions to step over after one that compares; -1: it compares nothing. */
+/* Returns the instructions to skip after a comparison; -1: not a comparison. */
 static int jump(const struct sock_filter *step, uint32_t value) {
   switch (step->code) {
     case BPF_JMP | BPF_JEQ | BPF_K:
@@ -41,7 +41,7 @@ static int answer(uint32_t verdict) {
   return (verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO && error != 0 ? error : EPERM;
 }
 
-/* The five kinds of instruction that such filters are made of (seccomp(2), "struct seccomp_data"). */
+/* Interprets the five kinds of instruction used by such filters (seccomp(2), "struct seccomp_data"). */
 int guard_judge(const struct seccomp_data *call) {
   uint32_t value = 0;
   for (size_t at = 0; at < program_length; at++) {

@@ -1,5 +1,5 @@
-/* What stays refused where refusing is not the filter's business: a program like the filter's, run here over what a
-   notification says of a call. */
+/* Decides in log mode, where the filter only notifies, which calls stay refused: runs a filter program over
+   the data of a notification. */
 #ifndef SUBSTRATE_SECCOMP_GUARD_H
 #define SUBSTRATE_SECCOMP_GUARD_H
 
@@ -10,9 +10,10 @@
 
 /* Keeps a copy, as filter_keep does. */
 void guard_keep(const uint8_t *instructions, size_t count);
-/* True when one was kept: the filter has a listener. */
+/* True with a kept guard: the filter has a listener. */
 bool guard_kept(void);
-/* 0: the call may go on. Else the errno that it is answered with; a program that is not understood refuses all. */
+/* Returns 0 if the call may go on, otherwise the errno of its answer. A program with an unknown instruction
+   refuses all calls. */
 int guard_judge(const struct seccomp_data *call);
 
 #endif

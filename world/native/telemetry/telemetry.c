@@ -18,35 +18,36 @@
 #include "lib/siphash.h"
 #include "lib/watch.h"
 
-/* Of a message (shim/preload/report.h): u8 kind, u8 flags, u16 how many before it were not taken, and its text. */
+/* Header of a message (shim/preload/report.h): u8 kind, u8 flags, u16 number of earlier lost messages; then
+   the text. */
 #define MESSAGE_HEADER 4
 #define MESSAGE_MAX (MESSAGE_HEADER + FRAME_MAX_TELEMETRY_TEXT)
 enum { CUT = 1 };
 
-/* What is taken of one command before others have their turn, and at its end, when nobody may keep EXIT from being sent: more than
-   the socket holds. */
+/* Messages read per turn, to let other commands take turns; and turns at a command's end, enough for a full
+   socket, so that no sender can delay EXIT. */
 #define MESSAGES_A_TURN 32
 #define LAST_TURNS 64
 
-/* Places for what was told, by hash: one in two is free at most. */
+/* Slots for hashes of reported messages: at least half stay free. */
 #define PLACES 4096
 
-/* Bytes that are collected before they are told; the longest record fits. And how long they wait when they are fewer. */
+/* Size of the buffer for unsent records (the longest record fits), and their longest wait. */
 #define BUFFER (16 * 1024)
 #define OLD_MS 200
 
-/* By their kinds, from 1. */
+/* By kind, from 1. */
 static const char *const KINDS[] = {"exec", "write", "connect", "unlink", "rename"};
 #define KIND_COUNT (sizeof KINDS / sizeof *KINDS)
 
 struct telemetry {
-  int fd; /* -1: no longer listened to */
+  int fd; /* -1: closed */
   uint32_t told[KIND_COUNT];
   uint64_t counts[KIND_COUNT];
   uint64_t untold, missed;
-  int64_t since; /* when the first byte of the buffer came */
+  int64_t since; /* when the buffer got its first byte */
   size_t length;
-  uint64_t known[PLACES]; /* hashes of what was told, 0: none */
+  uint64_t known[PLACES]; /* hashes of reported messages, 0: free */
   uint8_t buffer[BUFFER];
 };
 
@@ -61,7 +62,8 @@ static int64_t now_ms(void) {
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* No file: nobody inside can remove it, put another one in its place, or dial what is outside of this world's network. */
+/* Listens at an abstract address: without a file, no command can remove or replace the socket, or reach a
+   socket outside this world's network. */
 static int listen_at(const uint8_t *name, size_t length) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   memcpy(address.sun_path + 1, name, length);
@@ -108,7 +110,7 @@ static void tell(struct command *command, const uint8_t *message, size_t length)
   telemetry->length += TELEMETRY_HEADER_SIZE + text;
 }
 
-/* The place of a report that was told, or the free one where it would be. */
+/* Finds the slot of a message's hash, or the free slot to put the hash in. */
 static uint64_t *place_of(struct telemetry *telemetry, const uint8_t *message, size_t length, uint64_t *hash) {
   *hash = (siphash(key, message + MESSAGE_HEADER, length - MESSAGE_HEADER) ^ (uint64_t)message[0] << 8) | 1;
   size_t at = (size_t)(*hash >> 32) % PLACES;
@@ -116,7 +118,7 @@ static uint64_t *place_of(struct telemetry *telemetry, const uint8_t *message, s
   return &telemetry->known[at];
 }
 
-/* Whoever sent it may be anybody inside: what is no message is counted, and nothing of it is kept. */
+/* Takes a message. Any process inside may be the sender: malformed messages are counted and dropped. */
 static void take(struct command *command, const uint8_t *message, size_t length, bool truncated) {
   struct telemetry *telemetry = command->telemetry;
   if (truncated || length < MESSAGE_HEADER || message[0] < 1 || message[0] > KIND_COUNT) {
@@ -137,7 +139,7 @@ static void take(struct command *command, const uint8_t *message, size_t length,
   tell(command, message, length);
 }
 
-/* True: there may be more. */
+/* True: more messages may be waiting. */
 static bool take_some(struct command *command) {
   static uint8_t data[MESSAGES_A_TURN][MESSAGE_MAX];
   struct mmsghdr messages[MESSAGES_A_TURN];
@@ -146,7 +148,7 @@ static bool take_some(struct command *command) {
     parts[i] = (struct iovec){data[i], MESSAGE_MAX};
     messages[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &parts[i], .msg_iovlen = 1}};
   }
-  /* No room for control messages: a descriptor that is sent along is closed by the kernel. */
+  /* No room for control messages: the kernel closes descriptors sent along. */
   int count = recvmmsg(command->telemetry->fd, messages, MESSAGES_A_TURN, MSG_DONTWAIT, NULL);
   for (int i = 0; i < count; i++) {
     take(command, data[i], messages[i].msg_len, (messages[i].msg_hdr.msg_flags & MSG_TRUNC) != 0);

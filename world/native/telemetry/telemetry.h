@@ -1,4 +1,5 @@
-/* What the programs of a command report of themselves, by the preload library. Told by TELEMETRY, believed by nobody. */
+/* Reports of a command's programs about themselves, sent by the preload library. Forwarded in TELEMETRY,
+   trusted by nobody. */
 #ifndef SUBSTRATE_TELEMETRY_TELEMETRY_H
 #define SUBSTRATE_TELEMETRY_TELEMETRY_H
 
@@ -9,23 +10,23 @@
 
 struct command;
 
-/* Of an address in the abstract namespace, without its first NUL (unix(7)). */
+/* Longest address in the abstract namespace, without its first NUL (unix(7)). */
 #define TELEMETRY_NAME_MAX 107
 
-/* HEARD: a name, "=" and a number of 64 bits, each. */
+/* HEARD fields: a name, "=" and a number of 64 bits, each. */
 #define TELEMETRY_NUMBERS 7
 #define TELEMETRY_NUMBER_MAX 32
 #define TELEMETRY_FIELDS_SIZE (TELEMETRY_NUMBERS * (FIELD_HEADER_SIZE + TELEMETRY_NUMBER_MAX))
 
-/* From now on this command's programs are listened to there. Where that cannot be, EXIT has no HEARD. */
+/* Begins to listen at this address for the command's programs. On failure EXIT has no HEARD. */
 void telemetry_begin(struct command *command, const uint8_t *name, size_t length);
-/* Some of what was said. */
+/* Reads some waiting messages. */
 void telemetry_hear(uint32_t id);
-/* Takes and tells what was said by now. Nothing that is said later is listened to. */
+/* Reads and forwards the messages sent so far. Later messages are ignored. */
 void telemetry_settle(struct command *command);
-/* Tells what waits longer than a moment; how long until that is due again, ms, -1: never. */
+/* Sends records older than OLD_MS. Returns milliseconds until the next call, -1: nothing waits. */
 int telemetry_flush_old(void);
-/* For EXIT. */
+/* Adds HEARD to EXIT. */
 void telemetry_put(const struct command *command, struct field_writer *writer);
 void telemetry_end(struct command *command);
 
