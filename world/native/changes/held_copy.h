@@ -22,10 +22,8 @@ void links_end(struct links *links);
 /* A copy of trees, as by `cp -a`: keeps modes, times, links, hard links and attributes, and the owner where
    permitted. */
 struct copy {
-  bool layer;           /* from an upper layer: whiteouts are left out, and files that must not be applied
-                           fail with EPERM */
-  bool whole;           /* copy folders with their contents; otherwise make them empty, for the owner alone,
-                           without rows */
+  bool layer;           /* from an upper layer: skip whiteouts, fail with EPERM on forbidden files */
+  bool whole;           /* with contents; otherwise folders are made empty, private, without rows */
   struct text *rows;    /* created files: path and sight, two fields each; may be NULL */
   struct links *links;  /* files with several names met before */
 };

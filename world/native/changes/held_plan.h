@@ -12,7 +12,7 @@ struct step {
   const char *path;    /* below the project; no `.`, no `..`, no empty component */
   const char *source;  /* below the folder of layers; empty for `t` */
   char how;            /* p i: w with contents, a alone; a: w all attributes, t times, n nothing (only its
-                          ctime is kept) */
+                          ctime is recorded) */
   struct sight expect; /* the required state; for attributes, ctime 0 means any */
   struct sight placed; /* the staged file's state; type 0 until known */
   char name[24];       /* the step's number */

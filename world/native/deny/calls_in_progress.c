@@ -29,8 +29,7 @@ struct call {
 
 static struct call calls[CALLS_MAX];
 static int count;
-static bool untold = true; /* PID 1 gets no notification of these calls, so a call may always be in
-                              progress */
+static bool untold = true; /* no notifications of these calls: any may be in progress */
 static bool uncounted;     /* the table was full for a call */
 static int procfs = -1;
 static bool more; /* a call began since the last check */

@@ -75,8 +75,8 @@ bool names_nobody_runs(void) {
   return no_strays();
 }
 
-/* True when a new name is certainly not a command's work. So is the replacement of a known name: commands
-   cannot replace a mount point. */
+/* True when a new name is certainly not a command's work; also for the replacement of a known name, because
+   commands cannot replace a mount point. */
 static bool is_persons(bool known) {
   return known || names_nobody_runs() || (gapless && !calls_may_be_in_progress());
 }
@@ -95,7 +95,7 @@ static bool is_beside_seal(const char *path) {
   return false;
 }
 
-/* True directly inside a git folder from before: existing names are sealed, and commands may not create the
+/* True directly inside a pre-existing git folder: existing names are sealed, and commands may not create the
    missing names. */
 static bool in_known_repository(const char *path) {
   char folder[PATH_MAX];

@@ -12,12 +12,12 @@
 #define DENY_WRITE 2U
 #define DENY_HOST 4U /* reading, outside the writable trees: hidden by a whiteout */
 #define DENY_SEAL 8U /* writing, unless a command made the name */
-#define DENY_REPOSITORY 16U /* denies nothing by itself: a git folder; in a folder from before, missing names
-                               are sealed too */
-#define DENY_ASKS 32U /* denies nothing by itself: a sealed file; the broker is asked about a command's
+#define DENY_REPOSITORY 16U /* denies nothing by itself: marks a git folder; in a pre-existing git folder,
+                               missing names are sealed too */
+#define DENY_ASKS 32U /* denies nothing by itself: marks a sealed file; the broker decides on a command's
                          replacement */
 #define DENY_FOLDER_LINK 64U /* set by no rule: a link in the place of a folder with denied names; ignored
-                                once no link stands there */
+                                once the link is gone */
 #define DENY_JUDGED 128U /* set by no rule: sealed in place; the broker removes the parts that run code */
 #define DENY_IN_ROOTS (DENY_READ | DENY_WRITE | DENY_SEAL | DENY_REPOSITORY)
 #define DENY_OF_SEALS (DENY_SEAL | DENY_REPOSITORY | DENY_ASKS)

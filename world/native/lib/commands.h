@@ -30,7 +30,7 @@ enum armed { DISARMED, ARMED_FOR_END, ARMED_FOR_DATA };
 struct output {
   int fd; /* open until the command is removed; -1: unreadable */
   enum armed armed;
-  bool hung_up; /* no writer is left, but bytes may be in the pipe */
+  bool hung_up; /* all writers closed, but bytes may be left */
   bool eof;
   uint64_t owed; /* bytes to send before EXIT */
 };

@@ -74,7 +74,7 @@ bool file_call_opens(struct file_name *name, uint64_t flags) {
   return name->how != 0;
 }
 
-/* The flags of fchmodat2 are in a register, visible to a filter. */
+/* fchmodat2 passes its flags in a register, visible to a filter. */
 static int name_of_fchmodat2(const struct seccomp_data *call, struct file_name *name) {
   uint64_t flags = call->args[3];
   *name = (struct file_name){.by_descriptor = (flags & AT_EMPTY_PATH) != 0,

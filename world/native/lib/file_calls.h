@@ -12,7 +12,7 @@ enum how { HOW_NAME = 1, HOW_WRITE = 2, HOW_MODE = 4, HOW_MOVED = 8, HOW_REMOVED
 #define FILE_NAMES_MAX 2
 
 struct file_name {
-  bool by_descriptor; /* with an empty or missing path, `folder` is the file itself */
+  bool by_descriptor; /* with an empty or missing path, `folder` is the target file */
   bool follow;        /* a link in the last component is followed */
   bool exchanged; /* two files exchange their names (RENAME_EXCHANGE) */
   bool makes;     /* a new name: if the name exists, the call fails or opens the existing file */

@@ -35,8 +35,7 @@ enum report_kind {
   REPORT_KEPT,      /* main process ended, `kept` others live on */
   REPORT_GONE,      /* after REPORT_KEPT: the others are gone too */
   REPORT_FAILED,    /* the command never began */
-  REPORT_LISTENER,  /* from its runner, before the job: the descriptor is its filter's listener; without
-                       descriptor the kernel granted no listener */
+  REPORT_LISTENER,  /* from its runner, before the job; with its filter's listener if granted */
 };
 struct ending {
   uint32_t code;

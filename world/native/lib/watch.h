@@ -22,7 +22,7 @@ enum source {
 
 struct event {
   enum source source;
-  uint32_t id; /* usually of a command, which may be gone by now */
+  uint32_t id; /* usually a command's; the command may be gone */
   uint32_t events;
 };
 

@@ -24,7 +24,7 @@ struct spine_place {
   int layer; /* the same layer, writable */
 };
 
-/* True for a name with a whiteout; child_reserved: with a folder, in the layer of whiteouts. */
+/* True for a name with a whiteout; child_reserved: with a folder, in the whiteout layer of host overlays. */
 bool child_hidden(const struct spine_place *place, const char *name);
 bool child_reserved(const struct spine_place *place, const char *name);
 

@@ -35,8 +35,8 @@ static bool is_foreign(const struct seccomp_data *call) {
   return call->arch != NATIVE_AUDIT || (call->nr & FOREIGN_BIT) != 0;
 }
 
-/* Calls of a foreign ABI are all refused, so they count as a single kind: the filter's table does not know
-   their numbers. */
+/* Calls of a foreign ABI are all refused, so they count as a single kind per architecture: the filter's table
+   does not know their numbers. */
 static bool is_same(const struct hit *hit, const struct seccomp_data *call, int refused) {
   if (hit->refused != refused || hit->last.arch != call->arch) return false;
   return is_foreign(call) ? is_foreign(&hit->last) : hit->last.nr == call->nr;

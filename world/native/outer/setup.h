@@ -28,8 +28,7 @@ struct setup {
   const char *hostname; /* NULL: keep the namespace's initial host name */
   const uint8_t *filter; /* instructions of a BPF program, unaligned; NULL: no filter */
   size_t filter_length;  /* in instructions */
-  const uint8_t *guard;  /* a second program: the filter notifies, and the guard decides which calls stay
-                            refused; NULL: the filter refuses */
+  const uint8_t *guard;  /* for log mode: what stays refused; NULL: the filter itself refuses */
   size_t guard_length;
   const uint8_t *command_filter;
   size_t command_filter_length;

@@ -171,8 +171,7 @@ static void forget(struct leader *leader) {
 }
 
 void leader_lost(struct leader *leader) {
-  kill(leader->pid, SIGKILL); /* the leader may live on; its processes become children of PID 1 when the
-                                 leader is reaped */
+  kill(leader->pid, SIGKILL); /* it may live on; orphans come to PID 1 when it is reaped */
   forget(leader);
 }
 

@@ -119,7 +119,7 @@ static bool is_in_known_folder(const char *path) {
 }
 
 /* True when the target's folder is writable, no rule denies or seals the target's name, and the folder is not
-   a git folder from before. */
+   a pre-existing git folder. */
 static bool find_target(const char *path, struct target *to) {
   unsigned denied;
   if (!find_folder(path, to) || scan_root_of(path) == NULL || is_in_known_folder(path)) return false;

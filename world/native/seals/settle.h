@@ -1,7 +1,7 @@
 /* Seals git folders that commands made. While such a command runs, nothing inside is sealed: git must get its
    settings and sample hooks. The broker judges the folders when the command ends. If processes live on
-   (background: keep, or other commands), PID 1 first seals the folders like folders from before, so that the
-   judged content stays.
+   (background: keep, or other commands), PID 1 first seals the folders as it seals pre-existing git folders,
+   so that the judged content stays.
    A seal is a mount and only stops access by name. A process with the hooks folder as working directory, or
    with the settings open, is past the seal. So PID 1 replaces each such file and folder by a copy, sealed
    before any process can open the copy: meanwhile the surrounding folder has no permissions, and no call that

@@ -20,7 +20,7 @@ enum image_found {
 
 struct image {
   char called[PATH_MAX]; /* the path as the caller gave it, empty for a descriptor */
-  bool mapped; /* run by a dynamic loader, without execute permission; the asker sets this */
+  bool mapped; /* run by a dynamic loader, without execute permission; set by the caller */
   char path[2 * PATH_MAX]; /* real path; empty: the file has no name */
   struct stat stat;
   bool writable;      /* false on a mount that commands see read-only */

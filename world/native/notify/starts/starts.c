@@ -52,7 +52,7 @@ static bool is_asked(struct gate *gate) {
 }
 
 /* True when a command's own program is disguised: a copy of or a link to a program in the gate, or a script
-   that leads to such a program. The broker has already judged a file that commands cannot write by its
+   that leads to such a program. A file that commands cannot write needs no check: the broker has judged its
    name. */
 static bool is_disguised(struct gate *gate) {
   const struct image *image = &target.images[0];

@@ -15,9 +15,8 @@ struct lookup {
   size_t length;
   bool exists;
   struct stat stat; /* set if `exists`; a link is not followed */
-  int refused; /* EROFS or EBUSY: the kernel's answer to the call, because of a mount of this world. EPERM: a
-                  missing name that no command may create (names_refuse): PID 1 refuses the call. Otherwise
-                  0 */
+  int refused; /* 0, EROFS or EBUSY: the kernel's answer, because of a mount of this world; EPERM: PID 1's
+                  answer, because no command may create this missing name (names_refuse) */
   char refused_path[2 * PATH_MAX]; /* set if `refused`: absolute path, inside or outside of the project */
 };
 

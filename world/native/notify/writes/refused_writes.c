@@ -11,8 +11,7 @@
 
 struct refused_writes {
   unsigned count;
-  uint64_t told[FRAME_MAX_REFUSED_WRITES]; /* hashes; a command that forges a collision loses a line about
-                                              itself */
+  uint64_t told[FRAME_MAX_REFUSED_WRITES]; /* hashes; forging a collision hides the forger's own line */
 };
 
 /* FNV-1a, 64 bits. */
