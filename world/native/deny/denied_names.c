@@ -29,15 +29,13 @@
 
 #define STEP "denied names"
 
-/* A user may have 128 inotify instances in all, and each world wants an instance. With so few folders that a
-   scan costs less than a fork, an idle world frees its instance and scans when used again, as does a world
-   that gets no instance. */
+/* A user has only 128 inotify instances. With so few folders that a scan costs less than a fork, an idle
+   world frees its instance and scans when used again, as does a world that gets no instance. */
 #define FEW_FOLDERS 256
 #define IDLE_MS 5000
 
-/* Seals cover the whole working tree. At most this many of its folders are watched, to leave most of the
-   user's watches to other programs; a larger tree is rescanned for an idle world at most every
-   TREE_LOOK_MS. */
+/* Watches in a sealed working tree, few enough to leave most of the user's watches to other programs. An idle
+   world rescans a larger tree at most every TREE_LOOK_MS. */
 #define TREE_WATCHES 2048
 #define TREE_LOOK_MS 30000
 
@@ -95,17 +93,15 @@ static bool is_beside_seal(const char *path) {
   return false;
 }
 
-/* True directly inside a pre-existing git folder: existing names are sealed, and commands may not create the
-   missing names. */
+/* True directly in a pre-existing git folder: existing names are sealed, missing names closed to commands. */
 static bool in_known_repository(const char *path) {
   char folder[PATH_MAX];
   snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
   return denial_known(folder) || is_beside_seal(path);
 }
 
-/* Like in_known_repository, but false in a git folder that a command may have made. There, names made at this
-   moment by a person or by another world's command are sealed singly; the rest is judged with the whole
-   folder when this world's command ends. */
+/* Like in_known_repository, but false in a git folder that a command may have made. New names of others there
+   are sealed singly; the rest is judged with the whole folder when this world's command ends. */
 static bool is_at_once(const char *path) {
   char folder[PATH_MAX];
   snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
@@ -131,8 +127,7 @@ bool names_ask_about_missing(const char *path) {
   return (denied & DENY_ASKS) != 0 && (denied & ~DENY_OF_SEALS) == 0 && in_known_repository(path);
 }
 
-/* Adds the folder of a worktree or submodule, in a known or unknown repository. Seals outside git folders are
-   ignored. */
+/* Adds the folder of a worktree or submodule, in any repository. Seals outside git folders are ignored. */
 static void add_folder_of(const char *path) {
   char folder[PATH_MAX];
   if (strstr(path, ".git/") == NULL) return;
@@ -140,12 +135,10 @@ static void add_folder_of(const char *path) {
   if (!denial_known(folder)) new_repository_add(folder);
 }
 
-/* Git replaces its settings several times while making a repository: a file gone before its seal has a
-   successor. */
+/* Git replaces its settings several times while making a repository: a vanished file has a successor. */
 #define SEAL_TRIES 3
 
-/* Seals a person's name against writes by commands. A closed git folder that now has its settings is
-   reopened. */
+/* Seals a person's name against commands. A closed git folder that now has its settings is reopened. */
 static void seal_persons(const char *path, unsigned denies, bool pins) {
   char folder[PATH_MAX];
   bool sealed = false;
@@ -170,7 +163,7 @@ static bool on_late(const char *path, unsigned denies) {
       denial_remember(path);
       return false;
     }
-    /* Reported under another path, and moved before the quarantine. */
+    /* Reported under another path, and moved before its quarantine. */
     if (!known && active) late_name_add(path, refuses);
     else if (!known) late_name_tell(path, refuses);
     return false;
@@ -200,8 +193,7 @@ static bool on_found(const char *path, unsigned denies) {
   if ((denies & DENY_REPOSITORY) != 0) {
     denies &= ~DENY_REPOSITORY;
     bool persons = !started || is_persons(false);
-    /* A git folder found by the first scan may be in the making too: somebody may create a repository while
-       the world begins. */
+    /* Also during the first scan: somebody may create a repository while the world begins. */
     bool closes = started || (current->kind == SCAN_WATCH && closing_is_recent(path));
     if (persons && closes && !denial_known(path)) closing_begin(current->path, path);
     if (persons) denial_remember(path);
@@ -213,8 +205,7 @@ static bool on_found(const char *path, unsigned denies) {
   return (denies & DENY_READ) == 0;
 }
 
-/* A link in the place of a denied folder would give denied names to its target's files, and later writes to
-   the target would go unnoticed. */
+/* A link instead of a denied folder would give its target denied names, and later writes go unnoticed. */
 static void on_link(const char *path, unsigned denies) {
   if ((denies & DENY_WRITE) == 0 || !folder_link_is_new(path)) return;
   denies = DENY_WRITE | DENY_FOLDER_LINK;
@@ -227,8 +218,7 @@ static bool on_enter(int folder, const char *path, const struct rule_states *sta
   bool tree = (states->denies & ~DENY_OF_SEALS) == 0;
   if (tree) tree_folders++;
   else folders++;
-  /* Known git folders are always watched, however many folders come first: commands may not create their
-     missing names. */
+  /* Always watch known git folders, however many others: commands may not create missing names there. */
   bool repository = tree && denial_known(path);
   if (current->kind == SCAN_ONCE || events < 0 || (tree && !repository && tree_folders > TREE_WATCHES)) return true;
   int error = folder_watch(events, folder, path, states);
@@ -248,8 +238,7 @@ static void scan_one(const char *path, const struct rule_states *states) {
   close(root);
 }
 
-/* Denies the root's own folder where a rule covers the root or a folder above. False: no readable folder is
-   left to scan. */
+/* Denies the root's own folder if a rule says so. False: no readable folder is left to scan. */
 static bool deny_root(unsigned denied) {
   if (denied != 0 && !started) denial_apply(current->path, current->path, denied, false);
   return (denied & DENY_READ) == 0;
@@ -277,8 +266,7 @@ static void scan_all(bool lost) {
   gapless = events >= 0 && unwatched == 0;
 }
 
-/* Creates an inotify instance. False: the limit is reached; with many folders the world reports them as
-   unwatched. */
+/* Creates an inotify instance; false at the limit. Many folders are then reported as unwatched. */
 static bool begin_watching(void) {
   events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (events < 0 && errno != EMFILE && errno != ENFILE) fail_world(STEP, "inotify", errno);

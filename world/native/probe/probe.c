@@ -1,4 +1,4 @@
-/* Probes of `substrate world doctor` that Node cannot make. Changes nothing on the host. */
+/* Probes for `substrate world doctor` beyond Node's reach. Changes nothing on the host. */
 #define _GNU_SOURCE
 #include "probe/probe.h"
 

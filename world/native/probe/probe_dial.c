@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Dropped packets, unlike refused ones, fail after this time: EINPROGRESS (socket(7), SO_SNDTIMEO). */
+/* Time until dropped packets, unlike refused ones, fail with EINPROGRESS (socket(7), SO_SNDTIMEO). */
 #define PATIENCE_SECONDS 2
 
 static long microseconds_since(const struct timespec *begun) {

@@ -22,12 +22,12 @@
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
 
-/* A value that no kernel returns from getppid(2). */
+/* A result impossible for getppid(2). */
 #define ANSWER 0x3fffff17
 
 #define PATIENCE_MS 3000
 
-/* The child's message before its call: whether and how the listener was made. */
+/* Message of the child before its call: whether and how the listener was made. */
 struct word {
   int error;
   int killable;
