@@ -1,6 +1,6 @@
 /**
- * The face of `world/`: all that the broker, the virtual machine and the API may import of it. The interface of a backend and a
- * world is `model/world.ts`.
+ * Exports everything of `world/` that the broker, the virtual machine and the API may import. The interface of a backend and a
+ * world is in `model/world.ts`.
  */
 export type * from "./model/world.ts";
 export type { Ending, RunUsage } from "./model/endings.ts";
@@ -14,16 +14,16 @@ export type { ProgramEvent, ProgramFile, ProgramGate, ProgramStart } from "./mod
 export { TELEMETRY_KINDS, withoutPreload } from "./model/telemetry.ts";
 export type * from "./model/telemetry.ts";
 export { MountsNow, type MountTable } from "./plan/mounts-now.ts";
-/** For whoever shows a diff: what stands on both sides of a change. */
+/** To display a diff: the content on both sides of a change. */
 export { beyondBounds, MAX_FILES, MAX_FOLDERS, NO_CHANGES } from "./model/fs-diff.ts";
 export { type HeldSide, HeldSides } from "./overlay/sides.ts";
-/** For whoever reads a deny list: which of its rows are about files that tools run later. */
+/** To read a deny list: its rows about files that tools run later. */
 export { RUN_LATER_FOR_AGENTS, spelledOut } from "./overlay/run-later.ts";
 
-/** For whoever changes held changes: the store does it once more for itself. */
+/** To modify held changes: callers lock too, although the store has its own mutex. */
 export { KeyedMutex } from "./model/keyed-mutex.ts";
 
-/** For whoever reads a policy: what its deny lists may say is decided here, where it is carried out. */
+/** To check a policy: `world/` decides which deny patterns are valid, because `world/` enforces the patterns. */
 export { patternComplaint } from "./plan/globs.ts";
 export { type Cover, coverOf, patternCovers } from "./plan/cover.ts";
 export { isOfKernel as isKernels, isPrivate } from "./plan/scopes.ts";

@@ -3,18 +3,18 @@ import type { BackendChoice, RefusedBackend, World, WorldBackend, WorldSpec } fr
 import type { HeldStore } from "./model/held.ts";
 import { WorldUnavailable } from "./model/unavailable.ts";
 
-/** A backend that may be the one, in the order of preference. */
+/** A backend to try, in order of preference. */
 export type Candidate = {
   readonly backend: WorldBackend;
-  /** Whether this failure says that the host will not have it, so that the next one is tried. Any other is the answer. */
+  /** Whether the failure rules out this backend on the host, so that the next candidate is tried. Any other failure is final. */
   readonly yields: (error: WorldUnavailable) => boolean;
 };
 
 type Chosen = { readonly backend: WorldBackend; readonly isolation: Isolation };
 
 /**
- * The first of several backends that makes a world on this host. They are tried when the first world or the first probe
- * is asked for; what is found stays for the life of the broker, and a host where none works is tried again.
+ * Uses the first backend that can make a world on this host. Candidates are tried at the first world or probe; the choice holds
+ * for the broker's life. If no backend works, the next request tries again.
  */
 export class FirstThatWorks implements WorldBackend {
   readonly #candidates: readonly Candidate[];
@@ -32,12 +32,12 @@ export class FirstThatWorks implements WorldBackend {
     return this.#chosen?.backend.name ?? "none yet";
   }
 
-  /** Before a choice: what the first one has, so that a new broker takes back what an earlier one was killed in. */
+  /** Before a choice: the first candidate's store, so that a new broker can recover an apply interrupted by a kill. */
   get held(): HeldStore | null {
     return this.#any().held;
   }
 
-  /** The same for all of them: their init loads it, however it is started. */
+  /** The same for all candidates: their init loads the same filter, however it is started. */
   filterHash(seccomp: WorldSpec["seccomp"]): string | null {
     return this.#any().filterHash(seccomp);
   }
@@ -60,7 +60,7 @@ export class FirstThatWorks implements WorldBackend {
     return this.#any().dropHeld(world);
   }
 
-  /** Before a choice no world lives, and held changes are the same folders for all. */
+  /** Works before a choice too: no world lives then, and all candidates keep held changes in the same folders. */
   expireHeld(root: string, maxAgeMs: number): Promise<number> {
     return this.#any().expireHeld(root, maxAgeMs);
   }
@@ -75,7 +75,7 @@ export class FirstThatWorks implements WorldBackend {
     await Promise.all(this.#candidates.map(({ backend }) => backend.close()));
   }
 
-  /** One search at a time; whoever joins it shares its patience. */
+  /** Runs one search at a time; callers who join share the first caller's time limit. */
   #choose(signal: AbortSignal): Promise<Chosen> {
     this.#choosing ??= this.#search(AbortSignal.any([signal, this.#closing.signal])).catch(
       (error: unknown) => {
@@ -95,7 +95,7 @@ export class FirstThatWorks implements WorldBackend {
         this.#onChoice({ backend: backend.name, refused });
         return this.#chosen;
       } catch (error) {
-        // A host that was only too slow must not be given another isolation for the rest of the day.
+        // A host that was only too slow must not get another isolation until the broker restarts.
         if (!(error instanceof WorldUnavailable) || signal.aborted || !yields(error)) throw error;
         refused.push({ backend: backend.name, message: error.message, hint: error.hint });
       }
@@ -110,7 +110,7 @@ export class FirstThatWorks implements WorldBackend {
   }
 }
 
-/** Each thing that was tried with its failure, and each mend once. */
+/** Lists each backend's failure, and each distinct hint once. */
 function noneWorks(refused: readonly RefusedBackend[]): WorldUnavailable {
   const [only] = refused;
   if (refused.length === 1 && only !== undefined) return new WorldUnavailable(only.message, only.hint);

@@ -1,15 +1,15 @@
-/** How a command ends, and what was measured of it by then. */
+/** How a command ended, and its measured resource use. */
 
-/** What was measured of a command's whole tree of processes; null where this host cannot measure it. */
+/** Resource use of a command's whole process tree; null where the host cannot measure. */
 export type RunUsage = {
   readonly cpuMs: number | null;
-  /** Of the whole tree where the command has a memory controller; elsewhere that of its largest process. */
+  /** Of the whole tree if the command has a memory controller; otherwise of the largest process. */
   readonly memoryPeakBytes: number | null;
-  /** Processes and threads at once; null without a pids controller. */
+  /** Maximum of simultaneous processes and threads; null without a pids controller. */
   readonly processes: number | null;
 };
 
-/** The ways a command ends, one of them for every command. */
+/** The possible endings of a command. */
 export type Ending =
   | {
       readonly kind: "exited";

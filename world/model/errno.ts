@@ -4,7 +4,7 @@ const NAMES: ReadonlyMap<number, string> = new Map(
   Object.entries(constants.errno).map(([name, number]) => [number, name] as const),
 );
 
-/** The name of a kernel error number (`ENOENT` for 2); the number itself when it has none here. */
+/** Names a kernel error number (`ENOENT` for 2); an unknown number becomes `errno` and the number. */
 export function errnoName(errno: number): string {
   return NAMES.get(errno) ?? `errno ${errno}`;
 }

@@ -1,14 +1,14 @@
-/** What every listing of changes has in common, however it was made: its bounds, and its words for what they leave out. */
+/** Shared by every listing of changes: its bounds, and the sentences about omitted changes. */
 import type { FsDiff } from "../../schemas/generated/types.ts";
 
-/** Bounds of a listed diff (source document: 1,000 files and 100 folders, then a summary and a tree hash). */
+/** Bounds of a listing (source document: 1,000 files and 100 folders, then a summary and a tree hash). */
 export const MAX_FILES = 1000;
 export const MAX_FOLDERS = 100;
 
-/** Bytes that are hashed at most: a second or so of one processor, after the command has ended. */
+/** Maximum of hashed bytes: takes about one second of CPU time, after the command has ended. */
 export const MAX_HASHED = 512 * 1024 * 1024;
 
-/** Of something that changed nothing, for certain. What is not known has a `summary` that says so. */
+/** The listing of a command known to have changed nothing. A listing with unknown changes has a `summary` instead. */
 export const NO_CHANGES: FsDiff = {
   writes: [],
   mods: [],
@@ -23,7 +23,7 @@ export const NO_CHANGES: FsDiff = {
   tree_hash: null,
 };
 
-/** A sentence for so many changes when not all of them are listed. */
+/** Returns a sentence with the totals if not all changes are listed. */
 export function beyondBounds(files: number, folders: number): readonly string[] {
   return files > MAX_FILES || folders > MAX_FOLDERS
     ? [

@@ -1,27 +1,26 @@
 /**
- * Changes that an isolated command made and that nobody else sees yet: looked at, put into the project, taken back or
- * thrown away. Paths have one letter for each byte (names.ts) and are relative to the project.
+ * Changes of an isolated command, not yet visible to anybody else: to be listed, applied to the project, undone or discarded.
+ * Paths are byte strings, one letter per byte (names.ts), relative to the project.
  */
 
-/** The identity that every folder has: for dropping changes, which puts nothing into a project. */
+/** Wildcard identity, used to discard changes: a discard writes nothing into a project. */
 export const ANY_FOLDER = "";
 
 /** Held changes of one span. */
 export type Held = {
-  /** The folder of `upper`, `work` and what applying keeps: the journal and the undo records. */
+  /** The folder with `upper`, `work` and the data of applies: the journal and the undo records. */
   readonly layers: string;
   /** Absolute. */
   readonly project: string;
-  /** `device:inode` of the project that the command ran in: what stands there else is not looked at; or {@link ANY_FOLDER}. */
+  /** `device:inode` of the command's project, or {@link ANY_FOLDER}: a different folder at the path is not touched. */
   readonly identity: string;
   /** Wall clock, nanoseconds since the epoch, taken just before the overlay was mounted. */
   readonly mountedAt: bigint;
 };
 
 /**
- * `write`: a file that was not there; `mod`: one that was, or something of another kind in its place; `delete`: gone with
- * all below it; `dir`: a folder that was not there; `link`: a symlink that is new or leads elsewhere; `mode`: nothing but
- * permissions, times, owner or attributes.
+ * `write`: a new file; `mod`: a changed file, or another file type in its place; `delete`: removed with everything below;
+ * `dir`: a new folder; `link`: a symlink that is new or has a new target; `mode`: only permissions, times, owner or attributes.
  */
 export type HeldKind = "write" | "mod" | "delete" | "dir" | "link" | "mode";
 
@@ -29,39 +28,45 @@ export type HeldChange = {
   readonly path: string;
   readonly kind: HeldKind;
   readonly autorun: boolean;
-  /** Bytes of what is there afterwards; 0 for what is no file. */
+  /** Bytes of the new content; 0 unless a file. */
   readonly size: number;
-  /** `st_mode` of what is there afterwards, type included; 0 for a deletion. */
+  /** `st_mode` after the change, type included; 0 for a deletion. */
   readonly mode: number;
-  /** How many names the file has in the layer; 1 for what is no file. Those of one apply become names of one file in the project too. */
+  /** Number of the file's names in the layer; 1 unless a file. Names applied together become hard links in the project too. */
   readonly links: number;
 };
 
-/** Why one path stands in the way, in a sentence for people. */
+/** Why a path blocks an apply, in a sentence for people. */
 export type PathReason = { readonly path: string; readonly reason: string };
 
 export type ApplyEnding =
-  /** `left`: what is still held (or, of an undo, still applied). */
+  /** `left`: changes still held (or, after an undo, still applied). */
   | { readonly kind: "done"; readonly done: readonly string[]; readonly left: readonly string[] }
-  /** The project is not as the command saw it, or not as it was left. Nothing was changed. */
+  /** The project differs from the command's view, or from its state after the apply. Nothing was changed. */
   | { readonly kind: "conflict"; readonly conflicts: readonly PathReason[] }
-  /** What nobody may apply: setuid, a device, a file capability, a denied name; a path that holds no change. Nothing was changed. */
+  /**
+   * Changes forbidden to everybody: setuid, a device, a file capability, a denied name; or a path without a change. Nothing was
+   * changed.
+   */
   | { readonly kind: "refused"; readonly refusals: readonly PathReason[] }
-  /** The host could not (a full disk): everything is as it was. */
+  /** The host failed (a full disk): everything is as before. */
   | { readonly kind: "failed"; readonly message: string };
 
-/** What became of an apply or undo that its broker was killed in: a sentence, and the span whose changes they are. */
+/** Result of an apply or undo interrupted by the broker's death: a sentence, and the span of the changes. */
 export type Settled = { readonly span: string; readonly message: string };
 
 export interface HeldStore {
   /**
-   * Keeps what is seen of the project now (`seen` in the layers), which every later apply is compared with: to be called as
-   * soon as the command has ended, off its path. Does nothing when it was looked at before. Throws when that cannot be.
+   * Saves the project's present state (`seen` in the layers), the baseline of every later apply: call as soon as the command has
+   * ended, off its path. Does nothing if already saved. Throws when the state cannot be read or saved.
    */
   look(held: Held, signal: AbortSignal): Promise<void>;
-  /** Sorted by path, byte by byte; the first call looks as well. Throws when the layers cannot be read. */
+  /**
+   * Lists the changes, sorted by path, byte by byte; the first call saves the project's state as `look` does. Throws when the
+   * layers cannot be read.
+   */
   list(held: Held, signal: AbortSignal): Promise<readonly HeldChange[]>;
-  /** Both sides of one regular file, at most `limit` bytes each; null where there is none on that side. Follows no link. */
+  /** Reads both sides of a regular file, at most `limit` bytes each; null for a side without a file. Follows no link. */
   content(
     held: Held,
     path: string,
@@ -71,21 +76,18 @@ export interface HeldStore {
     readonly after: Uint8Array | null;
     readonly truncated: boolean;
   }>;
-  /** `paths` null: all of them. `isDenied` says of a path that the policy lets nobody write it. */
+  /** `paths` null: all of them. `isDenied`: whether the policy forbids everybody to write a path. */
   apply(
     held: Held,
     paths: readonly string[] | null,
     isDenied: (path: string) => boolean,
     signal: AbortSignal,
   ): Promise<ApplyEnding>;
-  /** Afterwards the changes are held again, and can be applied again. */
+  /** Takes an apply back: the changes are held again, and can be applied again. */
   undo(held: Held, paths: readonly string[] | null, signal: AbortSignal): Promise<ApplyEnding>;
   discard(held: Held, paths: readonly string[] | null): Promise<ApplyEnding>;
-  /** Whether any of this is being done in these layers: until then they must stay. */
+  /** Whether an operation uses these layers: meanwhile they must not be removed. */
   isInUse(layers: string): boolean;
-  /**
-   * At the broker's start: every apply or undo below `root` that an earlier broker was killed in is finished or taken
-   * back.
-   */
+  /** Finishes or takes back, when the broker starts, every apply or undo below `root` interrupted by an earlier broker's death. */
   recover(root: string): Promise<readonly Settled[]>;
 }

@@ -1,8 +1,8 @@
-/** Work of one key is done one after the other. */
+/** Runs work for the same key sequentially. */
 export class KeyedMutex {
   readonly #last = new Map<string, Promise<unknown>>();
 
-  /** Runs `work` when all that came before for the key is over, however it ended. */
+  /** Runs `work` after all earlier work for the key has settled, successful or failed. */
   async run<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(key) ?? Promise.resolve();
     const mine = before.then(work, work);

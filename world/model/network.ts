@@ -1,44 +1,45 @@
-/** What a world's network is to whoever decides; part of `world/backend.ts`. */
+/** A world's network as seen by the broker; part of `world/backend.ts`. */
 import type { Socket as UdpSocket } from "node:dgram";
 import type { Server, Socket } from "node:net";
 
-/** TCP ports: some of them, or each. */
+/** TCP ports: a list, or all. */
 export type Ports = readonly number[] | "any";
 
 /**
- * What of a world's connections is brought to `WorldNetwork.onConnection`; all others are refused in the world. It says where
- * to, not whether: whoever takes a connection decides.
+ * Which connections of a world reach `WorldNetwork.onConnection`; all others are refused inside the world. The rules only choose
+ * destinations: the listener decides whether to allow each connection.
  */
 export type NetworkRules = {
-  /** Of names, which are the addresses of 198.18.0.0/15. */
+  /** For host names, represented by the addresses of 198.18.0.0/15. */
   readonly ports: Ports;
-  /** Of addresses. IPv4 only: there is no other network inside. */
+  /** For addresses. IPv4 only: worlds have no other network. */
   readonly ranges: readonly { readonly cidr: string; readonly ports: Ports }[];
 };
 
-/** A connection that a program in the world has made. */
+/** A connection made by a program in the world. */
 export type Captured = {
-  /** From the world, half-open allowed; whoever is told owns it. */
+  /** The world's end of the connection, half-open allowed; the listener owns the socket. */
   readonly socket: Socket;
-  /** What was dialled: an IPv4 address and port. */
+  /** The dialled IPv4 address and port. */
   readonly address: string;
   readonly port: number;
-  /** Of the program's socket, for `World.ownerOf`; 0 when it was gone. */
+  /** Inode of the program's socket, for `World.ownerOf`; 0 if the socket was already gone. */
   readonly inode: number;
 };
 
 export type DnsSockets = { readonly udp: UdpSocket; readonly tcp: Server };
 
-/** The network of one world. It ends with the world. */
+/** The network of one world; ends with the world. */
 export interface WorldNetwork {
   /**
-   * Sockets bound to 127.0.0.53:53 in the world, where its resolv.conf points. Once: they are the caller's to close. Throws
+   * Returns sockets bound to 127.0.0.53:53 in the world, the address in its resolv.conf. Call once; the caller closes them.
+   * Throws
    * {@link WorldUnavailable} when the network is gone.
    */
   takeDns(): DnsSockets;
-  /** Who is told of connections; until then they wait. */
+  /** Sets the listener; earlier connections wait for the call. */
   onConnection(listener: (captured: Captured) => void): void;
-  /** Replaces the rules in one step; connections that are open stay. Throws {@link WorldUnavailable}, and the old ones hold. */
+  /** Replaces the rules atomically; open connections stay. Throws {@link WorldUnavailable} and leaves the old rules in force. */
   allow(rules: NetworkRules): Promise<void>;
   /** Connects to a port of the world's localhost. Rejects with a sentence for people. */
   connect(port: number): Promise<Socket>;

@@ -1,48 +1,51 @@
 /**
- * What the programs of a command say of themselves, by a library that is loaded into them: for people to see, never to decide
- * by. A program may leave it out or make it up.
+ * Reports of a command's programs about themselves, sent by a preloaded library: for people to read, never a basis for decisions.
+ * A program can omit or forge reports.
  */
 
-/** Where the library is in every world that has it: a mount point directly below one, which nobody inside can move or remove. */
+/**
+ * Path of the library in every world with telemetry: a mount point directly below another mount point, so no process inside can
+ * move or remove it.
+ */
 export const PRELOAD_LIBRARY = "/run/substrate-preload.so";
 
-/** By which the dynamic linker knows what to load. */
+/** Variable that tells the dynamic linker which libraries to load. */
 export const PRELOAD_VARIABLE = "LD_PRELOAD";
 
-/** By which the library knows where somebody listens. */
+/** Variable that tells the library the listener's address. */
 export const TELEMETRY_VARIABLE = "SUBSTRATE_TELEMETRY";
 
-/** A program that was to start, a file opened for writing, an address dialled, a name taken away, the new name of what was moved. */
+/** A program about to start, a file opened for writing, an address dialled, a name removed, the new name of a moved file. */
 export type TelemetryKind = "exec" | "write" | "connect" | "unlink" | "rename";
 
 export const TELEMETRY_KINDS: readonly TelemetryKind[] = ["exec", "write", "connect", "unlink", "rename"];
 
-/** What was about to be done, whether it then succeeded or not. Any characters, chosen by the program. */
+/** An attempted action; whether the action succeeded is unknown. Any characters, chosen by the program. */
 export type TelemetryEvent = {
   readonly kind: TelemetryKind;
-  /** A path, a bare name that is looked for on PATH, `address:port`, or `unix:` and a path. */
+  /** A path, a bare name to be looked up in PATH, `address:port`, or `unix:` and a path. */
   readonly text: string;
-  /** There is more of it. */
+  /** The text was truncated. */
   readonly cut: boolean;
 };
 
 export type TelemetryCounts = {
   readonly kinds: Readonly<Record<TelemetryKind, number>>;
-  /** How many of those were not told as events, because they were too many. */
+  /** Number of counted actions dropped from the events, because there were too many. */
   readonly untold: number;
-  /** What was no report, and reports that senders say nobody took. */
+  /** Malformed reports, plus reports that senders could not deliver. */
   readonly missed: number;
 };
 
-/** Events in batches, then once, before the command's ending settles, what came of them; undefined: nobody listened. */
+/** Batches of events, then the counts, once, before the command's ending settles; undefined: there was no listener. */
 export type TelemetryReport =
   | { readonly kind: "events"; readonly events: readonly TelemetryEvent[] }
   | { readonly kind: "counts"; readonly counts: TelemetryCounts | undefined };
 
-/** Of a world whose spec asks for it: whether its commands have it. */
+/** Whether commands of the world have telemetry, if its spec asks for telemetry. */
 export type WorldTelemetry = { readonly on: true } | { readonly on: false; readonly why: string };
 
-/** A command's variables with the library behind whatever it wants to be loaded itself. */
+/** Returns a command's variables with the library added after the command's own preloads. */
 export function withPreload(
   env: Readonly<Record<string, string>>,
   address: string,
@@ -52,7 +55,7 @@ export function withPreload(
   return { ...env, [PRELOAD_VARIABLE]: list, [TELEMETRY_VARIABLE]: address };
 }
 
-/** The same without what `withPreload` adds: variables that leave a world. The same object where there is nothing of it. */
+/** Removes the additions of `withPreload`, for variables that leave a world. Returns the same object if nothing was added. */
 export function withoutPreload<Value extends Readonly<Record<string, string | undefined>>>(
   env: Value,
 ): Value {
@@ -65,7 +68,7 @@ export function withoutPreload<Value extends Readonly<Record<string, string | un
   return clean as unknown as Value;
 }
 
-/** Entries stand between blanks and colons (ld.so(8)). */
+/** Blanks and colons separate the entries (ld.so(8)). */
 function withoutLibrary(list: string): string {
   if (!list.includes(PRELOAD_LIBRARY)) return list;
   return list

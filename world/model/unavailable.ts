@@ -1,4 +1,4 @@
-/** Thrown by `start` when a world cannot be made as the spec asks; nothing has run. */
+/** Thrown by `start` when a world cannot be made to its spec; no command has run. */
 export class WorldUnavailable extends Error {
   override readonly name = "WorldUnavailable";
   readonly hint: string;
@@ -9,7 +9,7 @@ export class WorldUnavailable extends Error {
   }
 }
 
-/** Why a wait was given up, as an error whatever the signal carries. */
+/** The reason for an abort, as an error even if the signal carries another value. */
 export function abortError(signal: AbortSignal): Error {
   return signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason));
 }
