@@ -1,19 +1,19 @@
-/** What is asked of a host that makes a world, and what is asked after it has refused. */
+/** The features requested from the host for a world, and the reduced request after a refusal. */
 import { PRELOAD_LIBRARY } from "../model/telemetry.ts";
 import { LaunchFailed } from "./launch.ts";
 
-/** What is asked of the host. It is made less when the host refuses, and never changed: each try knows what it asked. */
+/** Features requested from the host. A refusal produces a reduced copy; each try keeps its own immutable request. */
 export type Asked = {
-  /** Undefined until a world was made: then the first try is without. */
+  /** Undefined before the first world: the first try goes without a user namespace. */
   readonly userNamespace: boolean | undefined;
   readonly unveilable: ReadonlySet<string>;
-  /** The tree over which an overlay failed just now. */
+  /** The tree with a failed overlay in the last try. */
   readonly doubted: string | undefined;
-  /** Why worlds are made without cgroups, where one that looked usable was not. */
+  /** Why worlds get no cgroup, although the cgroup looked usable. */
   readonly cgroupRefusal: string | undefined;
-  /** Why worlds are made without a network to join. */
+  /** Why worlds get no network to join. */
   readonly networkRefusal: string | undefined;
-  /** Why no program can load the library that reports. */
+  /** Why programs cannot load the telemetry library. */
   readonly preloadRefusal: string | undefined;
 };
 
@@ -26,16 +26,16 @@ export const ALL: Asked = {
   preloadRefusal: undefined,
 };
 
-/** What a kernel says that makes no overlay over a tree, ever. What is scarce for a moment must not weaken later worlds. */
+/** Errors of kernels that never make an overlay over a tree. A temporary shortage must not weaken later worlds. */
 const NO_OVERLAY = ["EPERM", "EACCES", "EINVAL", "ENOSYS", "ENODEV", "EOPNOTSUPP"];
 
-/** The helper was killed before it could be joined: another one is no less. */
+/** The helper died before the join: retry with a new helper and the same request. */
 const GONE = ["ENOENT", "ESRCH"];
 
-/** A tree that went between plan and mount, as those of containers do: the next plan is without it, and asks no less. */
+/** The tree vanished between plan and mount, as trees of containers do: the next plan omits it, with the same request. */
 const CHANGED = ["ENOENT", "ENOTDIR", "ESTALE"];
 
-/** What to ask after a refusal; undefined when nothing less would help. Pure. */
+/** Returns the reduced request after a refusal; undefined when no reduction would help. Pure. */
 export function lessAfter(error: unknown, asked: Asked, library: string | undefined): Asked | undefined {
   if (!(error instanceof LaunchFailed)) return undefined;
   const { step, path, errno } = error;
@@ -44,16 +44,16 @@ export function lessAfter(error: unknown, asked: Asked, library: string | undefi
     return { ...asked, userNamespace: true };
   if (step === "join network" && asked.networkRefusal === undefined)
     return GONE.includes(errno) ? { ...asked } : { ...asked, networkRefusal: error.message };
-  // What init cannot be born in is none: the next try, and all later worlds, go without, and say so.
+  // Init cannot be born in the cgroup: the next try and all later worlds go without, and report that.
   if (step === "cgroup" && asked.cgroupRefusal === undefined)
     return { ...asked, cgroupRefusal: error.message };
-  // It decides nothing, so what is not there keeps no command from running.
+  // Telemetry decides nothing: a missing library must not keep commands from running.
   if ((path === PRELOAD_LIBRARY || path === library) && asked.preloadRefusal === undefined)
     return { ...asked, preloadRefusal: error.message };
   if (step !== "mount veil" && step !== "mount fill") return undefined;
   if (CHANGED.includes(errno)) return { ...asked };
   if (!NO_OVERLAY.includes(errno)) return undefined;
-  // Something may just have been mounted below it, which the plan did not know of: looked at anew before it weakens.
+  // Another process may just have mounted a file system below the tree, unknown to the plan: plan anew before giving up the veil.
   if (asked.doubted !== path) return { ...asked, doubted: path };
   return { ...asked, unveilable: new Set([...asked.unveilable, path]) };
 }

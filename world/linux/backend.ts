@@ -13,8 +13,9 @@ import type { LinuxWorld } from "./world.ts";
 export type { LinuxOptions };
 
 /**
- * A world on a folder that every host has, for nothing but its making: a broker that is killed leaves no folder of it. It
- * asks for a port, because a host shows only then whether it makes rules.
+ * Spec of a trial world, on a folder found on every host, so that a killed broker leaves no folder behind. Requests a port,
+ * because
+ * only then does the host show whether nft rules work.
  */
 const PROBE: WorldSpec = {
   project: "/usr",
@@ -28,16 +29,16 @@ const PROBE: WorldSpec = {
   network: { ports: [443], ranges: [] },
 };
 
-/** Worlds from Linux namespaces on this host. */
+/** Makes worlds from Linux namespaces on this host. */
 export class LinuxBackend implements WorldBackend {
   readonly held: LayerStore;
   readonly #options: LinuxOptions;
   readonly #programs = seccompPrograms(architectureOf(process.arch));
   readonly #maker: WorldMaker;
-  /** Each with what settles when nothing is left of it. */
+  /** Each world with a promise for the end of its cleanup. */
   readonly #worlds = new Map<LinuxWorld, Promise<void>>();
   readonly #starting = new Set<Promise<unknown>>();
-  /** Folders of layers that are in use, or will be at once. */
+  /** Layer folders in use, or about to be used. */
   readonly #live = new Set<string>();
   readonly #closing = new AbortController();
   #probed: Promise<Isolation> | undefined;
@@ -53,7 +54,7 @@ export class LinuxBackend implements WorldBackend {
     return this.#maker.name;
   }
 
-  /** Of the whole, which is the same with cgroups in two parts. */
+  /** Hash of the filter without cgroups, which equals the sum of the two parts used with cgroups. */
   filterHash(seccomp: WorldSpec["seccomp"]): string {
     const { filter, guard } = this.#programs[seccomp].withoutCgroup.plain;
     return filterHash(filter, ...(guard === undefined ? [] : [guard]));
@@ -98,7 +99,7 @@ export class LinuxBackend implements WorldBackend {
     return dropLeftLayers(root, mayHold);
   }
 
-  /** Nothing starts any more; what is starting is given up, and what runs is ended. */
+  /** Aborts pending starts and ends every world; later starts fail. */
   async close(): Promise<void> {
     this.#closing.abort(new WorldUnavailable("The broker is stopping", "Try again once it runs"));
     await Promise.allSettled(this.#starting);
@@ -117,25 +118,25 @@ export class LinuxBackend implements WorldBackend {
     return world;
   }
 
-  /** `folders`: the world's stray writes and its overlay's layers, in use until the world is gone. */
+  /** Makes a world. `folders` (the world's stray writes and its overlay's layers) count as in use until the world is gone. */
   async #making(order: Order, folders: readonly string[], signal: AbortSignal): Promise<LinuxWorld> {
     for (const folder of folders) this.#live.add(folder);
     try {
       return await this.#maker.make(order, signal);
     } catch (error) {
       const removed = folders.map((folder) => removeLayers(folder).finally(() => this.#live.delete(folder)));
-      // What resists stays until it is swept, ignoring: why there is no world must not be lost for it.
+      // Ignoring: folders that resist are swept later; the reason of the failure matters more.
       await Promise.allSettled(removed);
       throw error;
     }
   }
 
-  /** Settles when the world is gone and so is what strayed in it. */
+  /** Settles when the world is gone and its stray writes are removed. */
   async #untilGone(world: LinuxWorld, strays: string, folders: readonly string[]): Promise<void> {
     await world.ended;
     await world.end("it has ended");
     await removeLayers(strays).catch(() => {
-      // What resists is swept with the held changes, ignoring: nobody waits for it.
+      // Ignoring: nobody waits; folders that resist are swept together with the held changes.
     });
     for (const folder of folders) this.#live.delete(folder);
     this.#worlds.delete(world);
@@ -147,7 +148,7 @@ export class LinuxBackend implements WorldBackend {
     return world.isolation;
   }
 
-  /** A host that refuses the overlay refuses the world, and says where and why. */
+  /** Makes an overlay world: a host without overlays refuses the world with step and path in the message. */
   async #tryOutOverlay(signal: AbortSignal): Promise<string> {
     const layers = join(this.#options.strays, `wld_probe-${process.pid}`);
     this.#live.add(layers);

@@ -24,10 +24,10 @@ import {
 
 const MEMORY_FILE = String(FRAME_MEMORY_FILE_FD);
 
-/** Sends one frame; the channel decides what to do when it is already gone. */
+/** Sends one frame; the channel handles the case that it is closed. */
 export type SendFrame = (frame: Buffer) => void;
 
-/** Where what comes in goes. */
+/** Receivers of the command's frames. */
 export type CommandSide = {
   readonly onOutput: ExecRequest["onOutput"];
   readonly onViolation: ExecRequest["onViolation"];
@@ -37,15 +37,15 @@ export type CommandSide = {
   readonly onTelemetry?: ExecRequest["onTelemetry"];
   readonly replacements?: ExecRequest["replacements"];
   readonly removals?: ExecRequest["removals"];
-  /** Answers a REPLACING. */
+  /** Answers a REPLACING frame. */
   readonly replace?: (payload: Buffer, judge: ReplacementJudge | undefined) => Promise<Field[]>;
-  /** Called before `ending` settles when anything was written in a scratch folder since the world was made. */
+  /** Called before `ending` settles if any scratch folder was written since the world was made. */
   readonly onStrayed: () => void;
   /** Called once, before `ending` settles. */
   readonly onCounted: (counted: Counted) => void;
 };
 
-/** One command on a world's channel: what goes out as methods, what comes in as `take…`. */
+/** One command on a world's channel: methods send frames, `take…` methods receive frames. */
 export class LinuxCommand implements CommandRun {
   readonly ending: Promise<Ending>;
   readonly closed: Promise<void>;
@@ -94,7 +94,7 @@ export class LinuxCommand implements CommandRun {
     this.#request.onOutput(type === FRAME.STDOUT ? "stdout" : "stderr", bytes);
   }
 
-  /** Takes a frame of this command; returns true when it was the last one. */
+  /** Takes a frame of this command; returns true for the last frame. */
   takeFrame(type: number, payload: Buffer): boolean {
     if (type === FRAME.CLOSED) return this.#finish();
     if (type === FRAME.TOUCHED) {
@@ -156,7 +156,7 @@ export class LinuxCommand implements CommandRun {
     this.#close();
   }
 
-  /** Without a gate nobody was to ask. */
+  /** Throws without a gate: init asks only for gated commands. */
   #ask(payload: Buffer): false {
     const { gate } = this.#request;
     if (gate === undefined) throw new RangeError("STARTING about a command that has no gate");
@@ -189,7 +189,7 @@ export class LinuxCommand implements CommandRun {
   }
 }
 
-/** The EXEC frame of a request. Throws `FrameTooLarge`. */
+/** Encodes a request as an EXEC frame. Throws `FrameTooLarge`. */
 export function encodeExec(
   id: number,
   request: ExecRequest,
@@ -211,13 +211,13 @@ export function encodeExec(
   return encodeFields(FRAME.EXEC, id, fields);
 }
 
-/** Init ends a world that gets a longer one. */
+/** Checks the size here: init ends a world that receives a longer memory file. */
 function fitting(bytes: Uint8Array): Uint8Array {
   if (bytes.length <= FRAME_MAX_MEMORY_FILE) return bytes;
   throw new FrameTooLarge(`A memory file of ${bytes.length} bytes is longer than ${FRAME_MAX_MEMORY_FILE}`);
 }
 
-/** What the command's cgroup counted, by name; nothing where it has none. */
+/** Returns the counters of the command's cgroup by name; empty without a cgroup. */
 function measuredOf(fields: ReturnType<typeof decodeFields>): ReadonlyMap<string, number> {
   const texts = fields.filter(([tag]) => tag === TAG.MEASURED).map(([, bytes]) => bytes.toString("utf8"));
   return new Map(
@@ -253,14 +253,14 @@ function hit(fields: ReadonlyMap<number, Buffer>): Hit {
   };
 }
 
-/** A socket file whose server is gone looks the same from inside as one that a program of the host has bound. */
+/** From inside, the socket file of a dead server looks the same as a socket bound by a program of the host. */
 function refusedSocket(fields: ReadonlyMap<number, Buffer>): WorldViolation {
   const path = fields.get(TAG.PATH)?.toString("utf8") ?? "";
   const message = `No program of this world has bound the Unix socket '${path}', so it was refused: sockets of the host are reached only where the policy's world.sockets names them`;
   return { kind: "connection", subject: path, message };
 }
 
-/** Who knows the policy says in other words why. */
+/** The broker, which knows the policy, replaces the message with the rule behind the refusal. */
 function refusedWrite(fields: ReadonlyMap<number, Buffer>): WorldViolation {
   const path = fields.get(TAG.PATH)?.toString("utf8") ?? "";
   const errno = errnoName(numberOf(fields, TAG.ERRNO) ?? 0);

@@ -1,4 +1,4 @@
-/** What denied patterns that hold in every tree stand for on the host: found by `substrate-init find`, and kept for a while. */
+/** Searches the host for names matching denied patterns that hold in every tree (`substrate-init find`), and caches the results. */
 import { spawn } from "node:child_process";
 import { FRAME_HEADER_SIZE, TAG } from "../../schemas/generated/frames.ts";
 import type { WorldSpec } from "../model/world.ts";
@@ -10,30 +10,33 @@ import { foldersIn } from "./host-facts.ts";
 export type Found = {
   /** Absolute host paths. */
   readonly paths: readonly string[];
-  /** There may be more. */
+  /** The list may be incomplete. */
   readonly cut: boolean;
 };
 
-/** Each is a mark in the layer that hides it. */
+/** Bound of the list: each name is a mark in the layer that hides it. */
 const MAX_FOUND = 4096;
 
-/** A walk of a home with some hundred thousand folders takes a few seconds the first time. */
+/** Time limit of a search. A first walk of a home with some hundred thousand folders takes a few seconds. */
 const PATIENCE_MS = 60_000;
 
-/** Then a world is made of what was found so far, and says so: its own patience is 15 seconds. The walk goes on for later ones. */
+/**
+ * After this wait a world is made with the names found so far, and reports that: making a world may take 15 seconds in all. The
+ * search continues for later worlds.
+ */
 const WAIT_MS = 8000;
 
-/** What is older is looked for again before a world is made; what a person makes meanwhile is hidden from later worlds. */
+/** Maximum age of a result; names made meanwhile by a person are hidden only in later worlds. */
 const FRESH_MS = 60_000;
 
-/** From here on it is looked for again while a world is made of what is known, so that few worlds ever wait. */
+/** From this age on a new search starts in the background while worlds use the old result, so that few worlds ever wait. */
 const RIPE_MS = 15_000;
 
 const MAX_KNOWN = 16;
 
 const NOTHING: Found = { paths: [], cut: false };
 
-/** A walk, running or at its end. */
+/** A search, running or finished. */
 type Search = { readonly whole: Promise<Found>; readonly soFar: () => Found };
 
 type Known = { readonly at: number; readonly search: Search; next: Search | undefined };
@@ -47,7 +50,7 @@ export class FoundNames {
     this.#init = init;
   }
 
-  /** Costs nothing where no pattern holds in every tree. Throws `WorldUnavailable` when nobody can look. */
+  /** Returns the names to hide for a spec; free if no pattern holds in every tree. Throws `WorldUnavailable` when the search fails. */
   async of(spec: WorldSpec, signal: AbortSignal): Promise<Found> {
     const names = floating(spec);
     if (names.length === 0) return NOTHING;
@@ -60,7 +63,7 @@ export class FoundNames {
     return await inTime(search, signal);
   }
 
-  /** Ends what still looks. */
+  /** Ends running searches. */
   close(): void {
     this.#closing.abort();
     this.#known.clear();
@@ -72,7 +75,7 @@ export class FoundNames {
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();
     const search = find(this.#init, words, this.#closing.signal);
     this.#known.set(key, { at: Date.now(), search, next: undefined });
-    // Whoever waits for it hears why; later ones try again.
+    // The caller gets the error; later calls search again.
     search.whole.catch(() => this.#known.delete(key));
     return search;
   }
@@ -85,7 +88,7 @@ export class FoundNames {
     next.whole.then(
       () => this.#known.set(key, { at, search: next, next: undefined }),
       () => {
-        // The next world asks once more, and hears why, ignoring.
+        // Ignoring: the next world searches again and gets the error.
         known.next = undefined;
       },
     );
@@ -116,7 +119,7 @@ function find(init: string, words: readonly string[], closing: AbortSignal): Sea
     if (count > MAX_FOUND + 2) stop();
   });
   child.stdin.on("error", () => {
-    // It has ended, which "close" tells, ignoring.
+    // Ignoring: the program has ended, and "close" reports that.
   });
   closing.addEventListener("abort", stop, { once: true });
   const soFar = (isWhole: boolean): Found => parse(Buffer.concat(pieces).toString("utf8"), !isWhole);
@@ -141,7 +144,7 @@ function find(init: string, words: readonly string[], closing: AbortSignal): Sea
   return { whole, soFar: () => soFar(false) };
 }
 
-/** Paths, then an empty one, then how it ended. What was stopped may end in the middle of a path. */
+/** Parses paths, an empty word, then the result word. The output of a killed search may end in the middle of a path. */
 function parse(text: string, late: boolean): Found {
   const words = text.split("\0").slice(0, -1);
   const end = words.indexOf("");
@@ -152,7 +155,7 @@ function parse(text: string, late: boolean): Found {
   };
 }
 
-/** Rejects with what `signal` is aborted with. */
+/** Rejects with the signal's reason when aborted. */
 function inTime({ whole, soFar }: Search, signal: AbortSignal): Promise<Found> {
   signal.throwIfAborted();
   return new Promise((resolve, reject) => {

@@ -10,12 +10,12 @@ const FIELD_HEADER_SIZE = 8;
 export type FieldValue = string | number | Uint8Array;
 export type Field = readonly [tag: number, value: FieldValue];
 
-/** A frame longer than the wire allows. Nothing was sent. */
+/** Thrown for a frame above the maximum length, before any byte is sent. */
 export class FrameTooLarge extends Error {
   override readonly name = "FrameTooLarge";
 }
 
-/** One frame with a structured payload. Throws {@link FrameTooLarge}. */
+/** Encodes a frame with fields as payload. Throws {@link FrameTooLarge}. */
 export function encodeFields(type: number, id: number, fields: readonly Field[]): Buffer {
   let size = 0;
   for (const [, value] of fields) size += FIELD_HEADER_SIZE + valueSize(value);
@@ -25,19 +25,19 @@ export function encodeFields(type: number, id: number, fields: readonly Field[])
   return frame;
 }
 
-/** One frame whose payload is a single number, a u64. */
+/** Encodes a frame with a single u64 as payload. */
 export function encodeNumber(type: number, id: number, value: number): Buffer {
   const frame = startFrame(type, id, 8);
   frame.writeBigUInt64LE(BigInt(value), FRAME_HEADER_SIZE);
   return frame;
 }
 
-/** One frame without payload. */
+/** Encodes a frame without payload. */
 export function encodeEmpty(type: number, id: number): Buffer {
   return startFrame(type, id, 0);
 }
 
-/** The fields of a received payload. Throws on a length that leaves the payload. */
+/** Decodes the fields of a payload. Throws when a length exceeds the payload. */
 export function decodeFields(payload: Buffer): readonly (readonly [tag: number, bytes: Buffer])[] {
   const fields: (readonly [number, Buffer])[] = [];
   let at = 0;
@@ -52,7 +52,7 @@ export function decodeFields(payload: Buffer): readonly (readonly [tag: number, 
   return fields;
 }
 
-/** The number in a field or payload of eight bytes. */
+/** Decodes a field or payload of eight bytes as a number. */
 export function decodeNumber(bytes: Buffer): number {
   return Number(bytes.readBigUInt64LE(0));
 }

@@ -1,14 +1,15 @@
 import { FRAME, FRAME_HEADER_SIZE, FRAME_MAX_PAYLOAD } from "../../schemas/generated/frames.ts";
 
-/** Receives what the reader finds. Output arrives in slices as they come, so that no output is ever copied. */
+/** Receives decoded frames. Output is passed in slices of the received chunks, without a copy. */
 export type FrameSink = {
   readonly onBytes: (type: number, id: number, bytes: Buffer) => void;
   readonly onFrame: (type: number, id: number, payload: Buffer) => void;
 };
 
 /**
- * Cuts a byte stream into frames. Bytes of STDOUT and STDERR pass through at once; every other payload is
- * collected first. Throws on a frame longer than the wire allows.
+ * Splits a byte stream into frames. Bytes of STDOUT and STDERR pass through at once; every other payload is collected first.
+ * Throws
+ * on a frame above the maximum length.
  */
 export class FrameReader {
   readonly #sink: FrameSink;

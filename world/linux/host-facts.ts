@@ -6,7 +6,7 @@ import { unlessScarce } from "./scarce.ts";
 import type { HostFacts, PathKind } from "../plan/host-facts.ts";
 import { MountTable, parseMounts } from "../plan/mount-table.ts";
 
-/** Facts read from the host once for each path, at its first question; the mount table and the sockets now. */
+/** Returns facts about the host. Facts about paths are read on demand and cached; mount table and sockets are read now. */
 export function hostFacts(
   known: Pick<HostFacts, "found" | "unveilable" | "userNamespace" | "namesServed" | "layers">,
 ): HostFacts {
@@ -27,8 +27,8 @@ export function hostFacts(
 }
 
 /**
- * The absolute paths that programs of this network namespace gave to datagram sockets (type 2); abstract ones have none. Any text
- * can stand there.
+ * Returns the absolute paths bound to datagram sockets (type 2) in this network namespace; abstract sockets have no path.
+ * Programs choose the text freely.
  */
 export function parseDatagramSockets(table: string): readonly string[] {
   const paths = table
@@ -41,7 +41,7 @@ type Looked = { readonly kind: PathKind; readonly real: string | undefined };
 
 const MISSING: Looked = { kind: "missing", real: undefined };
 
-/** One look for each folder on the way, and none twice: a policy names many paths in few folders. */
+/** Looks up each folder on the path once: a policy names many paths in few folders. */
 function look(path: string, looked: Map<string, Looked>): Looked {
   const known = looked.get(path);
   if (known !== undefined) return known;
@@ -64,7 +64,7 @@ function lookAt(path: string, looked: Map<string, Looked>): Looked {
     if (stat.isDirectory()) return { kind: "folder", real: path };
     return { kind: stat.isFile() ? "file" : "other", real: path };
   } catch {
-    // Not ours to enter: there is nothing that a mount could show.
+    // The parent cannot be entered, so no mount could show the path either.
     return MISSING;
   }
 }
@@ -74,12 +74,12 @@ function linked(path: string): Looked {
     const real = realpathSync.native(path);
     return { kind: real === path ? "other" : "symlinked", real };
   } catch {
-    // It leads nowhere, in a circle, or to what is not ours to enter. The link itself is hidden where it is denied.
+    // A dangling or circular link, or a target that cannot be entered. If the link is denied, the link itself is hidden.
     return MISSING;
   }
 }
 
-/** A home folder has some hundred names. */
+/** Above the number of names in a usual home folder: some hundred. */
 const MOST_NAMES = 1024;
 
 function isListable(path: string): boolean {
@@ -97,7 +97,7 @@ export function foldersIn(path: string): readonly string[] {
     return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
   } catch (error) {
     if (error instanceof WorldUnavailable) throw error;
-    // Not ours to read: what is below it is not ours to see either, and stays as the host has it, read-only.
+    // Unreadable for the broker, so nothing below is readable inside either: the folder stays as on the host, read-only.
     return [];
   }
 }

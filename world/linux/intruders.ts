@@ -1,12 +1,12 @@
 import type { ExecRequest, WorldViolation } from "../model/world.ts";
 import { takeOut } from "./quarantine.ts";
 
-/** Bits of a DENY rule, as init sends them (world/native/deny/rules.h). */
+/** Bits of a DENY rule (world/native/deny/rules.h). */
 const DENY_READ = 1;
 
 type Tell = ExecRequest["onViolation"];
 
-/** A name that could not be taken out yet: whoever made it may work against it as long as they live. */
+/** A name still in place: its maker may interfere as long as the maker lives. */
 type Resisting = {
   readonly path: Buffer;
   readonly list: string;
@@ -15,8 +15,9 @@ type Resisting = {
 };
 
 /**
- * Denied names that turned up while commands ran. Each is taken out when init tells of it, before anything that init
- * tells later: so before the end of the command that made it.
+ * Removes denied names that appear while commands run. Each name is taken out when init reports it, before any later frame, and
+ * so
+ * before the end of the command that made it.
  */
 export class Intruders {
   readonly #quarantine: string;
@@ -27,25 +28,25 @@ export class Intruders {
     this.#quarantine = quarantine;
   }
 
-  /** `tell` belongs to the command that began last: which one made the name, nobody can say. */
+  /** Takes out a name. `tell` belongs to the newest command: the true maker is unknown. */
   take(path: Buffer, denies: number, tell: Tell | undefined): void {
     const list = (denies & DENY_READ) === 0 ? "fs.deny_write" : "fs.deny_read";
     this.#resisting.push(...this.#try({ path, list, tell, told: false }, false));
   }
 
-  /** Tries again what could not be taken out: some command has ended, and what it did against it too. */
+  /** Retries names that resisted: a command has ended, and its interference with it. */
   settle(): void {
     if (this.#resisting.length === 0) return;
     this.#resisting = this.#resisting.flatMap((each) => this.#try(each, true));
   }
 
-  /** What nobody was told of yet, for the command that begins now. */
+  /** Passes unreported violations to the command about to begin. */
   claim(tell: Tell): void {
     if (this.#unclaimed.length === 0) return;
     for (const violation of this.#unclaimed.splice(0)) tell(violation);
   }
 
-  /** What is left to do. */
+  /** Tries to take out a name; returns the name again on failure. */
   #try(name: Resisting, last: boolean): readonly Resisting[] {
     const subject = name.path.toString("utf8");
     const made = `'${subject}' was made although ${name.list} covers it`;
@@ -54,7 +55,7 @@ export class Intruders {
       this.#tell(name, subject, `${made}: it was taken out, and lies in '${place}'`);
       return [];
     } catch (error) {
-      // It is gone already, ignoring: whoever made it took it away again.
+      // Ignoring: already gone, removed by its maker.
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
       const why = error instanceof Error ? error.message : String(error);
       if (last && !name.told) this.#tell(name, subject, `${made}, and could not be taken out: ${why}`);

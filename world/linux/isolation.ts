@@ -3,7 +3,7 @@ import type { WorldSpec } from "../model/world.ts";
 import { MAX_PARTS } from "../plan/host-trees.ts";
 import { hasNamespace, type NamespaceName } from "./namespaces.ts";
 
-/** What the table keeps refusing (`inLogMode`) is named: the words must not say more than the world does. */
+/** Names the calls refused even in log mode (`inLogMode`), so that the text claims no more than the filter does. */
 const LOG_MODE =
   "degraded: log mode, nothing is refused but what would open files or the network or hide other calls: nested user namespaces, io_uring, VSOCK, calls by i386 or x32";
 
@@ -14,34 +14,35 @@ const UNDECIDED =
   "degraded: the host's Unix sockets in folders that are writable connect, because this kernel tells nobody of connects, or another sandbox listens to them";
 
 export type Achievements = {
-  /** Bits of the namespaces that init has unshared. */
+  /** Bits of the namespaces unshared by init. */
   readonly achieved: number;
-  /** Folders that could not be watched for denied names. */
+  /** Number of folders without a watch for denied names. */
   readonly unwatched: number;
-  /** Host trees in which a change is seen late. */
+  /** Host trees that show changes late. */
   readonly unrefreshed: number;
-  /** Each start of a program can be asked about. */
+  /** Whether every start of a program can be gated. */
   readonly gated: boolean;
-  /** Denied names outside of the project that are only covered, where the kernel makes no overlay. */
+  /** Denied names outside the project that are only masked, because the kernel makes no overlay there. */
   readonly unhidden: number;
-  /** Host trees over which the kernel makes no overlay. */
+  /** Host trees without an overlay, refused by the kernel. */
   readonly bare: number;
-  /** Host trees beyond those that a world places. */
+  /** Host trees beyond the maximum of a plan. */
   readonly beyond: number;
-  /** The search for names that hold in every tree did not come to its end. */
+  /** The search for names denied in every tree was cut short. */
   readonly cut: boolean;
   readonly overlay: boolean;
-  /** Its word, as `cgroupWord` says it. */
+  /** Text from `cgroupWord`. */
   readonly cgroup: string;
   readonly seccomp: WorldSpec["seccomp"];
-  /** Its word, as `networkWord` says it. */
+  /** Text from `networkWord`. */
   readonly network: string;
 };
 
 /**
- * The isolation vector of a running world, from the namespaces that init reports it has unshared.
- * init drops every capability and sets no_new_privs or does not become ready, so those two are facts of READY, and so is the filter: a world whose filter does not load is not made.
- * What this version does not build is said here, in words, and nowhere claimed.
+ * Returns the isolation vector of a running world, from the namespaces reported by init.
+ * Three facts follow from READY: init becomes ready only after dropping every capability, setting no_new_privs and loading the
+ * filter.
+ * Isolation missing in this version is stated in words.
  */
 export function isolationVector({
   achieved,

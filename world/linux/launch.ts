@@ -12,7 +12,7 @@ import { isInOuterSandbox, OUTER_SANDBOX } from "./outer-sandbox.ts";
 import { isScarce, SCARCE_HINT } from "./scarce.ts";
 import type { NamespaceName } from "./namespaces.ts";
 
-/** Init makes no world when the kernel does not take a filter. */
+/** Input of a launch. Init makes no world when the kernel rejects a filter. */
 export type LaunchPlan = SeccompPrograms & {
   /** The `substrate-init` program. */
   readonly init: string;
@@ -21,41 +21,41 @@ export type LaunchPlan = SeccompPrograms & {
   readonly uid: number;
   readonly gid: number;
   readonly plan: MountPlan;
-  /** Real path of the folder below which changes are told; undefined: nowhere. */
+  /** Real path of the folder whose changes init records; undefined: nothing is recorded. */
   readonly recorded: string | undefined;
-  /** `NAME=value` each. */
+  /** Each `NAME=value`. */
   readonly limits: readonly string[];
-  /** Whether commands may be listened to. */
+  /** Whether commands may use telemetry. */
   readonly reports: boolean;
-  /** Process that holds the network namespace to join; undefined: the world has one of its own. */
+  /** Process that holds the network namespace to join; undefined: the world makes its own. */
   readonly network: number | undefined;
-  /** Descriptor of the folder of the world's cgroup; the caller closes it. */
+  /** Descriptor of the world's cgroup folder; the caller closes it. */
   readonly cgroup: number | undefined;
 };
 
-/** What holds a world on the outside: a child of the broker, or a container. */
+/** The process that holds a world: a child of the broker, or a container. */
 export type Holder = {
   /** Process id on the host. */
   readonly pid: number;
-  /** Settles with the cause when nothing of it is left; never rejects. */
+  /** Settles with the cause when the whole process tree is gone; never rejects. */
   readonly ended: Promise<string>;
-  /** Ends it when closing the channel did not. */
+  /** Kills the holder, if closing the channel had no effect. */
   readonly kill: () => void;
 };
 
-/** A world's init that has answered READY. */
+/** A world whose init has answered READY. */
 export type Launched = {
   readonly holder: Holder;
   readonly channel: Duplex;
-  /** Bits of the namespaces that were unshared. */
+  /** Bits of the unshared namespaces. */
   readonly achieved: number;
-  /** Folders in which a denied name could appear unnoticed: the host has no more inotify watches. */
+  /** Folders without a watch for new denied names: the host is out of inotify watches. */
   readonly unwatched: number;
-  /** Veils below which a change of the host is seen late. */
+  /** Veils below which changes of the host appear late. */
   readonly unrefreshed: number;
-  /** The kernel tells a listener of each start of a program. */
+  /** Whether the kernel notifies init of each program start. */
   readonly gated: boolean;
-  /** Those of the plan's limits that init itself set and read back, `NAME=value` each. */
+  /** The limits of the plan that init set and read back, each `NAME=value`. */
   readonly limits: readonly string[];
 };
 
@@ -63,17 +63,17 @@ export type Launched = {
 export interface Launcher {
   /** The backend's name in replies. */
   readonly name: string;
-  /** Whether its worlds have a user namespace; undefined: found out by the first world, by trying. */
+  /** Whether its worlds have a user namespace; undefined: determined by the first world. */
   readonly userNamespace: boolean | undefined;
-  /** Why its worlds get no cgroup of ours; undefined: they may. */
+  /** Why its worlds get no cgroup from the broker; undefined: cgroups are possible. */
   readonly cgroupRefusal: string | undefined;
-  /** Why its worlds have nothing but their own localhost; undefined: they join a network that is made for them. */
+  /** Why its worlds have only their own localhost; undefined: they join a network helper's namespace. */
   readonly networkRefusal: string | undefined;
-  /** Throws {@link LaunchFailed} or {@link WorldUnavailable}; in each case nothing is left of the world. */
+  /** Throws {@link LaunchFailed} or {@link WorldUnavailable}; no part of the world remains then. */
   launch(id: string, plan: LaunchPlan, signal: AbortSignal): Promise<Launched>;
 }
 
-/** Init as a child of the broker. */
+/** Starts init as a child of the broker. */
 export const DIRECT: Launcher = {
   name: "linux",
   userNamespace: undefined,
@@ -82,7 +82,7 @@ export const DIRECT: Launcher = {
   launch: (_id, plan, signal) => launchInit(plan, signal),
 };
 
-/** What init said when it was ready; `pid` is the host's name for PID 1 of the world. */
+/** Init's READY frame; `pid` is the host's process id of PID 1 in the world. */
 export type Ready = Pick<Launched, "achieved" | "unwatched" | "unrefreshed" | "gated" | "limits"> & {
   readonly pid: number;
 };
@@ -91,7 +91,7 @@ const HINT = "Run 'substrate world doctor': it tries what a world needs of this 
 const LOG_HINT =
   "world.seccomp: log needs a kernel that notifies of system calls, and a broker that nobody else listens to (another sandbox); use world.seccomp: enforce";
 
-/** Why init could not make the world: the step, what it was about, and the kernel's word for it. */
+/** The step at which init failed to make the world, its subject, and the kernel's error. */
 export class LaunchFailed extends WorldUnavailable {
   readonly step: string;
   readonly path: string;
@@ -106,7 +106,7 @@ export class LaunchFailed extends WorldUnavailable {
   }
 }
 
-/** The kernel's EPERM alone does not tell a person that it is the sandbox around them that says no. */
+/** Adds a hint when EPERM comes from a sandbox around the broker; the error alone would not tell. */
 function hintFor(step: string, errno: string): string {
   if (step === "seccomp log") return LOG_HINT;
   const needsRight = step.startsWith("unshare") || step.startsWith("mount");
@@ -114,20 +114,19 @@ function hintFor(step: string, errno: string): string {
 }
 
 /**
- * Errors with which kernels refuse namespaces, or what is done in a new one, to whoever asks: by permission (EPERM; EACCES
- * from AppArmor and SELinux), by a limit of none (ENOSPC), or because they were built without (EINVAL, ENOSYS).
+ * Errors with which kernels refuse namespaces or their use: permission (EPERM; EACCES from AppArmor and SELinux), a limit of zero
+ * (ENOSPC), or a missing kernel option (EINVAL, ENOSYS).
  */
 const REFUSALS = ["EPERM", "EACCES", "ENOSPC", "EINVAL", "ENOSYS"];
 
-/** Whether this host does not let the broker make worlds, now or later. What is scarce for a moment is no refusal. */
+/** Whether the host refuses worlds to the broker permanently. A temporary shortage is not a refusal. */
 export function isHostRefusal(error: unknown): boolean {
   return error instanceof LaunchFailed && error.step !== "protocol" && REFUSALS.includes(error.errno);
 }
 
 /**
- * Starts init, sends the plan and waits until it is ready. The process is detached so that a terminal's Ctrl-C
- * ends the broker's own way and not every world at once. Throws {@link LaunchFailed} or {@link WorldUnavailable};
- * in each case init is gone.
+ * Starts init, sends the plan and waits until init is ready. The process is detached so that a terminal's Ctrl-C stops the broker
+ * in its own order, not every world at once. Throws {@link LaunchFailed} or {@link WorldUnavailable}; init is gone then.
  */
 export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise<Launched> {
   signal.throwIfAborted();
@@ -139,14 +138,14 @@ export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise
   });
   const holder = holderOf(child);
   const complaint = collectComplaint(child);
-  // When no descriptor is left Node makes no `stdio` at all, whatever its types say, and tells why a turn later.
+  // When descriptors run out, Node leaves `stdio` undefined, despite its type, and emits the error one turn later.
   const channel = (child.stdio as ChildProcess["stdio"] | undefined)?.[3] as Duplex | null | undefined;
   try {
     const ready = await firstAnswer(channel, plan, signal, (fail) => {
       const failWith = (cause: string, code?: string): void =>
         fail(`${cause}${complaint()}`, isScarce(code) ? SCARCE_HINT : "Run 'npm run build' in the checkout");
       child.once("error", (error: NodeJS.ErrnoException) => failWith(error.message, error.code));
-      // Not "exit", which can overtake the FAILED that init sent before it ended.
+      // Not "exit", which can precede init's last FAILED frame.
       child.once("close", (code, name) => failWith(`it ended with ${name ?? `exit code ${code}`}`));
     });
     if (channel === null || channel === undefined)
@@ -160,8 +159,8 @@ export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise
 }
 
 /**
- * Sends the plan and waits for init's answer. `watch` gets what to call when whoever started init learns that no answer
- * will come. Throws {@link LaunchFailed} or {@link WorldUnavailable}.
+ * Sends the plan and waits for init's answer. `watch` receives a callback for a failure found by the caller.
+ * Throws {@link LaunchFailed} or {@link WorldUnavailable}.
  */
 export function firstAnswer(
   channel: Duplex | null | undefined,
@@ -211,7 +210,7 @@ function launchFailure(payload: Buffer): LaunchFailed {
   );
 }
 
-/** A launch that was given up leaves no world, whatever the reason: too slow, or the broker is stopping. */
+/** Converts the abort of a launch to an error: too slow, or the broker is stopping. No world is left. */
 export function tooLate(signal: AbortSignal): WorldUnavailable {
   const reason = abortError(signal);
   if (reason instanceof WorldUnavailable) return reason;
@@ -229,7 +228,7 @@ function holderOf(child: ChildProcess): Holder {
   return { pid: child.pid ?? 0, ended, kill: () => void child.kill("SIGKILL") };
 }
 
-/** The first 4 KiB of what init says on stderr, for the error message. */
+/** Collects the first 4 KiB of init's stderr for the error message. */
 function collectComplaint(child: ChildProcess): () => string {
   let text = "";
   child.stderr?.on("data", (chunk: Buffer) => {

@@ -1,4 +1,4 @@
-/** A launch with its limits: the group is made before it, and what really holds is known after it. */
+/** Launches a world with limits: makes the cgroup first, and reports the limits in force afterwards. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { release } from "node:os";
 import type { WorldLimits } from "../model/world.ts";
@@ -10,14 +10,14 @@ import type { Holding } from "../cgroup/words.ts";
 import type { WorldGroups } from "../cgroup/world-group.ts";
 import type { Launched, LaunchPlan } from "./launch.ts";
 
-/** The host's own; inside a namespace that has its own (Linux 6.14) the same path is another switch. */
+/** The host's switch; in a namespace with its own pid_max (Linux 6.14) the same path is a separate switch. */
 const PID_MAX = "/proc/sys/kernel/pid_max";
 
 export type LimitedLaunch = (limited: Pick<LaunchPlan, "limits" | "cgroup">) => Promise<Launched>;
 
 export type Limited = Launched & { readonly holding: Holding; readonly cleanUp: () => void };
 
-/** Throws what `launch` throws, and {@link WorldUnavailable}; nothing is left of the world's group then. */
+/** Throws the errors of `launch`, and {@link WorldUnavailable}; the world's cgroup is removed then. */
 export async function launchLimited(
   groups: WorldGroups,
   base: CgroupBase,
@@ -59,12 +59,12 @@ function hostPidMax(): string | undefined {
   try {
     return readFileSync(PID_MAX, "utf8");
   } catch {
-    // No procfs switch to compare, ignoring: then there was none to write either.
+    // Ignoring: without a procfs switch there is none to compare, and none was written.
     return undefined;
   }
 }
 
-/** A kernel that says 6.14 and has one switch for all: its value is put back, and no world is made. */
+/** Restores pid_max and ends the world: this kernel reports 6.14 but shares one pid_max among all namespaces. */
 function hostChanged(launched: Launched, before: string): WorldUnavailable {
   launched.channel.destroy();
   launched.holder.kill();

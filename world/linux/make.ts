@@ -26,31 +26,31 @@ import { LinuxWorld } from "./world.ts";
 export type LinuxOptions = {
   /** The `substrate-init` program. */
   readonly init: string;
-  /** The library that programs load to report of themselves; absent: none can. */
+  /** The library with which programs report their actions; absent: no telemetry. */
   readonly preload?: string;
-  /** Identity that commands keep inside: the broker's own. */
+  /** The commands' uid and gid inside: the broker's own. */
   readonly uid: number;
   readonly gid: number;
-  /** Where each world's stray writes lie, in a folder of its id. */
+  /** Holds the stray writes of each world, in a folder named by the world's id. */
   readonly strays: string;
-  /** Where denied names go that commands made. */
+  /** The folder for denied names made by commands. */
   readonly quarantine: string;
-  /** How init is started; absent: as a child of the broker. */
+  /** Starts init; absent: as a child of the broker. */
   readonly launcher?: Launcher;
-  /** Keeps a network ready for the next world, for whoever makes one after the other: until `close`, no process ends by itself. */
+  /** Pre-warms a network for the next world, for processes that make many worlds: the process cannot exit before `close`. */
   readonly spareNetwork?: boolean;
 };
 
-/** A world that is to be made. */
+/** Id and spec of a world to make. */
 export type Order = { readonly id: string; readonly spec: WorldSpec };
 
-/** `mountedAt`: {@link prepareLayers} of an overlay, null for direct access. */
+/** `mountedAt`: the result of {@link prepareLayers} for an overlay, null for direct access. */
 type Begun = Order & { readonly mountedAt: bigint | null };
 
-/** A host has a few dozen trees; one that refuses more overlays than this has another trouble. */
+/** Bound of retries: a host has a few dozen trees, so more refused overlays mean a different fault. */
 const MAX_RETRIES = 256;
 
-/** Makes worlds, and remembers what this host has refused so that it is not tried again. */
+/** Makes worlds, and caches the host's refusals so that a refused step is not tried again. */
 export class WorldMaker {
   readonly #options: LinuxOptions;
   readonly #programs: ReturnType<typeof seccompPrograms>;
@@ -79,19 +79,19 @@ export class WorldMaker {
     return this.#launcher.name;
   }
 
-  /** After the last world: nothing of this broker's cgroups is left. */
+  /** Removes the broker's cgroups; call after the last world. */
   dropGroups(): void {
     this.#groups.close();
   }
 
-  /** Ends what is kept ready for the next world. Worlds that are made are not its own. */
+  /** Ends the pre-warmed helpers; finished worlds are unaffected. */
   close(): void {
     this.#spare?.close();
     this.#changes.close();
     this.#found.close();
   }
 
-  /** Throws `WorldUnavailable`; nothing runs then, but the folders of layers may be there. */
+  /** Throws `WorldUnavailable`; then no process is left, but the layer folders may exist. */
   async make({ id, spec }: Order, signal: AbortSignal): Promise<LinuxWorld> {
     const mountedAt = spec.access.kind === "overlay" ? prepareLayers(spec.access.layers) : null;
     for (let tried = 0; ; tried += 1) {
@@ -102,7 +102,7 @@ export class WorldMaker {
           this.#asked = { ...asked, doubted: undefined };
         return world;
       } catch (error) {
-        // Another world that began at the same time may have learned the same.
+        // A concurrent launch may have recorded the same refusal already.
         if (asked === this.#asked) this.#asked = lessAfter(error, asked, this.#options.preload) ?? asked;
         if (tried === MAX_RETRIES || asked === this.#asked) throw error;
       }
@@ -145,7 +145,7 @@ export class WorldMaker {
     const namespaces = userNamespace ? (["user", ...own] as const) : own;
     const base = this.#groups.base(asked.cgroupRefusal);
     const { withCgroup, withoutCgroup } = this.#programs[spec.seccomp];
-    // An overlay's upper layer holds every change; only direct writes must be told.
+    // An overlay's upper layer holds every change; init records only direct writes.
     const recorded = spec.access.kind === "direct" ? spec.project : undefined;
     const launch = () =>
       launchLimited(this.#groups, base, spec.limits, userNamespace, (limited) => {
@@ -200,7 +200,7 @@ export class WorldMaker {
   }
 }
 
-/** The isolation vector, built anew when the network's word is another one: nothing else of it changes while its world lives. */
+/** Caches the isolation vector until the network's word changes: all other words are fixed for the world's life. */
 function keptForWord(word: () => string, build: (network: string) => Isolation): () => Isolation {
   let kept: Isolation | undefined;
   return () => {

@@ -10,7 +10,7 @@ export const NAMESPACE_BITS = {
 
 export type NamespaceName = keyof typeof NAMESPACE_BITS;
 
-/** Every namespace a world has but the user namespace, which only those without privilege need. */
+/** Every namespace of a world except the user namespace, needed only without privileges. */
 export const ALWAYS: readonly NamespaceName[] = ["mount", "pid", "net", "ipc", "uts"];
 
 export function namespaceBits(names: readonly NamespaceName[]): number {

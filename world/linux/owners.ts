@@ -1,13 +1,13 @@
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import { decodeFields, decodeNumber, encodeNumber } from "./frame-codec.ts";
 
-/** A command, by its number, that has a socket open. */
+/** The command, by number, that has a socket open. */
 export type Owner = { readonly command: number; readonly pid: number; readonly program: string };
 
-/** Init looks through all descriptors of the world for each: who connects faster than it answers is asked about no more. */
+/** Bound of pending questions: init scans all descriptors of the world for each. Further questions are answered with undefined. */
 const MOST_ASKED = 1024;
 
-/** Questions to init about sockets, and its answers. */
+/** Asks init for the owners of sockets. */
 export class Owners {
   readonly #send: (frame: Buffer) => void;
   readonly #waiting = new Map<number, (owner: Owner | undefined) => void>();
@@ -18,8 +18,8 @@ export class Owners {
   }
 
   /**
-   * Settles with undefined when nobody has it open any more, the world is gone, or too many questions wait already. Never
-   * rejects.
+   * Settles with undefined when no process has the socket open any more, when the world is gone, or when too many questions are
+   * pending. Never rejects.
    */
   ask(inode: number): Promise<Owner | undefined> {
     if (this.#waiting.size >= MOST_ASKED) return Promise.resolve(undefined);

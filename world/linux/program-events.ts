@@ -9,7 +9,7 @@ const CUT = 1;
 const REPLACED = 2;
 const STATUS_KNOWN = 4;
 
-/** The records of one PROGRAMS. Throws on one that leaves its frame. */
+/** Decodes the records of a PROGRAMS frame. Throws on a record that exceeds its frame. */
 export function decodePrograms(payload: Buffer): readonly ProgramEvent[] {
   const events: ProgramEvent[] = [];
   for (let at = 0; at < payload.length; ) {
@@ -35,7 +35,7 @@ function decodeOne(record: Buffer): ProgramEvent {
   return { kind: "ended", number, at, replaced, ...endOf(flags, record.readUInt32LE(20)) };
 }
 
-/** A status as wait(2) has it: the signal in its lowest seven bits, the exit code in the next eight. */
+/** Decodes a wait(2) status: signal in the lowest seven bits, exit code in the next eight. */
 function endOf(
   flags: number,
   status: number,

@@ -2,7 +2,7 @@ import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import type { ProgramFile, ProgramGate, ProgramStart } from "../model/programs.ts";
 import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
 
-/** The gates that init has been told of: commands with equal ones name one, and init keeps the last. */
+/** Gates defined by GATE frames: consecutive commands with equal gates share one definition, and init keeps the last. */
 export class DefinedGates {
   readonly #send: (frame: Buffer) => void;
   #last: ProgramGate | undefined;
@@ -12,7 +12,7 @@ export class DefinedGates {
     this.#send = send;
   }
 
-  /** The number that an EXEC sent right after this call names it by. */
+  /** Returns the gate's number for an EXEC frame sent immediately after this call; sends a GATE frame first if needed. */
   numberOf(gate: ProgramGate): number {
     if (this.#last !== undefined && isSame(this.#last, gate)) return this.#number;
     this.#last = gate;
@@ -29,7 +29,7 @@ export class DefinedGates {
   }
 }
 
-/** Names are made once for a policy, and gates once for a command. */
+/** Lists of names are built per policy and gates per command, so comparing list identity usually suffices. */
 function isSame(one: ProgramGate, other: ProgramGate): boolean {
   if (one.all !== other.all || one.refuses !== other.refuses) return false;
   return isSameList(one.names, other.names) && isSameList(one.folders ?? [], other.folders ?? []);
@@ -39,7 +39,7 @@ function isSameList(one: readonly string[], other: readonly string[]): boolean {
   return one === other || (one.length === other.length && one.every((word, index) => word === other[index]));
 }
 
-/** Asks the gate about the start that a STARTING tells of, and sends what it answers. */
+/** Passes the start in a STARTING frame to the gate, and sends the gate's answer. */
 export async function answerStart(
   gate: ProgramGate,
   id: number,
@@ -57,7 +57,7 @@ export async function answerStart(
 
 type MutableFile = { called: string; path: string | null; argv: readonly string[]; same: string[] };
 
-/** `token`: the bytes that an answer names it by; undefined: nobody waits for one. */
+/** `token`: identifies the start in the answer; undefined: no answer is expected. */
 export function decodeStart(payload: Buffer): { readonly start: ProgramStart; readonly token?: Uint8Array } {
   const files: MutableFile[] = [];
   let [pid, cut, unread, token]: [number, boolean, string | null, Buffer | undefined] = [
@@ -91,7 +91,7 @@ export function decodeStart(payload: Buffer): { readonly start: ProgramStart; re
   return { start, ...(token === undefined ? {} : { token }) };
 }
 
-/** A NUL stands behind each word. */
+/** Splits words, each terminated by NUL. */
 export function wordsOf(bytes: Buffer): readonly string[] {
   return bytes.length === 0 ? [] : text(bytes.subarray(0, bytes.length - 1)).split("\0");
 }

@@ -1,25 +1,26 @@
 /**
- * Takes a denied name out of a project again. Whoever made it may swap or close the folders on the way while we go
- * there, so each is opened below the last one without following links (/proc/self/fd, since Node has no openat), and all
- * is moved by one rename: a walk through it would go wherever its maker leads it meanwhile. Paths are bytes: a name need
- * not be UTF-8.
+ * Moves a denied name out of a project. The command may swap or close folders on the path meanwhile, so each folder is opened
+ * below
+ * the previous one without following links (/proc/self/fd, since Node has no openat), and the name is moved by one rename: a
+ * recursive
+ * copy could be led elsewhere. Paths are bytes: a name need not be UTF-8.
  */
 import { chmodSync, closeSync, constants, fstatSync, mkdirSync, openSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { uuidv7 } from "uuidv7";
 
-/** From `include/uapi/asm-generic/fcntl.h`: Node has no name for it. A folder that may only be entered opens with it. */
+/** From `include/uapi/asm-generic/fcntl.h`; missing in Node. Opens folders without read permission too. */
 const O_PATH = 0o10000000;
 const WALK = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
-/** What takes the place of a name in its own folder, where the quarantine is on another file system. */
+/** Prefix of the replacement name in the same folder, if the quarantine is on another file system. */
 const INERT = "substrate-denied-";
 
 const SLASH = 0x2f;
 
 /**
- * Moves what stands at the absolute `path` below `quarantine`, or, where no rename leads there, in its own folder to a name
- * that means nothing. Returns where it lies now. Throws what the kernel says.
+ * Moves the absolute `path` below `quarantine`; if no rename leads there, renames it to a meaningless name in its own folder.
+ * Returns the new location. Throws the kernel's error.
  */
 export function takeOut(path: Buffer, quarantine: string): Buffer {
   const end = path.lastIndexOf(SLASH);
@@ -32,7 +33,7 @@ export function takeOut(path: Buffer, quarantine: string): Buffer {
       move(folder, name, place);
       return place;
     } catch (error) {
-      // A pattern that covers even that name is met once: it is the same thing for ever.
+      // A pattern that covers even the new name is met only once: renaming again would repeat for ever.
       if (codeOf(error) !== "EXDEV" || name.toString().startsWith(INERT)) throw error;
       const inert = Buffer.from(`${INERT}${uuidv7()}`);
       move(folder, name, below(folder, inert));
@@ -41,7 +42,7 @@ export function takeOut(path: Buffer, quarantine: string): Buffer {
   });
 }
 
-/** Acts in the folder `path` below `from`, which it closes. */
+/** Calls `act` in the folder `path` below `from`, and closes `from`. */
 function insideOf<T>(path: Buffer, from: number, act: (folder: number) => T): T {
   try {
     if (path.length === 0) return opened(from, () => act(from));
@@ -54,7 +55,7 @@ function insideOf<T>(path: Buffer, from: number, act: (folder: number) => T): T 
   }
 }
 
-/** A folder gets another parent only from who may write to the folder itself, and its maker may have closed it. */
+/** Moving a folder to a new parent requires write permission on the folder itself; its maker may have removed that permission. */
 function move(folder: number, name: Buffer, place: Buffer): void {
   const source = below(folder, name);
   try {
@@ -70,7 +71,7 @@ function move(folder: number, name: Buffer, place: Buffer): void {
   }
 }
 
-/** Undefined when it is no folder. */
+/** Returns undefined unless the path is a folder. */
 function openFolder(path: Buffer): number | undefined {
   try {
     return openSync(path, WALK);
@@ -80,7 +81,7 @@ function openFolder(path: Buffer): number | undefined {
   }
 }
 
-/** Acts, if need be once more with the folder open to its owner; it is closed again as it was. */
+/** Calls `act`; after EACCES, calls again with the folder opened to its owner, then restores the mode. */
 function opened<T>(folder: number, act: () => T): T {
   try {
     return act();

@@ -1,7 +1,6 @@
 /**
- * Removes and moves on the host what a command may not by itself, since a seal of its world keeps it, when whoever knows says that a
- * command made it (world/native/seals/removals.h says how). Only a rename that finds nothing in its way, or a removal of one name: a folder
- * is removed empty.
+ * Removes and moves names on the host that a world's seal protects from its commands, if the judge confirms that a command made
+ * them (see world/native/seals/removals.h). Only a rename to a free name, or the removal of one name: a folder must be empty.
  */
 import {
   closeSync,
@@ -19,27 +18,27 @@ import { FRAME_REPLACE_PATIENCE_MS, TAG } from "../../schemas/generated/frames.t
 import type { ExecRequest, RemovalJudge } from "../model/world.ts";
 import { decodeFields, decodeNumber, type Field } from "./frame-codec.ts";
 
-/** From `include/uapi/asm-generic/fcntl.h`: Node has no name for it. */
+/** From `include/uapi/asm-generic/fcntl.h`; missing in Node. */
 const O_PATH = 0o10000000;
 
-/** In REMOVING (world/native/seals/removals.c). */
+/** Acts in REMOVING (world/native/seals/removals.c). */
 const REMOVES_FILE = 1;
 const REMOVES_FOLDER = 2;
 const MOVES = 3;
 const REMOVES_PIN = 4;
 
-/** A name on the host; `device` and `inode` are those of its folder. */
+/** A name on the host; `device` and `inode` identify its folder. */
 type Name = { readonly path: string; readonly device: bigint; readonly inode: bigint };
 
-/** What a REMOVING asks for. `target` counts when it moves. */
+/** The content of a REMOVING frame. `target` is used only by a move. */
 type Asked = { readonly act: number; readonly from: Name; readonly target: Name };
 
 type Side = Pick<ExecRequest, "onViolation"> & {
-  /** Nothing of the command is left. */
+  /** Whether no process of the command is left. */
   readonly isOver: () => boolean;
 };
 
-/** The fields of a REPLACED. Tells what the judge refuses. Never rejects. */
+/** Returns the fields of a REPLACED frame; reports the judge's refusal as a violation. Never rejects. */
 export async function answerRemoval(
   payload: Buffer,
   judge: RemovalJudge | undefined,
@@ -53,7 +52,7 @@ export async function answerRemoval(
     device: fields.get(device)?.readBigUInt64LE() ?? 0n,
     inode: fields.get(inode)?.readBigUInt64LE() ?? 0n,
   });
-  // The frame's memory is used again while the judge looks.
+  // Copy: the frame's memory is reused while the judge decides.
   const token = Buffer.from(fields.get(TAG.TOKEN) ?? []);
   const refused = number(TAG.ERRNO);
   const from = nameOf(TAG.PATH, TAG.DEVICE, TAG.INODE);
@@ -63,7 +62,7 @@ export async function answerRemoval(
     [TAG.ERRNO, errno],
   ];
   try {
-    // Nobody waits for it any more once the call has been answered, or its command has ended: then it must not happen.
+    // The call was answered or its command has ended, so a late move must not happen.
     const isLate = (): boolean => isOver() || performance.now() - since > FRAME_REPLACE_PATIENCE_MS / 2;
     if (await carryOut({ act: number(TAG.ACT), from, target }, judge, isLate)) return answer(0);
   } catch (error) {
@@ -74,7 +73,7 @@ export async function answerRemoval(
   return answer(refused);
 }
 
-/** False: the judge refuses. Throws what the kernel says, and EBUSY when it is too late. */
+/** Returns false when the judge refuses. Throws the kernel's errors, and EBUSY when too late. */
 async function carryOut(
   { act, from, target }: Asked,
   judge: RemovalJudge | undefined,
@@ -82,7 +81,7 @@ async function carryOut(
 ): Promise<boolean> {
   switch (act) {
     case REMOVES_PIN:
-      // A folder with anything in it stays, whoever asks.
+      // Needs no judge: rmdir fails unless the folder is empty.
       within(from, rmdirSync);
       return true;
     case REMOVES_FILE:
@@ -100,14 +99,14 @@ async function carryOut(
   }
 }
 
-/** Node's rename replaces an empty folder: it is the mover's, as any other name that it makes meanwhile. */
+/** Fails with EEXIST, because Node's rename would replace an empty folder. A race is harmless: only the mover's own new name is lost. */
 function moveToFree(source: string, place: string): void {
   if (lstatSync(place, { throwIfNoEntry: false }) !== undefined)
     throw Object.assign(new Error("It is taken"), { errno: -system.errno.EEXIST });
   renameSync(source, place);
 }
 
-/** Acts on a name in the folder that was asked about, whatever its path leads to by now. */
+/** Acts on a name in the folder identified by the frame, wherever the folder's path leads by now. */
 function within(name: Name, act: (path: string) => void): void {
   const folder = openSync(dirname(name.path), O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {

@@ -1,7 +1,8 @@
 /**
- * Writes a sealed file of the host for a command, when whoever knows such files has judged what the command would put in its
- * place. The new file is sealed in every world before any command can reach it (world/native/seals/replacements.h says how), so there is
- * no moment at which a command could open it for writing, and none at which the host reads half of it.
+ * Replaces a sealed file of the host for a command, after the judge has accepted the new content. The new file is sealed in every
+ * world before any command can reach it (see world/native/seals/replacements.h), so no command can ever open the file for
+ * writing,
+ * and the host never reads a half-written file.
  */
 import { spawn } from "node:child_process";
 import {
@@ -25,29 +26,29 @@ import { errnoName } from "../model/errno.ts";
 import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
 
 const { EBUSY, EPERM } = system.errno;
-/** In SEALED: the file is not sealed in that world. */
+/** In SEALED: the name is not sealed in that world. */
 const NOT_SEALED = system.errno.ENOENT;
 
-/** From `include/uapi/asm-generic/fcntl.h`: Node has no name for it. */
+/** From `include/uapi/asm-generic/fcntl.h`; missing in Node. */
 const O_PATH = 0o10000000;
 const FOLDER = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
-/** The sealed folder beside a judged file in which the new one is made. */
+/** The sealed folder beside a judged file; the new file is staged there. */
 const STAGE = "hooks";
 
-/** What the new file is called there: git runs nothing of that name, and whoever finds one that a killed broker left sees whose it is. */
+/** Prefix of staged files: git runs no hook of such a name, and leftovers of a killed broker are recognisable. */
 const STAGED = "substrate-settings-";
 
-/** A second file of settings that is made gets the mode of the first. */
+/** A new settings file gets the mode of the existing `config` beside it. */
 const SETTINGS = "config";
 
-/** How often a file that somebody else changes meanwhile is judged anew. */
+/** How often to judge again when somebody changes the file meanwhile. */
 const MAX_TRIES = 3;
 
-/** A rename; a file system that does not answer is not waited for. */
+/** Time limit of the exchange, a rename; an unresponsive file system is given up. */
 const EXCHANGE_PATIENCE_MS = 2000;
 
-/** How `substrate-init exchange` ends when the file is another one (world/native/seals/exchange.h). */
+/** Exit code of `substrate-init exchange` when the target has changed (world/native/seals/exchange.h). */
 const CHANGED = 3;
 
 const SECOND = 1_000_000_000n;
@@ -55,31 +56,31 @@ const SECOND = 1_000_000_000n;
 /** Init answers in less than a millisecond. */
 const SEAL_PATIENCE_MS = 2000;
 
-/** What a REPLACING tells. */
+/** The content of a REPLACING frame. */
 export type Asked = {
   readonly path: string;
-  /** Of its folder. */
+  /** Device and inode of the file's folder. */
   readonly device: bigint;
   readonly inode: bigint;
   readonly content: Buffer;
 };
 
-/** Descriptors of the folder of the file and of the one in which the new file is made, and when that was changed last. */
+/** Descriptors of the file's folder and of the staging folder, and the staging folder's mtime. */
 type Staging = { readonly folder: number; readonly stage: number; readonly times: readonly string[] };
 
-/** A world that is asked. */
+/** A world that must seal new files. */
 type Follower = {
   readonly project: string;
-  /** Whether it writes a path as it is on the host. */
+  /** Whether the world's commands write to the host's file at a path. */
   readonly writes: (path: string) => boolean;
 };
 
-/** What kept a file from being written. */
+/** Thrown with the reason when a file is not written. */
 class CannotReplace extends Error {
   override readonly name = "CannotReplace";
 }
 
-/** One world's questions to init about new files. */
+/** Asks one world's init to seal names, or to look up seals. */
 export class Seals {
   readonly #send: (frame: Buffer) => void;
   readonly #waiting = new Map<number, (errno: number) => void>();
@@ -90,7 +91,7 @@ export class Seals {
     this.#send = send;
   }
 
-  /** An errno; 0: `staged`, which is to become `target`, is sealed in this world. Never rejects. */
+  /** Seals the file at `staged`, which will become `target`, in this world. Returns 0 or an errno. Never rejects. */
   ask(staged: string, target: string, inode: bigint): Promise<number> {
     const number = Buffer.alloc(8);
     number.writeBigUInt64LE(inode);
@@ -115,7 +116,7 @@ export class Seals {
     });
   }
 
-  /** Whether no command of this world can write what stands at an absolute path, because it is sealed there. Never rejects. */
+  /** Whether a seal keeps every command of this world from writing an absolute path. Never rejects. */
   async isSealed(target: string): Promise<boolean> {
     return (await this.#ask([[TAG.TARGET, target]])) === 0;
   }
@@ -137,29 +138,28 @@ export class Seals {
   }
 }
 
-/** Replacements in all worlds of a backend: a file has one at a time. */
+/** Replacements in all worlds of a backend, one at a time per file. */
 export class Replacements {
   readonly #init: string;
   readonly #worlds = new Map<Seals, Follower>();
   readonly #turns = new Map<string, Promise<unknown>>();
 
-  /** @param init the `substrate-init` program. */
   constructor(init: string) {
     this.#init = init;
   }
 
-  /** Asks this world too, until the last process of it is gone. */
+  /** Includes a world in every seal until its last process is gone. */
   follow(seals: Seals, world: Follower, gone: Promise<unknown>): void {
     this.#worlds.set(seals, world);
     void gone.then(() => this.#worlds.delete(seals));
   }
 
-  /** Returns false when the judge refused. Throws {@link CannotReplace} and what the kernel says. */
+  /** Returns false when the judge refused. Throws {@link CannotReplace} and the kernel's errors. */
   async replace(asked: Asked, judge: ReplacementJudge, tell: ExecRequest["onViolation"]): Promise<boolean> {
     const before = this.#turns.get(asked.path) ?? Promise.resolve();
     const turn = before.then(() => this.#replace(asked, judge, tell));
     const settled = turn.catch(() => {
-      // Whoever asked is told, ignoring: the next one only waits for its turn.
+      // Ignoring: the requester gets the error; the next request only waits for its turn.
     });
     this.#turns.set(asked.path, settled);
     try {
@@ -192,7 +192,7 @@ export class Replacements {
     throw new CannotReplace("somebody else changes it all the time");
   }
 
-  /** Undefined when the host's file changed meanwhile: what was judged is not what it would replace. */
+  /** Returns undefined when the host's file changed meanwhile: the judge compared other content. */
   async #try(
     asked: Asked,
     { folder, stage, times }: Staging,
@@ -211,11 +211,11 @@ export class Replacements {
     try {
       const made = writeStaged(staged, asked.content, old.mode);
       await this.#seal(join(dirname(asked.path), STAGE, name), asked.path, made.ino);
-      // Before it stands there: whoever finds it must know that it was judged.
+      // Record the acceptance before the rename: whoever finds the new file must know that the file was judged.
       judge.accepted(asked.path, made, asked.content);
       const names = [name, basename(asked.path), ...old.identity, ...times];
       const ended = await exchange(this.#init, names, { folder, stage });
-      // However the process ended: what stands there says whether it is done.
+      // Ignore the exit code: the inode at the target shows whether the exchange happened.
       if (lstatSync(target, { bigint: true, throwIfNoEntry: false })?.ino === made.ino) return true;
       if (ended !== "changed") throw new CannotReplace(ended);
       return undefined;
@@ -224,7 +224,10 @@ export class Replacements {
     }
   }
 
-  /** Also in worlds that begin meanwhile: one that is not there yet takes the host's file as it finds it. */
+  /**
+   * Seals the new file in every world, including worlds that start meanwhile; still later worlds seal whatever file they find on
+   * the host.
+   */
   async #seal(staged: string, target: string, inode: bigint): Promise<void> {
     const sealed = new Set<Seals>();
     for (;;) {
@@ -235,7 +238,8 @@ export class Replacements {
       const refusing = left
         .map((seals, at) => ({ world: this.#worlds.get(seals), errno: answers[at] ?? EBUSY }))
         .find(({ world, errno }) => {
-          // One that made the repository itself could write the new file before it has its name, and after.
+          // A missing seal matters if the world's commands can write there, as in a repository of their own: before and after the
+          // exchange.
           return world !== undefined && errno !== 0 && (errno !== NOT_SEALED || world.writes(target));
         });
       if (refusing?.world !== undefined) throw new CannotReplace(unsealedWords(refusing.world.project));
@@ -247,7 +251,7 @@ function unsealedWords(project: string): string {
   return `the new file could not be sealed in every world: commands of the one in '${project}' could write it. It can be changed once that world has ended: 'substrate world restart' in that folder, or 'substrate world restart --all'`;
 }
 
-/** The fields of a REPLACED. Never rejects: what went wrong is told as a violation. */
+/** Returns the fields of a REPLACED frame. Never rejects: errors are reported as violations. */
 export async function answerReplacement(
   replacements: Replacements,
   payload: Buffer,
@@ -267,7 +271,7 @@ export async function answerReplacement(
       path,
       device: fields.get(TAG.DEVICE)?.readBigUInt64LE() ?? 0n,
       inode: fields.get(TAG.INODE)?.readBigUInt64LE() ?? 0n,
-      // The frame's memory is used again while the file waits for its turn.
+      // Copy: the frame's memory is reused while the file waits for its turn.
       content: Buffer.from(fields.get(TAG.CONTENT) ?? []),
     };
     return answer((await replacements.replace(asked, judge, onViolation)) ? 0 : EPERM);
@@ -303,7 +307,7 @@ function nothingBeside(settings: string): Target {
   return { content: Buffer.alloc(0), mode, identity: NOTHING };
 }
 
-/** Undefined: nothing stands there. */
+/** Returns undefined for a missing file. */
 function readTarget(target: string): Target | undefined {
   if (lstatSync(target, { throwIfNoEntry: false }) === undefined) return undefined;
   const file = openSync(target, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
@@ -336,10 +340,10 @@ function writeStaged(path: string, content: Uint8Array, mode: number): BigIntSta
   }
 }
 
-/** Words for `substrate-init exchange` where nothing is replaced. */
+/** Arguments of `substrate-init exchange` for a missing target. */
 const NOTHING = ["0", "0", "0", "0"] as const;
 
-/** The same for a file. */
+/** Arguments of `substrate-init exchange` for an existing target. */
 function identityOf({ ino, size, mtimeNs }: BigIntStats): readonly string[] {
   return [`${ino}`, ...secondsAndRest(mtimeNs), `${size}`];
 }
@@ -348,7 +352,11 @@ function secondsAndRest(time: bigint): readonly string[] {
   return [time / SECOND, time % SECOND].map(String);
 }
 
-/** Returns how it ended; with `changed` the file was another one by then, and is as it was. Throws when it does not start. */
+/**
+ * Exchanges the staged file with the target. Returns the result as text; `changed`: the target was a different file and is
+ * untouched.
+ * Throws when the program does not start.
+ */
 async function exchange(
   init: string,
   words: readonly string[],

@@ -3,12 +3,12 @@ import { WorldUnavailable } from "../model/unavailable.ts";
 export const SCARCE_HINT =
   "Try again when fewer worlds are warm, or start the broker with room for more open files and processes (ulimit -n, -u)";
 
-/** Whether an error says that there is no more of something, now. */
+/** Whether an error reports a temporary shortage. */
 export function isScarce(code: string | undefined): boolean {
   return code === "EMFILE" || code === "ENFILE" || code === "EAGAIN";
 }
 
-/** Reads what a world is made by. Out of descriptors there is none: what could not be looked at is not what is not there. */
+/** Runs a read on which a world's plan depends. A shortage of descriptors throws: an unreadable file must not count as missing. */
 export function unlessScarce<T>(read: () => T): T {
   try {
     return read();

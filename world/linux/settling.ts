@@ -1,10 +1,10 @@
-/** One world's questions to init about git folders that commands made (world/native/seals/settle.h). */
+/** Asks one world's init to seal git folders made by commands (world/native/seals/settle.h). */
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import type { Settled } from "../model/world.ts";
 import { errnoName } from "../model/errno.ts";
 import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
 
-/** Init copies a few files for each folder. A world that does not answer cannot be trusted with them, so it is ended. */
+/** Time limit; init copies a few files per folder. A silent world cannot be trusted with git folders, so it is ended. */
 const PATIENCE_MS = 10_000;
 
 export class Settling {
@@ -47,7 +47,7 @@ export class Settling {
     this.#answer(question, { sealed: of(TAG.PATH).map((path) => path.toString("utf8")), unsealed });
   }
 
-  /** The world is gone, and its processes too. */
+  /** Answers pending questions with empty lists: the world and its processes are gone. */
   close(): void {
     this.#closed = true;
     for (const question of [...this.#waiting.keys()]) this.#answer(question, { sealed: [], unsealed: [] });

@@ -1,4 +1,4 @@
-/** SETUP, the frame that makes a world, and the answers to it. */
+/** Encodes SETUP, the frame that makes a world, and decodes init's answer. */
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import { denialWords } from "../plan/denials.ts";
 import { operationWords } from "../plan/operations.ts";

@@ -7,21 +7,22 @@ import {
   type TelemetryKind,
 } from "../model/telemetry.ts";
 
-/** The flag of a record (schemas/world-frames.schema.json, TELEMETRY). */
+/** The flag byte of a record (schemas/world-frames.schema.json, TELEMETRY). */
 const CUT = 1;
 
-/** Families of addresses (address_families(7)). */
+/** Address families (address_families(7)). */
 const AF_UNIX = 1;
 const AF_INET = 2;
 const AF_INET6 = 10;
 
-/** What a kernel reads of an address of the internet: sockaddr_in and sockaddr_in6 without its flow and scope. */
+/** The bytes of an internet address that a kernel reads: sockaddr_in, and sockaddr_in6 without flow and scope. */
 const INET_SIZE = 8;
 const INET6_SIZE = 24;
 
 /**
- * The records of one TELEMETRY. Their bounds are init's word: throws on one that leaves its frame, or of a kind that is none.
- * Their texts are anybody's.
+ * Decodes the records of a TELEMETRY frame. Init guarantees lengths and kinds: throws on a record that exceeds its frame or has
+ * an
+ * unknown kind. The texts are untrusted.
  */
 export function decodeTelemetry(payload: Buffer): readonly TelemetryEvent[] {
   const events: TelemetryEvent[] = [];
@@ -38,7 +39,7 @@ export function decodeTelemetry(payload: Buffer): readonly TelemetryEvent[] {
   return events;
 }
 
-/** HEARD; undefined: nobody listened. A number that is not there is 0. */
+/** Decodes HEARD; undefined: there was no listener. A missing number is 0. */
 export function decodeHeard(texts: readonly string[]): TelemetryCounts | undefined {
   if (texts.length === 0) return undefined;
   const numbers = new Map(texts.map((text) => [text.split("=")[0], numberOf(text.split("=")[1])]));
@@ -51,7 +52,7 @@ export function decodeHeard(texts: readonly string[]): TelemetryCounts | undefin
   };
 }
 
-/** A sum of what anybody says may be beyond what a number here can count. */
+/** Caps at the largest safe integer: programs can report any sum. */
 function numberOf(digits: string | undefined): number {
   return Math.min(Number.MAX_SAFE_INTEGER, Number(digits ?? 0));
 }
@@ -60,10 +61,10 @@ function textOf(kind: TelemetryKind, bytes: Buffer): string {
   return kind === "connect" ? addressText(bytes) : bytes.toString("utf8");
 }
 
-/** A sockaddr as people write it. Whatever cannot be one is named by its family. */
+/** Formats a sockaddr for people. A malformed or unknown address becomes a phrase with its family. */
 export function addressText(bytes: Buffer): string {
   if (bytes.length < 2) return "no address";
-  // In the order of this processor: no other one runs the program.
+  // Native byte order: the program runs on the same processor.
   const family = endianness() === "LE" ? bytes.readUInt16LE(0) : bytes.readUInt16BE(0);
   if (family === AF_UNIX) return unixText(bytes.subarray(2));
   if (family === AF_INET && bytes.length >= INET_SIZE)
@@ -73,7 +74,7 @@ export function addressText(bytes: Buffer): string {
   return `an address of family ${family}`;
 }
 
-/** A path ends at its NUL; a name that begins with one is in no file system and ends with the address (unix(7)). */
+/** A path ends at its NUL; an abstract name begins with NUL and extends to the end of the address (unix(7)). */
 function unixText(name: Buffer): string {
   if (name.length === 0) return "unix:";
   if (name[0] === 0) return `unix:@${name.toString("utf8", 1)}`;

@@ -7,30 +7,30 @@ import type { ChangeReader } from "../overlay/change-reader.ts";
 import type { StrayLayer } from "../overlay/strays.ts";
 import type { Replacements } from "./replacements.ts";
 
-/** What is known of a world when it is made. */
+/** Properties of a world, known when the world is made. */
 export type WorldFacts = {
   readonly id: string;
   /** The `substrate-init` program. */
   readonly init: string;
   readonly spec: WorldSpec;
-  /** As it is whenever it is asked. */
+  /** Returns the present value. */
   readonly isolation: () => Isolation;
   readonly mounts: readonly string[];
   readonly strays: readonly StrayLayer[];
-  /** Where denied names go that commands made. */
+  /** The folder for denied names made by commands. */
   readonly quarantine: string;
   readonly holding: Holding;
   readonly network: NetworkHelper | undefined;
-  /** Whether gates hold. */
+  /** Whether program starts can be gated. */
   readonly gated: boolean;
   readonly mountedAt: bigint | null;
-  /** Undefined: its spec does not ask. */
+  /** Undefined: not requested by the spec. */
   readonly telemetry: WorldTelemetry | undefined;
-  /** Of all worlds of the backend. */
+  /** Shared by all worlds of the backend. */
   readonly replacements: Replacements;
   readonly changes: ChangeReader;
-  /** Whether an overlay of it keeps its marks as an ordinary user's does. */
+  /** Whether the world's overlays keep their marks in `user.` xattrs, as an ordinary user's overlay does. */
   readonly userxattr: boolean;
-  /** What is left to be done when the world is gone. */
+  /** Releases host resources after the world is gone. */
   readonly cleanUp: () => void;
 };

@@ -34,16 +34,16 @@ import { Settling } from "./settling.ts";
 import { takeOut } from "./quarantine.ts";
 import type { WorldFacts } from "./world-facts.ts";
 
-/** How long init may take to go once its channel is closed; it needs a few milliseconds. */
+/** Time limit for init's exit after its channel is closed; a few milliseconds are usual. */
 const END_PATIENCE_MS = 2000;
 
-/** How long the channel of an init that has ended may stay open; the kernel closes it at once. */
+/** Time limit for reading the channel of an ended init; the kernel closes the channel at once. */
 const LAST_WORDS_MS = 1000;
 
-/** A bit of APPEARED, as init sends it (world/native/deny/rules.h): the name is sealed where it stands. */
+/** A bit of APPEARED (world/native/deny/rules.h): init has sealed the name in place. */
 const DENY_JUDGED = 128;
 
-/** A running world: the broker's end of its channel and the commands that run on it. */
+/** A running world: the broker's end of its channel, and the commands running in the world. */
 export class LinuxWorld implements World {
   readonly id: string;
   readonly spec: WorldSpec;
@@ -68,14 +68,14 @@ export class LinuxWorld implements World {
   readonly #channel: Duplex;
   readonly #commands = new Map<number, LinuxCommand>();
   #listeners: ((processes: readonly WorldProcess[]) => void)[] = [];
-  /** Of the command that began last: which one's process made a git folder, nobody can say. */
+  /** Callbacks of the newest command: BROUGHT and APPEARED do not say which command's process made the name. */
   #lastOnBrought: ExecRequest["onBrought"];
-  /** Init looked at the end of each command, in one go: as long as it found nothing, nothing is looked for here. */
+  /** Set by init's check of all scratch folders at the end of each command; while unset, the broker skips its own search. */
   #mayHaveStrays = false;
   #lastOnSealed: ExecRequest["onSealed"];
   #nextId = 1;
   #loss: string | undefined;
-  /** How init ended, once it has. */
+  /** How init ended; undefined while init runs. */
   #fate: string | undefined;
   #ended: (cause: string) => void = () => {};
 
@@ -102,7 +102,7 @@ export class LinuxWorld implements World {
       writes: (path: string): boolean => writesOnHost(path, facts.spec),
     };
     facts.replacements.follow(this.#seals, follower, launched.holder.ended);
-    // A world without its network looks like one that may reach nothing, which is not what was asked for.
+    // A world without its network would look like a world that may reach nothing.
     void facts.network?.ended.then((cause) => (this.#loss === undefined ? this.end(cause) : undefined));
   }
 
@@ -128,7 +128,7 @@ export class LinuxWorld implements World {
     this.#lastOnBrought = request.onBrought ?? this.#lastOnBrought;
     this.#lastOnSealed = request.onSealed ?? this.#lastOnSealed;
     const gated = request.gate !== undefined && this.#facts.gated;
-    // Its GATE goes before it.
+    // Sends the GATE frame, which must precede EXEC.
     const gate = gated && this.#loss === undefined ? this.#gates.numberOf(request.gate) : undefined;
     const frame = encodeExec(id, request, gate, this.#addressFor(request));
     if (this.#loss !== undefined) {
@@ -173,7 +173,7 @@ export class LinuxWorld implements World {
 
   settle(folders: readonly string[], mayBeMore: boolean): Promise<Settled> {
     const isNothing = folders.length === 0 && !mayBeMore && this.#commands.size === 0;
-    // Over an overlay nothing of it stands on the host.
+    // An overlay's changes are not on the host: nothing to seal there.
     return isNothing || this.spec.access.kind !== "direct"
       ? Promise.resolve({ sealed: [], unsealed: [] })
       : this.#settling.ask(folders);
@@ -185,14 +185,14 @@ export class LinuxWorld implements World {
   }
 
   async end(cause: string): Promise<void> {
-    // Only our side is closed: init ends everything, and still tells which denied names that left.
+    // Close only the broker's side: init ends every process and then still reports the remaining denied names.
     this.#channel.end();
     this.#loss ??= cause;
     await this.#gone();
     this.#settle(cause);
   }
 
-  /** Init has ended, and what it said last was read. */
+  /** Waits until init has ended and its last frames were read. */
   async #gone(): Promise<void> {
     const heard = new Promise<void>((resolve) => {
       if (this.#channel.closed) resolve();
@@ -221,7 +221,7 @@ export class LinuxWorld implements World {
     void this.#launched.holder.ended.then((cause) => {
       this.#facts.cleanUp();
       this.#facts.network?.end();
-      // What it said last may not be read yet: the endings of commands, and why it gave up.
+      // Init's last frames may still be unread: the endings of commands, and the reason of a failure.
       this.#fate = cause;
       setTimeout(() => this.#lose(cause), LAST_WORDS_MS).unref();
     });
@@ -265,13 +265,13 @@ export class LinuxWorld implements World {
     for (const tell of waiting) tell(processes);
   }
 
-  /** Where one command's programs report: a name of its own, which nobody has before it. */
+  /** Returns a new address for reports of one command's programs; random, so that nobody can bind the address first. */
   #addressFor({ onTelemetry }: ExecRequest): string | undefined {
     if (onTelemetry === undefined || this.telemetry?.on !== true) return undefined;
     return `substrate-${randomBytes(16).toString("hex")}`;
   }
 
-  /** Ids are used again only after four billion commands; one that is still running is stepped over. */
+  /** Returns an unused command id: the counter wraps after four billion commands, and skips ids still in use. */
   #takeId(): number {
     do this.#nextId = (this.#nextId % 0xffff_ffff) + 1;
     while (this.#commands.has(this.#nextId));
@@ -288,7 +288,7 @@ export class LinuxWorld implements World {
     this.#settle(cause);
   }
 
-  /** Nothing more is heard: whoever still waits is told why. */
+  /** Closes the channel and passes the cause to everybody still waiting. */
   #settle(cause: string): void {
     this.#channel.destroy();
     this.#intruders.settle();
@@ -303,7 +303,7 @@ export class LinuxWorld implements World {
   }
 }
 
-/** Whether commands of a world may write what stands at a path on the host. */
+/** Whether commands of a world may write to the host's file at a path. */
 function writesOnHost(path: string, spec: WorldSpec): boolean {
   if (spec.access.kind !== "direct") return false;
   return isWritable(path, spec) || (spec.gitFolder !== undefined && isWithin(path, spec.gitFolder));
