@@ -14,8 +14,7 @@ export type { LinuxOptions };
 
 /**
  * Spec of a trial world, on a folder found on every host, so that a killed broker leaves no folder behind. Requests a port,
- * because
- * only then does the host show whether nft rules work.
+ * because only then does the host show whether nft rules work.
  */
 const PROBE: WorldSpec = {
   project: "/usr",
@@ -125,7 +124,7 @@ export class LinuxBackend implements WorldBackend {
       return await this.#maker.make(order, signal);
     } catch (error) {
       const removed = folders.map((folder) => removeLayers(folder).finally(() => this.#live.delete(folder)));
-      // Ignoring: folders that resist are swept later; the reason of the failure matters more.
+      // A folder resists, ignoring: a sweep removes the folder later, and the reason of the failure matters more.
       await Promise.allSettled(removed);
       throw error;
     }
@@ -136,7 +135,7 @@ export class LinuxBackend implements WorldBackend {
     await world.ended;
     await world.end("it has ended");
     await removeLayers(strays).catch(() => {
-      // Ignoring: nobody waits; folders that resist are swept together with the held changes.
+      // A folder resists, ignoring: nobody waits, and the sweep of held changes removes the folder later.
     });
     for (const folder of folders) this.#live.delete(folder);
     this.#worlds.delete(world);

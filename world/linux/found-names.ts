@@ -88,7 +88,7 @@ export class FoundNames {
     next.whole.then(
       () => this.#known.set(key, { at, search: next, next: undefined }),
       () => {
-        // Ignoring: the next world searches again and gets the error.
+        // The search failed, ignoring: the next world searches again and gets the error.
         known.next = undefined;
       },
     );
@@ -119,7 +119,7 @@ function find(init: string, words: readonly string[], closing: AbortSignal): Sea
     if (count > MAX_FOUND + 2) stop();
   });
   child.stdin.on("error", () => {
-    // Ignoring: the program has ended, and "close" reports that.
+    // The program has ended, ignoring: "close" reports that.
   });
   closing.addEventListener("abort", stop, { once: true });
   const soFar = (isWhole: boolean): Found => parse(Buffer.concat(pieces).toString("utf8"), !isWhole);

@@ -8,8 +8,7 @@ export type FrameSink = {
 
 /**
  * Splits a byte stream into frames. Bytes of STDOUT and STDERR pass through at once; every other payload is collected first.
- * Throws
- * on a frame above the maximum length.
+ * Throws on a frame above the maximum length.
  */
 export class FrameReader {
   readonly #sink: FrameSink;

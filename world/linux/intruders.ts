@@ -16,8 +16,7 @@ type Resisting = {
 
 /**
  * Removes denied names that appear while commands run. Each name is taken out when init reports it, before any later frame, and
- * so
- * before the end of the command that made it.
+ * so before the end of the command that made it.
  */
 export class Intruders {
   readonly #quarantine: string;
@@ -55,7 +54,7 @@ export class Intruders {
       this.#tell(name, subject, `${made}: it was taken out, and lies in '${place}'`);
       return [];
     } catch (error) {
-      // Ignoring: already gone, removed by its maker.
+      // Already gone, ignoring: its maker removed the name.
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
       const why = error instanceof Error ? error.message : String(error);
       if (last && !name.told) this.#tell(name, subject, `${made}, and could not be taken out: ${why}`);

@@ -39,10 +39,9 @@ export type Achievements = {
 };
 
 /**
- * Returns the isolation vector of a running world, from the namespaces reported by init.
- * Three facts follow from READY: init becomes ready only after dropping every capability, setting no_new_privs and loading the
- * filter.
- * Isolation missing in this version is stated in words.
+ * Returns the isolation vector of a running world, from the namespaces reported by init. Three facts follow from READY: init
+ * becomes ready only after dropping every capability, setting no_new_privs and loading the filter. Isolation missing in this
+ * version is stated in words.
  */
 export function isolationVector({
   achieved,

@@ -59,7 +59,7 @@ function hostPidMax(): string | undefined {
   try {
     return readFileSync(PID_MAX, "utf8");
   } catch {
-    // Ignoring: without a procfs switch there is none to compare, and none was written.
+    // No procfs switch to compare, ignoring: then none was written either.
     return undefined;
   }
 }

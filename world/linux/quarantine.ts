@@ -1,9 +1,7 @@
 /**
  * Moves a denied name out of a project. The command may swap or close folders on the path meanwhile, so each folder is opened
- * below
- * the previous one without following links (/proc/self/fd, since Node has no openat), and the name is moved by one rename: a
- * recursive
- * copy could be led elsewhere. Paths are bytes: a name need not be UTF-8.
+ * below the previous one without following links (/proc/self/fd, since Node has no openat), and the name is moved by one rename:
+ * a recursive copy could be led elsewhere. Paths are bytes: a name need not be UTF-8.
  */
 import { chmodSync, closeSync, constants, fstatSync, mkdirSync, openSync, renameSync } from "node:fs";
 import { join } from "node:path";

@@ -1,8 +1,7 @@
 /**
  * Replaces a sealed file of the host for a command, after the judge has accepted the new content. The new file is sealed in every
  * world before any command can reach it (see world/native/seals/replacements.h), so no command can ever open the file for
- * writing,
- * and the host never reads a half-written file.
+ * writing, and the host never reads a half-written file.
  */
 import { spawn } from "node:child_process";
 import {
@@ -159,7 +158,7 @@ export class Replacements {
     const before = this.#turns.get(asked.path) ?? Promise.resolve();
     const turn = before.then(() => this.#replace(asked, judge, tell));
     const settled = turn.catch(() => {
-      // Ignoring: the requester gets the error; the next request only waits for its turn.
+      // The request failed, ignoring: the requester gets the error; the next request only waits for its turn.
     });
     this.#turns.set(asked.path, settled);
     try {
@@ -354,8 +353,7 @@ function secondsAndRest(time: bigint): readonly string[] {
 
 /**
  * Exchanges the staged file with the target. Returns the result as text; `changed`: the target was a different file and is
- * untouched.
- * Throws when the program does not start.
+ * untouched. Throws when the program does not start.
  */
 async function exchange(
   init: string,

@@ -21,8 +21,7 @@ const INET6_SIZE = 24;
 
 /**
  * Decodes the records of a TELEMETRY frame. Init guarantees lengths and kinds: throws on a record that exceeds its frame or has
- * an
- * unknown kind. The texts are untrusted.
+ * an unknown kind. The texts are untrusted.
  */
 export function decodeTelemetry(payload: Buffer): readonly TelemetryEvent[] {
   const events: TelemetryEvent[] = [];

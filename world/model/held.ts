@@ -19,8 +19,8 @@ export type Held = {
 };
 
 /**
- * `write`: a new file; `mod`: a changed file, or another file type in its place; `delete`: removed with everything below;
- * `dir`: a new folder; `link`: a symlink that is new or has a new target; `mode`: only permissions, times, owner or attributes.
+ * `write`: a new file; `mod`: a changed file, or another file type in its place; `delete`: removed with everything below; `dir`:
+ * a new folder; `link`: a symlink that is new or has a new target; `mode`: only permissions, times, owner or attributes.
  */
 export type HeldKind = "write" | "mod" | "delete" | "dir" | "link" | "mode";
 

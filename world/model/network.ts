@@ -33,8 +33,7 @@ export type DnsSockets = { readonly udp: UdpSocket; readonly tcp: Server };
 export interface WorldNetwork {
   /**
    * Returns sockets bound to 127.0.0.53:53 in the world, the address in its resolv.conf. Call once; the caller closes them.
-   * Throws
-   * {@link WorldUnavailable} when the network is gone.
+   * Throws {@link WorldUnavailable} when the network is gone.
    */
   takeDns(): DnsSockets;
   /** Sets the listener; earlier connections wait for the call. */

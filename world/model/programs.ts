@@ -33,8 +33,7 @@ export type ProgramGate = {
   /**
    * Names of programs with a rule, as the last part of a path; other programs start without a question. A name with `*` (any
    * characters) is a pattern for names, or with a `/` for whole paths. Copies, links and `#!` lines of these programs are
-   * recognised.
-   * `all`: every start needs an answer, and `names` only serves to find copies.
+   * recognised. `all`: every start needs an answer, and `names` only serves to find copies.
    */
   readonly names: readonly string[];
   readonly all: boolean;
@@ -82,8 +81,7 @@ export type ProgramEvent =
       readonly at: bigint;
       /**
        * Exactly one of the two is a number. Both are null when the kernel tells only the parent (before Linux 6.15), or when
-       * another
-       * program took over the process (`replaced`).
+       * another program took over the process (`replaced`).
        */
       readonly code: number | null;
       readonly signal: number | null;

@@ -2,8 +2,8 @@
  * Interface between the broker, which decides, and a backend, which isolates: a world's spec, a world, a command.
  * `world/backend.ts` exports the interface to everything above `world/`; modules of `world/` import this file.
  *
- * Code above the interface knows no mounts; code below knows no policy, no agent and no HTTP.
- * A backend is chosen by its abilities, and reports every missing isolation in `Isolation`.
+ * Code above the interface knows no mounts; code below knows no policy, no agent and no HTTP. A backend is chosen by its
+ * abilities, and reports every missing isolation in `Isolation`.
  */
 import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
 import type { Ending } from "./endings.ts";
@@ -35,8 +35,7 @@ export type FileScope = {
   readonly seal: readonly string[];
   /**
    * The patterns of `seal` for files whose replacement `ExecRequest.replacements` judges, if the file's folder has a sealed
-   * folder
-   * `hooks`. Absent: empty.
+   * folder `hooks`. Absent: empty.
    */
   readonly judged?: readonly string[];
   /** Folders (`path/**`) whose writes stay in the world; `write` takes precedence. Absent: empty. */
@@ -194,8 +193,8 @@ export type ExecRequest = {
   readonly onBrought?: ((folder: string) => void) | undefined;
   /**
    * Called with the absolute path of a name that appeared in a git folder while somebody outside the world was making the folder.
-   * Init has sealed the name: no command of this world can write to it, and the callee removes the parts that run code.
-   * Absent: the name is taken out, whatever its content.
+   * Init has sealed the name: no command of this world can write to it, and the callee removes the parts that run code. Absent:
+   * the name is taken out, whatever its content.
    */
   readonly onSealed?: ((path: string) => void) | undefined;
   /**
@@ -291,8 +290,8 @@ export interface WorldBackend {
   /** Makes a world and returns the isolation achieved on this host. Throws {@link WorldUnavailable}. */
   probe(signal: AbortSignal): Promise<Isolation>;
   /**
-   * Tries, off the path of any command, whether isolated commands get their overlay on this host; returns a word of
-   * {@link Isolation}. Absent where only a real command can tell.
+   * Tries, off the path of any command, whether isolated commands get their overlay on this host; returns a word of {@link
+   * Isolation}. Absent where only a real command can tell.
    */
   tryOverlay?(signal: AbortSignal): Promise<string>;
   /** Starts a warm world: the first command pays no set-up. Throws {@link WorldUnavailable} after ending a half-made world. */

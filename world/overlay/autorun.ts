@@ -1,10 +1,10 @@
-/** Which changes are listed as `autorun`: those of files that some tool runs or loads by itself. */
+/** Decides which changes are listed as `autorun`: files that a tool runs or loads unasked. */
 import { constants } from "node:fs";
 import { nameOf, RUN_LATER, spelledOut } from "./run-later.ts";
 
 /**
- * Whether some tool would run or load the file at this path (relative to the project) by itself. `mode` is the `st_mode` of what stands
- * there, 0 for nothing: a link at a folder's name brings whatever it leads to, which later commands can change under another name.
+ * Whether a tool would run or load the file at a path (relative to the project) unasked. `mode` is the file's `st_mode`, 0 for a
+ * missing file: a link in place of a listed folder brings in its target, which later commands can change under another name.
  */
 export function isAutorun(path: string, mode = 0): boolean {
   if ((mode & constants.S_IFMT) === constants.S_IFLNK && FOLDER_LINKS.test(path)) return true;
@@ -18,13 +18,13 @@ export function isAutorun(path: string, mode = 0): boolean {
   return FILES.has(last) || FOLDERS.has(last) || hasSuffix(last) || LASTS.test(last) || OTHERS.test(path);
 }
 
-/** What the letters of a pattern are in an expression; every other one is itself. */
+/** Wildcards as regular expressions; every other character matches itself. */
 const MEANINGS: ReadonlyMap<string, string> = new Map([
   ["**/", "(?:.*/)?"],
   ["*", "[^/]*"],
 ]);
 
-/** A pattern without braces, and without `**` at its ends. `below`: it counts for everything below too. */
+/** A pattern without braces and without `**` at its ends. `below`: everything below matches too. */
 type Word = { readonly text: string; readonly below: boolean };
 
 const WORDS: readonly Word[] = RUN_LATER.flatMap(({ paths }) => paths)
@@ -32,29 +32,29 @@ const WORDS: readonly Word[] = RUN_LATER.flatMap(({ paths }) => paths)
   .map((word) => ({ text: nameOf(word), below: word.endsWith("/**") }));
 
 /*
- * A listing has many paths, and each is held against every row. Most rows are one name, which is looked up: one expression
- * for all of them took ten times as long.
+ * Performance: a listing compares many paths with every row. Most rows are a single name, looked up in a set: one regular
+ * expression for all rows took ten times as long.
  */
 const NAMES = WORDS.filter(({ text }) => !/[*/]/.test(text));
 const FILES = new Set(NAMES.filter(({ below }) => !below).map(({ text }) => text));
 const FOLDERS = new Set(NAMES.filter(({ below }) => below).map(({ text }) => text));
-/** From a dot of the last name on: `*.pth`. */
+/** Suffixes after a dot of the last name: `*.pth`. */
 const SUFFIXES = new Set(
   WORDS.filter(({ text }) => /^\*\.[^*/]+$/.test(text)).map(({ text }) => text.slice("*".length)),
 );
-/** Of the last name alone: `Dockerfile.*`. */
+/** Patterns for the last name alone: `Dockerfile.*`. */
 const LASTS = anyOf(
   "^",
   WORDS.filter(({ text, below }) => !below && /^(?!\*\.)[^/]*\*[^/]*$/.test(text)),
 );
-/** What stands below a folder of that name. */
+/** Patterns for paths below a folder of that name. */
 const PLACES = byFolder(WORDS.filter(({ text }) => /^[^*/]+\//.test(text)));
 const OTHERS = anyOf(
   "(?:^|/)",
   WORDS.filter(({ text, below }) => /^[^/]*\*/.test(text) && (below || text.includes("/"))),
 );
 
-/** The folders that a pattern spells on the way to its name: `.jj` and `.jj/repo` of `.jj/repo/config.toml`. */
+/** The folders spelled in a pattern before its last name: `.jj` and `.jj/repo` of `.jj/repo/config.toml`. */
 const FOLDER_LINKS = anyOf(
   "(?:^|/)",
   [...new Set(WORDS.flatMap(({ text }) => foldersAbove(text)))].map((text) => ({ text, below: false })),

@@ -1,53 +1,53 @@
 /**
- * Looking at what lies below a folder without following any link on the way, though somebody swaps folders for links
- * meanwhile: each folder is opened below the last one (/proc/self/fd, since Node has no openat). Paths are bytes.
+ * Reads files below a folder without following links, even if folders are swapped for links meanwhile: each folder is opened
+ * below the previous one (/proc/self/fd, since Node has no openat). Paths are bytes.
  */
 import { constants, type Stats } from "node:fs";
 import { type FileHandle, lstat, open, readdir, readlink } from "node:fs/promises";
 import { posix } from "node:path";
 import { rawPath } from "./names.ts";
 
-/** From `include/uapi/asm-generic/fcntl.h`: Node has no name for it. A folder that may only be entered opens with it. */
+/** From `include/uapi/asm-generic/fcntl.h`; missing in Node. Opens folders without read permission too. */
 const O_PATH = 0o10000000;
 const WALK = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-/** Never waiting for a pipe that took the file's place. */
+/** Does not block on a pipe in the file's place. */
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 export class Beneath {
   readonly #root: FileHandle;
-  /** The folder that was looked into last: most paths that follow lie in it too. */
+  /** Caches the last folder: most paths that follow lie there too. */
   #last: { readonly folder: string; readonly handle: FileHandle } | undefined;
 
   private constructor(root: FileHandle) {
     this.#root = root;
   }
 
-  /** The caller says whether a link may stand for the folder itself, by how it spells it. */
+  /** Opens the folder. A link at the folder itself is followed only if the caller spells a trailing slash. */
   static async open(folder: string): Promise<Beneath> {
     return new Beneath(await open(folder, WALK));
   }
 
-  /** Device and inode of the folder. */
+  /** Returns `device:inode` of the folder. */
   async identity(): Promise<string> {
     const { dev, ino } = await this.#root.stat();
     return `${dev}:${ino}`;
   }
 
-  /** Undefined where nothing is reached. A link is itself. */
+  /** Stats a path without following links; undefined if missing or unreachable. */
   async look(path: string): Promise<Stats | undefined> {
     const place = await this.#placeOf(path);
-    // Gone, or closed to us, ignoring: it cannot be shown then.
+    // Gone or unreadable, ignoring: counts as missing.
     return place === undefined ? undefined : await lstat(place).catch(() => undefined);
   }
 
-  /** Where a link leads; undefined when it is none. */
+  /** Returns the target of a link; undefined for anything else. */
   async target(path: string): Promise<Uint8Array | undefined> {
     const place = await this.#placeOf(path);
     if (place === undefined) return undefined;
     return await readlink(place, { encoding: "buffer" }).catch(() => undefined);
   }
 
-  /** The bytes of a regular file; undefined when it is none, cannot be read, or has more than `limit`. */
+  /** Returns the bytes of a regular file; undefined if not a readable regular file, or larger than `limit`. */
   async read(path: string, limit: number): Promise<Uint8Array | undefined> {
     const place = await this.#placeOf(path);
     const file = place === undefined ? undefined : await open(place, READ).catch(() => undefined);
@@ -55,7 +55,7 @@ export class Beneath {
     try {
       const stat = await file.stat();
       if (!stat.isFile() || stat.size > limit) return undefined;
-      // One more than it has: a file that grows meanwhile is not cut and taken for the whole.
+      // One byte extra detects a growing file, which must not be truncated and taken for complete.
       const buffer = Buffer.alloc(stat.size + 1);
       const { bytesRead } = await file.read(buffer, 0, buffer.length, 0);
       return bytesRead > stat.size ? undefined : buffer.subarray(0, bytesRead);
@@ -65,8 +65,8 @@ export class Beneath {
   }
 
   /**
-   * The bytes of a regular file that has this inode, size and ctime before they are read and after; undefined of any other, or of
-   * more than `limit`.
+   * Returns the bytes of a regular file with this inode, size and ctime both before and after reading; undefined for any other
+   * file, or above `limit`.
    */
   async readAs(
     path: string,
@@ -95,7 +95,7 @@ export class Beneath {
     }
   }
 
-  /** Names in a folder, each with whether it is a folder; none where there is no such folder. */
+  /** Lists the names in a folder, and which are folders; a missing folder counts as empty. */
   async entries(folder: string): Promise<readonly { readonly name: string; readonly isFolder: boolean }[]> {
     const handle = await this.#folder(folder);
     if (handle === undefined) return [];

@@ -1,20 +1,20 @@
 /**
- * Reads what an upper layer says that changed: `substrate-init changes` walks, compares and hashes, so that nothing of it
- * holds up the broker, however much there is. Node has no extended attributes, which say what below a folder is gone.
+ * Reads the changes in an upper layer: `substrate-init changes` walks, compares and hashes in its own process, so that large
+ * layers never block the broker. Node cannot read xattrs, which mark removed names.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { setImmediate as breathe } from "node:timers/promises";
 import { type LayerChange, type LayerEnd, takeRecords } from "./change-records.ts";
 
-/** A layer, and the tree that it lies over. */
+/** An upper layer, and the tree below. */
 export type Layer = {
   readonly upper: string;
   readonly lower: string;
-  /** Whose marks the overlay has read (mount option userxattr); a command can set the others as it likes. */
+  /** Which marks the overlay uses: `user.` xattrs (mount option userxattr) or `trusted.`; commands can forge the other kind. */
   readonly userxattr: boolean;
 };
 
-/** Readers that are kept for the next layer; each is a process of a megabyte that sleeps. */
+/** Idle readers kept for the next layer; each is a sleeping process of one megabyte. */
 const MAX_IDLE = 2;
 
 type Reader = {
@@ -24,12 +24,12 @@ type Reader = {
   onGone: () => void;
 };
 
-/** The process has ended before it had answered. */
+/** Thrown when the process ends before its answer. */
 class ReaderGone extends Error {
   override readonly name = "ReaderGone";
 }
 
-/** Readers, as many at once as layers are read at once. */
+/** A pool of reader processes, one per concurrent read. */
 export class ChangeReader {
   readonly #init: string;
   readonly #idle: Reader[] = [];
@@ -40,14 +40,14 @@ export class ChangeReader {
     this.#init = init;
   }
 
-  /** Has a reader ready. Starting one holds the broker up for some milliseconds. */
+  /** Pre-warms a reader: starting a process blocks the broker for some milliseconds. */
   warm(): void {
     if (this.#idle.length === 0 && !this.#closed) this.#idle.push(this.#start());
   }
 
   /**
-   * Calls `onChange` for each change, in the order of the bytes of their paths. Between pieces others get their turn. Throws
-   * when the layer cannot be read, and what aborted.
+   * Calls `onChange` for each change, ordered by path bytes; yields to the event loop between pieces. Throws when the layer
+   * cannot be read, and the signal's reason when aborted.
    */
   async read(layer: Layer, signal: AbortSignal, onChange: (change: LayerChange) => void): Promise<LayerEnd> {
     signal.throwIfAborted();
@@ -60,13 +60,13 @@ export class ChangeReader {
     try {
       return await this.#readBy(waited ?? this.#start(), layer, signal, tell);
     } catch (error) {
-      // One that waited may have been killed by whoever may; nothing of the layer was told yet.
+      // An idle reader may have been killed meanwhile; retry, as no change was passed on yet.
       if (waited === undefined || told || !(error instanceof ReaderGone)) throw error;
       return await this.#readBy(this.#start(), layer, signal, tell);
     }
   }
 
-  /** Ends those that wait; one that reads ends with its layer. */
+  /** Ends idle readers; a busy reader ends with its layer. */
   close(): void {
     this.#closed = true;
     for (const { child } of this.#idle.splice(0)) child.stdin?.end();
@@ -83,7 +83,7 @@ export class ChangeReader {
     hold(reader.child, true);
     try {
       const end = await exchange(reader, layer, onChange);
-      // Whatever it has said by then, it is dying.
+      // The abort has killed the reader, even if its answer is complete.
       signal.throwIfAborted();
       this.#keep(reader);
       return end;
@@ -113,7 +113,7 @@ export class ChangeReader {
     child.once("error", gone);
     child.once("close", gone);
     child.stdin?.on("error", () => {
-      // It has ended, which "close" tells, ignoring.
+      // The process has ended, ignoring: reported by "close".
     });
     hold(child, false);
     return reader;
@@ -128,7 +128,7 @@ export class ChangeReader {
   }
 }
 
-/** One that waits must not keep this process alive, and one that is waited for must. */
+/** Makes a reader keep the broker alive only while in use. */
 function hold(child: ChildProcess, holds: boolean): void {
   const handles: readonly (object | null)[] = [child, child.stdin, child.stdout];
   for (const handle of handles) {
@@ -137,7 +137,7 @@ function hold(child: ChildProcess, holds: boolean): void {
   }
 }
 
-/** Asks, and takes pieces of the answer one after the other; the pipe waits meanwhile. */
+/** Sends a question and processes the answer piece by piece; the pipe is paused meanwhile. */
 async function exchange(
   reader: Reader,
   layer: Layer,
@@ -176,7 +176,7 @@ async function exchange(
   }
 }
 
-/** `MARKS UPPER NUL LOWER NUL` behind its length. */
+/** Encodes `MARKS UPPER NUL LOWER NUL` after its length. */
 function question({ upper, lower, userxattr }: Layer): Buffer {
   const words = Buffer.from(`${userxattr ? "u" : "t"}${upper}\0${lower}\0`);
   const length = Buffer.alloc(4);

@@ -1,22 +1,22 @@
-/** What `substrate-init changes` says of a layer: records that end in NUL, each beginning with a letter. */
+/** Decodes the output of `substrate-init changes`: records terminated by NUL, each starting with a letter. */
 import { errnoName } from "../model/errno.ts";
 
-/** How a path differs from what stands below, or that it cannot be told. */
+/** How a path differs from the lower tree; `unread`: could not be read. */
 export type LayerChange = {
   readonly kind: "write" | "mod" | "delete" | "dir" | "unread";
-  /** Relative, one letter for each byte (names.ts). */
+  /** Relative, one letter per byte (names.ts). */
   readonly path: string;
-  /** `st_mode`; 0: nothing there. */
+  /** `st_mode`; 0: missing. */
   readonly before: number;
   readonly after: number;
-  /** Bytes; of what is there now. */
+  /** Bytes of the present content. */
   readonly size: number;
 };
 
 export type LayerEnd = {
-  /** By the rules of tree-hash.ts; null when nothing changed, or when not all of it could be read. */
+  /** By the rules of tree-hash.ts; null if nothing changed, or if part of the changes could not be read. */
   readonly hash: string | null;
-  /** There was more than can be listed. */
+  /** The reader's bound of changes was reached. */
   readonly full: boolean;
 };
 
@@ -28,7 +28,10 @@ const KINDS: Readonly<Record<string, LayerChange["kind"]>> = {
   u: "unread",
 };
 
-/** Takes the whole records of a piece; `from.rest` keeps what is not whole. What the last record says, once it is there. */
+/**
+ * Decodes the complete records of a piece and keeps the remainder in `from.rest`. Returns the content of the end record, once
+ * received.
+ */
 export function takeRecords(
   from: { rest: string },
   piece: string,
@@ -44,7 +47,7 @@ export function takeRecords(
   return undefined;
 }
 
-/** `KIND BEFORE ' ' AFTER ' ' SIZE ' ' PATH`, the modes in octal. A path may hold spaces. */
+/** Decodes `KIND BEFORE ' ' AFTER ' ' SIZE ' ' PATH`, with octal modes. A path may contain spaces. */
 function changeOf(record: string): LayerChange {
   const [, letter = "", before = "", after = "", size = "", path = ""] =
     /^(.)([0-7]+) ([0-7]+) (\d+) ([^]*)$/.exec(record) ?? [];

@@ -1,7 +1,6 @@
 /**
- * What changed, read from an overlay's upper layer: its cost grows with the changes and not with the project. A change is a
- * difference between what stood there and what stands there now: what was only opened for writing, or touched, is none; and
- * of a folder that is gone each name that stood in it is.
+ * Lists changes from an overlay's upper layer: the cost grows with the changes, not with the project. Only a difference between
+ * old and new state counts: a file opened for writing, or touched, is unchanged. A removed folder counts as each of its names.
  */
 import { opendirSync } from "node:fs";
 import type { FsDiff } from "../../schemas/generated/types.ts";
@@ -11,7 +10,7 @@ import type { ChangeReader, Layer } from "./change-reader.ts";
 import type { LayerChange, LayerEnd } from "./change-records.ts";
 import { shownPath } from "./names.ts";
 
-/** What is kept of a listing, whatever its length. */
+/** The bounded part of a listing. */
 type Listed = {
   readonly files: LayerChange[];
   readonly folders: string[];
@@ -34,7 +33,7 @@ export async function overlayDiff(reader: ChangeReader, layer: Layer, signal: Ab
     unread: 0,
     firstUnread: "",
   };
-  // Most commands change nothing, and the layer is a folder of ours: one look, and nobody is asked.
+  // Most commands change nothing: one look at the upper folder saves a request to the reader.
   const end = isEmpty(layer.upper)
     ? NO_CHANGE
     : await reader.read(layer, signal, (change) => take(listed, change));
@@ -74,13 +73,13 @@ function take(listed: Listed, change: LayerChange): void {
   } else {
     listed.fileCount += 1;
     if (listed.files.length < MAX_FILES) listed.files.push(change);
-    // Of every path, listed or not: what runs by itself must not hide behind a thousand others.
+    // Check every path, even beyond the bounds: autorun files must not hide behind a thousand other changes.
     if (listed.autorun.length < MAX_FILES && isAutorun(change.path, change.after))
       listed.autorun.push(change.path);
   }
 }
 
-/** What the listing leaves out, in words. */
+/** Describes everything left out of the listing. */
 function gapsOf({ fileCount, folderCount, unread, firstUnread }: Listed, end: LayerEnd): readonly string[] {
   const unhashed = end.hash === null && fileCount + folderCount + unread > 0;
   return [

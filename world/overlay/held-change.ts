@@ -1,4 +1,4 @@
-/** Carrying out an order, and finishing or taking back those that somebody was killed in. */
+/** Carries out an apply or undo; finishes or takes back interrupted ones. */
 import { mkdir, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { ApplyEnding, Settled } from "../model/held.ts";
@@ -43,7 +43,7 @@ export async function carryOut(
   return { kind: "failed", message: `Nothing was changed: ${sentence(path, reason, more[0])}` };
 }
 
-/** Its process was killed (by the host, when memory is short): what it left is finished or taken back at once. */
+/** Recovers at once after the native process was killed (by the host, when memory is short). */
 async function pickUp(
   init: string,
   order: Order,
@@ -57,7 +57,7 @@ async function pickUp(
   return { kind: "failed", message: `${cause}. ${said.map(({ message }) => message).join(". ")}` };
 }
 
-/** `only` names the layers of one span whose project's lock is held already. */
+/** Recovers all layers below `root`, or `only` the layers of one span whose project lock is already held. */
 export async function recoverAll(
   init: string,
   root: string,
@@ -82,7 +82,7 @@ export async function recoverAll(
 async function recoverOne(session: HeldSession, folder: string): Promise<readonly string[]> {
   const { word, rest } = await session.ask(["recover", bytesOf(folder)]);
   const fields = fieldsOf(rest);
-  // Its process ended it while this one waited for the lock.
+  // The original process finished while this one waited for the lock.
   if (word === "whole") return [];
   if (word === "finished") return [`An apply that was interrupted is finished: '${folder}'`];
   if (word !== "back")

@@ -1,6 +1,6 @@
 /**
- * What the files held that a command replaced or removed, as it saw them. A file that is touched, or put back as it was, has
- * another ctime or inode than it had, and is no conflict while it holds the same bytes under the same mode.
+ * Hashes of the files that a command replaced or removed, as the command saw them. Touching a file, or restoring its content,
+ * changes ctime or inode, but is no conflict while bytes and mode are the same.
  */
 import { createHash } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
@@ -10,10 +10,10 @@ import type { Held } from "../model/held.ts";
 import { fieldsIn, writeFields } from "./held-journal.ts";
 import type { Entry, Sight } from "./held-rows.ts";
 
-/** Pairs of a path and the SHA-256 of its content. */
+/** File of pairs: path, SHA-256 of the content. */
 const CONTENTS = "contents";
 
-/** Bounds of what is read for one command: a file beyond them is known by its times alone. */
+/** Bounds of reading per command: files beyond are compared by times alone. */
 const MAX_FILE = 8 * 1024 * 1024;
 const MAX_BYTES = 32 * 1024 * 1024;
 const MAX_FILES = 1000;
@@ -21,7 +21,7 @@ const MAX_FILES = 1000;
 /** Hashes by path. */
 export type Contents = ReadonlyMap<string, string>;
 
-/** Keeps the contents below the `entries`, if nobody did before. A file that changed since the mount is left out. */
+/** Saves the hashes of the files below `entries`, once. Files changed since the mount are left out. */
 export async function keepContents(held: Held, entries: ReadonlyMap<string, Entry>): Promise<void> {
   if ((await fieldsIn(join(held.layers, CONTENTS))) !== null) return;
   const fields: string[] = [];
@@ -52,10 +52,10 @@ export async function readContents({ layers }: Held): Promise<Contents> {
 }
 
 /**
- * Paths among the chosen that hold what the command saw, whatever their times say: the same bytes under the same mode, read while
- * the file was as the scan has it. Whoever applies compares it with that scan once more, at the moment of the change.
+ * Returns the selected paths with the same bytes and mode as the command saw, whatever their times. Each file is read in the
+ * state given by the scan; the native part compares with that scan again at the moment of the change.
  *
- * `seen`: the entries of the first look.
+ * `seen`: the entries of the first scan.
  */
 export async function unchangedContents(
   held: Held,
@@ -82,21 +82,21 @@ export async function unchangedContents(
   return same;
 }
 
-/** A file with several names is known by its times: what an apply of another name did to them cannot be told from an edit. */
+/** Excludes hard-linked files: an apply of another name is indistinguishable from an edit, so only times count. */
 function isPlain(sight: Sight | null): sight is Sight {
   return sight?.type === "f" && sight.links === 1;
 }
 
-/** The flag says that owner, mode or attributes differ from the upper layer's, which stays as it is: then nobody can tell. */
+/** Flag `a` means that owner, mode or attributes differ from the upper layer's; two differing states cannot be compared. */
 function hasSameAttributes(now: Entry, then: Entry): boolean {
   if (now.below?.mode !== then.below?.mode) return false;
   return now.type === "w" || (now.type === "f" && !`${now.flags}${then.flags}`.includes("a"));
 }
 
-/** Undefined where the file is not, or does not stay, as it was seen. */
+/** Returns undefined if the file differs from `seen`, or changes while read. */
 async function hashOf(project: Beneath, path: string, seen: Sight): Promise<string | undefined> {
   const bytes = await project.readAs(path, seen, MAX_FILE);
-  // One file at a time: commands are answered between two.
+  // Yield after each file, so that the broker can answer commands.
   await turn();
   return bytes === undefined ? undefined : createHash("sha256").update(bytes).digest("hex");
 }

@@ -1,7 +1,7 @@
 /**
- * What was done with held changes so far, in `layers`: a folder `applies/N` for each apply and undo, with its plan, what was
- * replaced (`old`) and how everything was left (`record`), and `discarded`. The native part writes `placed`, `record` and
- * `finished` (world/native/changes/held_change.c says in which order).
+ * History of a span's held changes in `layers`: a folder `applies/N` per apply or undo, with its plan, the replaced files (`old`)
+ * and the resulting state (`record`); and the file `discarded`. The native part writes `placed`, `record` and `finished` (order:
+ * world/native/changes/held_change.c).
  */
 import { randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
@@ -9,22 +9,22 @@ import { join } from "node:path";
 import { fieldsOf } from "./held-session.ts";
 import { parentOf, type Sight, sightOf } from "./held-rows.ts";
 
-/** `p` put, `i` into the put before it, `t` taken away, `a` attributes (world/native/changes/held_plan.h). */
+/** `p`: put; `i`: part of the preceding put; `t`: take away; `a`: set attributes (world/native/changes/held_plan.h). */
 export type Step = {
   readonly kind: "p" | "i" | "t" | "a";
-  /** `w` whole, `a` alone, `t` times only, `n` nothing. */
+  /** `w`: whole; `a`: alone; `t`: times only; `n`: nothing. */
   readonly how: "w" | "a" | "t" | "n";
   readonly path: string;
-  /** Below `layers`. */
+  /** Relative to `layers`. */
   readonly source: string;
-  /** The text of a {@link Sight}; "" for nothing. */
+  /** The text of a {@link Sight}; "" for a missing file. */
   readonly expect: string;
 };
 
-/** `back`: neither, but something was moved and put back, which sets its ctime. */
+/** `back`: neither, but files were moved and restored, which set their ctimes. */
 export type Verb = "apply" | "undo" | "back";
 
-/** An apply or undo that has happened. */
+/** A completed apply or undo. */
 export type Past = {
   readonly folder: string;
   readonly verb: Verb;
@@ -34,12 +34,12 @@ export type Past = {
 
 export type Journal = {
   readonly past: readonly Past[];
-  /** Paths of changes that are in the project, with the folder of their apply. */
+  /** Changes now in the project: path, and folder of the apply. */
   readonly applied: ReadonlyMap<string, string>;
   readonly discarded: ReadonlySet<string>;
-  /** Paths of changes that were in the project once and were taken back. */
+  /** Changes that were in the project and were undone. */
   readonly undone: ReadonlySet<string>;
-  /** How we left what we touched. */
+  /** State in which the last apply or undo left each path. */
   readonly left: ReadonlyMap<string, Sight>;
 };
 
@@ -57,7 +57,7 @@ export async function readJournal(layers: string): Promise<Journal> {
   for (const name of folders) {
     const folder = `${APPLIES}/${name}`;
     const record = await fieldsIn(join(layers, folder, "record"));
-    // Taken back, or not at its end: nothing of it counts.
+    // Taken back or unfinished: does not count.
     if (record === null) continue;
     const change = await readPast(layers, folder);
     past.push(change);
@@ -93,7 +93,7 @@ function takeRecord(left: Map<string, Sight>, { verb, steps }: Past, record: rea
     const other = latest.get(sight.inode);
     if (other === undefined || other.ctime < sight.ctime) latest.set(sight.inode, sight);
   }
-  // Giving a file another name changes its ctime: of several names the last one has it.
+  // A new hard link changes the ctime of the file, so every name shows the latest.
   for (const [path, sight] of left) {
     const last = latest.get(sight.inode);
     if (last !== undefined && last.ctime > sight.ctime) left.set(path, { ...sight, ctime: last.ctime });
@@ -108,7 +108,7 @@ function isWithinAny(path: string, roots: ReadonlySet<string>): boolean {
 export type Order = {
   readonly layers: string;
   readonly project: string;
-  /** Of the project's folder; only type and inode count. */
+  /** The project folder; only type and inode count. */
   readonly seen: Sight;
   readonly verb: Verb;
   /** Name of the project's lock file. */
@@ -118,7 +118,7 @@ export type Order = {
   readonly steps: readonly Step[];
 };
 
-/** Writes the journal's first page, durable before it returns; gives its folder. */
+/** Writes the plan of an apply durably; returns its folder. */
 export async function writeOrder(order: Order): Promise<string> {
   const applies = join(order.layers, APPLIES);
   await mkdir(applies, { recursive: true, mode: 0o700 });
@@ -149,12 +149,12 @@ export async function writeOrder(order: Order): Promise<string> {
   return folder;
 }
 
-/** What the change in a folder of the journal counts as. */
+/** Reads the verb of an apply folder. */
 export async function verbOf(folder: string): Promise<Verb | null> {
   return ((await fieldsIn(join(folder, "changes")))?.[0] ?? null) as Verb | null;
 }
 
-/** Its change was taken back: only what that did to times is of use. */
+/** Removes an apply taken back; keeps only the new ctimes of restored files. */
 export async function dropOrder(folder: string): Promise<void> {
   const restored = await fieldsIn(join(folder, "restored"));
   if (restored === null) return await rm(folder, { recursive: true, force: true });
@@ -164,7 +164,7 @@ export async function dropOrder(folder: string): Promise<void> {
   await writeFields(folder, "record", restored);
 }
 
-/** Keeps what could not be put back where people find it; no journal counts it. */
+/** Renames an apply that could not be taken back fully, so that people find the saved files; the journal ignores the folder. */
 export async function keepOrder(folder: string): Promise<string> {
   const kept = join(folder, "..", `kept-${folder.slice(folder.lastIndexOf("/") + 1)}-${Date.now()}`);
   await rename(folder, kept);
@@ -175,7 +175,7 @@ export async function writeDiscarded(layers: string, paths: ReadonlySet<string>)
   await writeFields(layers, DISCARDED, [...paths]);
 }
 
-/** The applies and undos of one span that are not at their end, each with its lock. */
+/** Lists the unfinished applies and undos of one span, each with its lock. */
 export async function unfinished(layers: string): Promise<readonly { folder: string; lock: string }[]> {
   const found = [];
   for (const name of (await namesOf(join(layers, APPLIES))).sort()) {
@@ -187,9 +187,9 @@ export async function unfinished(layers: string): Promise<readonly { folder: str
   return found;
 }
 
-/** Writes a file that is there whole or not at all. */
+/** Writes a file atomically and durably. */
 export async function writeFields(folder: string, name: string, fields: readonly string[]): Promise<void> {
-  // Two that look at the same layers at once both write down what they see first.
+  // Random, because two concurrent first scans of the same layers both write this file.
   const draft = join(folder, `${name}.${randomBytes(4).toString("hex")}.draft`);
   const file = await open(draft, "w", 0o600);
   try {

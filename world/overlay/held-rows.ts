@@ -1,7 +1,7 @@
-/** What `substrate-init held` says of a layer and of the project below it (world/native/changes/held_scan.h). */
+/** Decodes the scan of a layer and its project by `substrate-init held` (world/native/changes/held_scan.h). */
 import type { HeldKind } from "../model/held.ts";
 
-/** How one name was found. Times are nanoseconds since the epoch. */
+/** State of one name. Times are nanoseconds since the epoch. */
 export type Sight = {
   readonly type: string;
   readonly mode: number;
@@ -10,31 +10,31 @@ export type Sight = {
   readonly inode: bigint;
   readonly ctime: bigint;
   readonly links: number;
-  /** As it was told: what the native part is given back to compare with. */
+  /** The original text, sent back to the native part for comparison. */
   readonly text: string;
 };
 
-/** Something that goes with the folder it lies in. */
+/** A path removed together with the folder above. */
 export type Below = { readonly path: string; readonly sight: Sight };
 
-/** One entry of the upper layer, or a name that it hides. */
+/** An entry of the upper layer, or a hidden name. */
 export type Entry = {
   readonly path: string;
-  /** `f`, `d`, `l`, `w` for what is gone, `x` for anything else. */
+  /** `f`: file; `d`: folder; `l`: link; `w`: removed; `x`: any other type. */
   readonly type: string;
   readonly flags: string;
-  /** Why it can never be applied. */
+  /** Why the entry can never be applied; empty if it can. */
   readonly refusal: string;
   readonly above: Sight | null;
   readonly below: Sight | null;
-  /** What lies below what it replaces. */
+  /** Paths below a replaced folder. */
   readonly replaced: readonly Below[];
   readonly kind: HeldKind | null;
 };
 
 const FIELDS = 6;
 
-/** Each entry under its path, folders before what they hold; the project itself is "". */
+/** Returns entries by path, folders before their content; the project itself is "". */
 export function entriesOf(fields: readonly string[]): ReadonlyMap<string, Entry> {
   const entries = new Map<string, Entry>();
   let replaced: Below[] = [];
@@ -55,7 +55,7 @@ export function entriesOf(fields: readonly string[]): ReadonlyMap<string, Entry>
   return withOtherNames(entries);
 }
 
-/** Names that became one file with something that changed: on their own they would look as they were. */
+/** Marks unchanged names as changed if a hard link makes them one file with a changed name. */
 function withOtherNames(entries: ReadonlyMap<string, Entry>): ReadonlyMap<string, Entry> {
   const several = [...entries.values()].filter(({ type, above }) => type === "f" && (above?.links ?? 0) > 1);
   const changed = new Set(several.filter(({ kind }) => kind !== null).map(({ above }) => above?.inode));
@@ -81,7 +81,7 @@ export function sightOf(text: string): Sight | null {
   };
 }
 
-/** Null for what was copied up on the way and is as it was. */
+/** Returns null for an unchanged copy-up. */
 function kindOf({ path, type, flags, below }: Omit<Entry, "kind">): HeldKind | null {
   if (path === "") return null;
   if (type === "w") return "delete";
@@ -92,7 +92,7 @@ function kindOf({ path, type, flags, below }: Omit<Entry, "kind">): HeldKind | n
   return below === null ? "write" : "mod";
 }
 
-/** Whether the entry takes a whole folder away, or its place. */
+/** Whether the entry removes or replaces a whole folder. */
 export function replacesFolder(entry: Entry): boolean {
   return entry.below?.type === "d" && (entry.type !== "d" || entry.flags.includes("o"));
 }
@@ -101,7 +101,7 @@ export function parentOf(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf("/")));
 }
 
-/** Of a path in a folder: the folders above it, nearest first, "" last. */
+/** Yields the folders above a relative path, nearest first, "" last. */
 export function* ancestorsOf(path: string): Generator<string> {
   let at = path;
   while (at !== "") {

@@ -1,8 +1,8 @@
-/** One run of `substrate-init held`: a request at a time, until it is disposed of. */
+/** One process of `substrate-init held`: takes one request at a time until disposed. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 
-/** What the native part answers: a word, and the bytes behind it. */
+/** The native part's answer: a word, followed by bytes. */
 export type Answer = { readonly word: string; readonly rest: Buffer };
 
 const HEAD = 4;
@@ -16,7 +16,7 @@ export class HeldSession implements AsyncDisposable {
 
   /** @param init the `substrate-init` program. */
   constructor(init: string) {
-    // In a session of its own: an interrupt at the terminal is the broker's to deal with, and no reason to stop half-way.
+    // Detached: an interrupt at the terminal goes to the broker alone, and must not stop an apply half-way.
     this.#child = spawn(init, ["held"], {
       detached: true,
       stdio: ["pipe", "pipe", "ignore"],
@@ -24,7 +24,7 @@ export class HeldSession implements AsyncDisposable {
       cwd: "/",
     });
     this.#child.stdin.on("error", () => {
-      // It has ended, ignoring: its end is told below.
+      // The process has ended, ignoring: reported below.
     });
     this.#child.stdout.on("data", (bytes: Buffer) => this.#take(bytes));
     this.#ended = new Promise((resolve) => {
@@ -36,7 +36,10 @@ export class HeldSession implements AsyncDisposable {
     void this.#ended.then((cause) => this.#settle(cause));
   }
 
-  /** `signal` ends the process: not for what must not stop half-way. Throws when it ends before it answers. */
+  /**
+   * Sends a request. `signal` kills the process: do not pass one to a request that must complete. Throws if the process ends
+   * without an answer.
+   */
   async ask(fields: readonly string[], signal?: AbortSignal): Promise<Answer> {
     signal?.throwIfAborted();
     const abort = (): void => void this.#child.kill("SIGKILL");
@@ -53,7 +56,7 @@ export class HeldSession implements AsyncDisposable {
     }
   }
 
-  /** As `ask`, for what answers `ok`; throws what else it says. */
+  /** As `ask`, for requests answered by `ok`; throws any other answer. */
   async demand(fields: readonly string[], signal?: AbortSignal): Promise<Buffer> {
     const { word, rest } = await this.ask(fields, signal);
     if (word === "ok") return rest;
@@ -97,7 +100,7 @@ export class HeldSession implements AsyncDisposable {
   }
 }
 
-/** Fields that end with NUL; one letter for each byte. */
+/** Splits fields terminated by NUL; one letter per byte. */
 export function fieldsOf(bytes: Buffer): string[] {
   const fields = bytes.toString("latin1").split("\0");
   fields.pop();

@@ -1,4 +1,4 @@
-/** What is held of one span, what of it is chosen, and what stands in its way. Pure. */
+/** State of one span's held changes; selection, refusals and conflicts of an apply. Pure. */
 import type { Held, HeldChange, PathReason } from "../model/held.ts";
 import { isAutorun } from "./autorun.ts";
 import type { Journal } from "./held-journal.ts";
@@ -7,10 +7,10 @@ import { ancestorsOf, type Entry, parentOf, replacesFolder, type Sight } from ".
 export type State = {
   readonly held: Held;
   readonly entries: ReadonlyMap<string, Entry>;
-  /** How the project was when the changes were first looked at. */
+  /** The project as first scanned. */
   readonly seen: ReadonlyMap<string, Entry>;
   readonly journal: Journal;
-  /** What can still be applied, by path. */
+  /** Changes still to apply, by path. */
   readonly open: ReadonlyMap<string, Entry>;
 };
 
@@ -51,7 +51,7 @@ export type Chosen = {
   readonly refusals: readonly PathReason[];
 };
 
-/** Which of `among` the `paths` name, themselves or by a folder above them. */
+/** Selects from `among` each path listed in `paths`, and each path below a listed folder. */
 export function choose(
   among: Iterable<string>,
   paths: readonly string[] | null,
@@ -61,7 +61,7 @@ export function choose(
   const wanted = new Set(paths);
   const hit = new Set<string>();
   const chosen = new Set<string>();
-  // Folders may lie in each other by the thousand.
+  // Compare per length, because thousands of listed folders may be nested.
   const lengths = [...new Set(paths.map(({ length }) => length))];
   for (const path of among) {
     for (const length of lengths) {
@@ -76,13 +76,13 @@ export function choose(
   return { paths: chosen, refusals: missed.map((path) => ({ path, reason: why(path) })) };
 }
 
-/** The new folders that what is chosen lies in come along: without them it has no place. */
+/** Adds the new folders above selected changes, which could not be placed otherwise. */
 export function withFolders(state: State, chosen: ReadonlySet<string>): ReadonlySet<string> {
   const all = new Set(chosen);
   const looked = new Set<string>();
   for (const path of chosen) {
     for (const folder of ancestorsOf(path)) {
-      // And so were those above it.
+      // The folders further up were visited then, too.
       if (looked.has(folder)) break;
       looked.add(folder);
       if (state.open.get(folder)?.kind === "dir") all.add(folder);
@@ -91,7 +91,7 @@ export function withFolders(state: State, chosen: ReadonlySet<string>): Readonly
   return all;
 }
 
-/** What of the chosen may never be applied. */
+/** Returns the selected changes that may never be applied. */
 export function refusalsOf(
   { entries, open }: State,
   chosen: ReadonlySet<string>,
@@ -105,7 +105,7 @@ export function refusalsOf(
     const refusal = refusalAt(entries, path, known);
     if (refusal !== "") found.push({ path, reason: `Cannot apply it: ${refusal}` });
     if (isDenied(path)) found.push({ path, reason: "Cannot apply it: the policy lets nobody write it" });
-    // What a folder takes along when it goes.
+    // Names removed together with a replaced folder.
     for (const one of replacesFolder(entry) ? entry.replaced : []) {
       const gone = entries.get(one.path);
       if ((gone === undefined || gone.type === "w") && isDenied(one.path))
@@ -118,7 +118,7 @@ export function refusalsOf(
   return found;
 }
 
-/** Its own, or that of a folder above it. */
+/** Returns the refusal of the entry itself or of the nearest refused folder above. */
 function refusalAt(entries: ReadonlyMap<string, Entry>, path: string, known: Map<string, string>): string {
   const before = known.get(path);
   if (before !== undefined) return before;
@@ -128,7 +128,10 @@ function refusalAt(entries: ReadonlyMap<string, Entry>, path: string, known: Map
   return refusal;
 }
 
-/** Where the project is not as the command saw it. `unchanged`: files that hold what it saw, whatever their times say. */
+/**
+ * Returns the changes whose place in the project differs from the command's view. `unchanged`: files with their old content,
+ * whatever their times.
+ */
 export function conflictsOf(
   state: State,
   chosen: ReadonlySet<string>,
@@ -151,7 +154,7 @@ function ownComplaint(state: State, entry: Entry): string | null {
   const then = state.seen.get(path)?.below;
   if (below === null) {
     if (isOurs(state, path, null)) return null;
-    // The first look is this one, so only the layer's word is left: it was copied from something, which may have been here.
+    // Without an earlier scan, only the layer's copy-up mark shows that a file existed, perhaps at this path.
     const early = state.seen === state.entries && flags.includes("g");
     const copied =
       early && (type === "d" || !isUntouched(state, parentOf(path), belowOf(state, parentOf(path))));
@@ -167,7 +170,7 @@ function ownComplaint(state: State, entry: Entry): string | null {
   return changed === undefined ? null : `'${changed.path}' in it was changed since the command began`;
 }
 
-/** Of the folders that a change lies in, all of which the command saw as folders of the project. */
+/** Checks the folders above a change: the command saw each as a folder of the project. */
 function folderComplaint(state: State, folder: string, known: Map<string, string | null>): string | null {
   const before = known.get(folder);
   if (before !== undefined) return before;
@@ -179,7 +182,7 @@ function folderComplaint(state: State, folder: string, known: Map<string, string
 
 function mergedComplaint(state: State, folder: string): string | null {
   const entry = state.entries.get(folder);
-  // A new folder, or one that stands for another: it is a change of its own.
+  // A new or replacing folder is a change of its own.
   if (folder === "" || entry === undefined || entry.kind === "dir") {
     const gone =
       entry?.kind === "dir" &&
@@ -199,12 +202,12 @@ function belowOf({ entries }: State, path: string): Sight | null {
   return entries.get(path)?.below ?? null;
 }
 
-/** A change of content, name or attributes sets the ctime; the copying up does not. */
+/** Changes of content, name or attributes set the ctime; a copy-up does not. */
 function isUntouched(state: State, path: string, sight: Sight | null): boolean {
   return sight === null || sight.ctime <= state.held.mountedAt || isOurs(state, path, sight);
 }
 
-/** Whether it is as an apply or undo of ours left it; null: whether we took it away. */
+/** Whether the path is as the last apply or undo left it; for null: whether an undo removed it. */
 function isOurs({ journal }: State, path: string, sight: Sight | null): boolean {
   const left = journal.left.get(path);
   if (sight !== null) return left !== undefined && left.inode === sight.inode && left.ctime === sight.ctime;

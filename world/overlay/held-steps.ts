@@ -1,4 +1,4 @@
-/** The steps that put chosen changes into the project. Pure: a test can read them. */
+/** Plans the steps that put selected changes into the project. Pure: tests read the steps as data. */
 import type { Step } from "./held-journal.ts";
 import { type Entry, parentOf } from "./held-rows.ts";
 import type { State } from "./held-state.ts";
@@ -7,14 +7,14 @@ type Work = {
   readonly state: State;
   readonly chosen: ReadonlySet<string>;
   readonly below: ReadonlyMap<string, readonly Entry[]>;
-  /** Folders below which something stays as it is. */
+  /** Folders with changes below that were not selected. */
   readonly partial: ReadonlySet<string>;
-  /** What an earlier apply put there, and the folders above it. */
+  /** Paths put into the project by an earlier apply, and the folders above. */
   readonly begun: ReadonlySet<string>;
   readonly steps: Step[];
 };
 
-/** The times of folders that are there already change with what is put into them, as the command saw them, and never alone. */
+/** Returns the steps. Existing folders get the command's times only together with new content, never alone. */
 export function stepsOf(state: State, chosen: ReadonlySet<string>): readonly Step[] {
   const below = new Map<string, Entry[]>();
   for (const entry of state.entries.values()) {
@@ -42,7 +42,7 @@ function withAncestors(paths: Iterable<string>): ReadonlySet<string> {
   return all;
 }
 
-/** A folder that is in the project already. */
+/** Plans a folder that exists in the project. */
 function mergeFolder(work: Work, folder: Entry): void {
   let direct = false;
   for (const entry of work.below.get(folder.path) ?? []) direct = placeEntry(work, entry) || direct;
@@ -50,7 +50,7 @@ function mergeFolder(work: Work, folder: Entry): void {
   else if (direct) work.steps.push(attributes(folder, "t"));
 }
 
-/** Whether it changes the folder that the entry is in. */
+/** Plans an entry; returns whether the folder around it changes. */
 function placeEntry(work: Work, entry: Entry): boolean {
   const { path, type, kind, above, below } = entry;
   const chosen = work.chosen.has(path);
@@ -64,7 +64,7 @@ function placeEntry(work: Work, entry: Entry): boolean {
     work.steps.push({ kind: "t", how: "w", path, source: "", expect: below?.text ?? "" });
     return true;
   }
-  // Of a file with several names only the one that was changed changes: it becomes a file of its own.
+  // With hard links the file is replaced instead: only the changed name changes, and becomes a separate file.
   if (kind === "mode" && type === "f" && above?.links === 1 && below?.links === 1) {
     work.steps.push(attributes(entry, "w"));
     return false;
@@ -82,8 +82,8 @@ function placeEntry(work: Work, entry: Entry): boolean {
 }
 
 /**
- * One exchange instead of one for each file: the upper folder hides the lower one, and all of it is wanted. What an earlier
- * apply put into it would go with the lower one, and come back with it when both are undone.
+ * Whether one exchange of folders replaces an exchange per file: the upper folder hides the lower one, and every change below is
+ * selected. Not after an earlier apply below: its content would leave with the lower folder, and return when both are undone.
  */
 function isWhollyReplaced({ below, partial, begun, state }: Work, entry: Entry): boolean {
   if (!entry.flags.includes("o") || partial.has(entry.path) || begun.has(entry.path)) return false;
@@ -103,12 +103,12 @@ function fillFolder(work: Work, folder: string): void {
 }
 
 function attributes({ path, below }: Entry, how: "w" | "t"): Step {
-  // Of a folder's times nobody minds that something else was put into it meanwhile.
+  // New content may have changed the folder's times meanwhile.
   const expect = how === "t" ? anyTime(below?.text ?? "") : (below?.text ?? "");
   return { kind: "a", how, path, source: sourceOf(path), expect };
 }
 
-/** The text of a sight without its ctime: whichever it is. */
+/** Replaces the ctime in the text of a sight by 0, which matches any ctime. */
 export function anyTime(sight: string): string {
   const words = sight.split(" ");
   return [...words.slice(0, 5), "0", ...words.slice(6)].join(" ");

@@ -37,15 +37,15 @@ import { KeyedMutex } from "../model/keyed-mutex.ts";
 import { undoSteps } from "./held-undo.ts";
 import { bytesOf, rawPath } from "./names.ts";
 
-/** Where an upper layer is as it was first looked at, with the project below it. */
+/** File with the first scan of an upper layer and the project below. */
 const SEEN = "seen";
 const LOCKS = ".locks";
 
-/** Held changes in layers on this host; `substrate-init held` does whatever touches a project. */
+/** Held changes in layers on this host; only `substrate-init held` touches projects. */
 export class LayerStore implements HeldStore {
   readonly #init: string;
   readonly #mutex = new KeyedMutex();
-  /** Layers, with how often they are in use. */
+  /** Use count by layers folder. */
   readonly #used = new Map<string, number>();
 
   /** @param init the `substrate-init` program. */
@@ -119,7 +119,7 @@ export class LayerStore implements HeldStore {
   async discard(held: Held, paths: readonly string[] | null): Promise<ApplyEnding> {
     const never = new AbortController().signal;
     return await this.#inTurn(held, never, async (session) => {
-      // Whatever became of the project: nothing is put into it.
+      // Works even if the project was replaced: nothing is written there.
       const { journal, open } = await read(session, { ...held, identity: ANY_FOLDER }, never);
       const { paths: chosen, refusals } = choose(open.keys(), paths, (path) => notHeld(journal, path));
       if (refusals.length > 0) return { kind: "refused", refusals };
@@ -133,7 +133,7 @@ export class LayerStore implements HeldStore {
     return await recoverAll(this.#init, root, join(root, LOCKS));
   }
 
-  /** From the call on, whatever it waits for: nobody may remove the layers meanwhile. */
+  /** Marks the layers as in use at once, before any wait: they must not be removed meanwhile. */
   #use({ layers }: Held): Disposable {
     this.#used.set(layers, (this.#used.get(layers) ?? 0) + 1);
     return {
@@ -145,7 +145,7 @@ export class LayerStore implements HeldStore {
     };
   }
 
-  /** One at a time for each project: within this process, and between all that keep their layers beside these. */
+  /** Runs one operation per project at a time, in this process and among all brokers with layers in the same root. */
   async #inTurn(
     held: Held,
     signal: AbortSignal,
@@ -156,7 +156,7 @@ export class LayerStore implements HeldStore {
       return await this.#locked(held, signal, work);
     } catch (error) {
       signal.throwIfAborted();
-      // Whatever fails here fails before anything is begun: from then on endings are told, not thrown.
+      // Failures here precede the first step; later endings are returned, not thrown.
       return {
         kind: "failed",
         message: `Nothing was changed: ${error instanceof Error ? error.message : String(error)}`,
@@ -177,14 +177,14 @@ export class LayerStore implements HeldStore {
     return await this.#mutex.run(lock, async () => {
       await using session = new HeldSession(this.#init);
       await session.demand(["lock", bytesOf(join(locks, lock))], signal);
-      // A broker that was killed meanwhile, or one that runs beside this one and was.
+      // This or another broker may have been killed while applying.
       await recoverAll(this.#init, dirname(held.layers), null, held.layers);
       return await work(session, seen, lock);
     });
   }
 }
 
-/** The first look at the project is kept: later ones are compared with it. */
+/** Scans layer and project; saves the first scan as the baseline of later comparisons. */
 async function read(session: HeldSession, held: Held, signal: AbortSignal): Promise<State> {
   const upper = bytesOf(join(held.layers, "upper"));
   const rows = fieldsOf(await session.demand(["scan", upper, bytesOf(held.project), held.identity], signal));
@@ -243,9 +243,9 @@ async function isThere(layers: string, path: string): Promise<boolean> {
   );
 }
 
-/** Gives the room back: the mark alone would keep it until all is swept. */
+/** Frees disk space at once; the mark alone would leave the file until the layers are swept. */
 async function freeUpper(layers: string, path: string): Promise<void> {
   await unlink(rawPath(join(bytesOf(layers), "upper", path))).catch(() => {
-    // It is discarded either way, ignoring: what is left goes with the layers.
+    // The file resists, ignoring: the change is discarded anyway, and the file goes with the layers.
   });
 }

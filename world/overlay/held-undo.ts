@@ -1,12 +1,12 @@
-/** The steps that take applied changes back. */
+/** Plans the steps that undo applied changes. */
 import type { Journal, Past, Step } from "./held-journal.ts";
 import { ancestorsOf, parentOf, type Sight } from "./held-rows.ts";
 import { anyTime } from "./held-steps.ts";
 
-/** Whether something lies at a path below `layers`. */
+/** Whether a file exists at a path below `layers`. */
 export type Look = (path: string) => Promise<boolean>;
 
-/** A step of an apply that is to be reversed, whole or at a path below it. */
+/** A step of an apply to reverse, at its own path or at a path below. */
 type Reverse = { readonly path: string; readonly past: Past; readonly index: number; readonly step: Step };
 
 export async function undoSteps(
@@ -25,13 +25,13 @@ export async function undoSteps(
   for (const { path, past, index, step } of reversesOf(journal, chosen, stays)) {
     const source = `${past.folder}/old/${index}${path.slice(step.path.length)}`;
     if (step.kind === "a") {
-      // An earlier apply may have set its times already.
+      // An earlier apply may have set the times already, so take the oldest saved attributes.
       const first = held.has(path) ? undefined : carriers.get(path);
       steps.push({ kind: "a", how: "w", path, source: first ?? source, expect: expect(path) });
       continue;
     }
     parents.add(parentOf(path));
-    // Below what stood for something that is no folder there was nothing.
+    // If the step replaced anything but a folder, nothing existed below.
     const before =
       step.expect !== "" && (step.path === path || step.expect.startsWith("d ")) && (await look(source));
     const there = expect(path);
@@ -41,7 +41,7 @@ export async function undoSteps(
   return [...steps, ...timesOf(journal, held, parents, carriers, steps)];
 }
 
-/** One for each chosen path that goes with no other one. */
+/** Returns the steps to reverse, one per selected path, without paths covered by the step of a folder above. */
 function reversesOf(
   journal: Journal,
   chosen: ReadonlySet<string>,
@@ -53,7 +53,7 @@ function reversesOf(
     const past = journal.past.find(({ folder }) => folder === journal.applied.get(path));
     const covering = past === undefined ? null : coverOf(past, places.get(past.folder) ?? new Map(), path);
     if (covering === null) continue;
-    // A folder that was put or replaced in one goes back in one, unless it or something in it is to stay.
+    // A folder put or replaced by one step is reversed as a whole, unless the folder or a path inside is to stay.
     const whole = covering.step.kind === "p" && !staying.has(covering.step.path);
     const reverse = whole ? { ...covering, path: covering.step.path } : covering;
     found.set(reverse.path, reverse);
@@ -67,7 +67,7 @@ function takesAllBelow(reverse: Reverse | undefined): boolean {
   return reverse !== undefined && reverse.step.kind !== "a";
 }
 
-/** Which step put a path into the project, by the step's own path. */
+/** Indexes the steps of an apply by path. */
 function placesOf({ steps }: Past): ReadonlyMap<string, number> {
   const places = new Map<string, number>();
   for (const [index, { kind, how, path }] of steps.entries())
@@ -85,7 +85,7 @@ function coverOf(past: Past, places: ReadonlyMap<string, number>, path: string):
   return null;
 }
 
-/** The folders that something is taken out of or put into; where nothing that we put there stays, their times come back. */
+/** Restores the times of folders that gain or lose names; not where an applied change stays. */
 function timesOf(
   journal: Journal,
   held: ReadonlySet<string | undefined>,
@@ -111,9 +111,9 @@ function timesOf(
 }
 
 type Attributes = {
-  /** Of what had its attributes changed: what carries those from before the first apply of all that holds it now. */
+  /** By path: the saved copy with the attributes from before the first apply still in effect there. */
   readonly carriers: ReadonlyMap<string, string>;
-  /** Of each applied path, what had its attributes changed with it: the folder that it was put into, or itself. */
+  /** By applied path: the path whose attributes changed with the apply: the parent folder, or the path itself. */
   readonly holders: ReadonlyMap<string, string>;
 };
 
@@ -154,7 +154,7 @@ function foldersAbove(paths: readonly string[]): ReadonlySet<string> {
 
 type Size = { readonly count: number; readonly newest: bigint };
 
-/** Of each folder that we left: how much lies below it, and its latest ctime. */
+/** Number of known paths and latest ctime below each folder. */
 function sizesOf(left: ReadonlyMap<string, Sight>): ReadonlyMap<string, Size> {
   const sizes = new Map<string, Size>();
   for (const [path, { ctime }] of left) {
@@ -170,7 +170,7 @@ function sizesOf(left: ReadonlyMap<string, Sight>): ReadonlyMap<string, Size> {
 function expectOf(sight: Sight | undefined, size: Size | undefined): string {
   if (sight === undefined) return "";
   const words = sight.text.split(" ");
-  // Taking back one of several names changes the ctime of the file, and with it what the others show.
+  // Undoing one of several hard links changes the ctime of the file, seen under every other name.
   const ctime = sight.type === "f" && sight.links > 1 ? 0n : sight.ctime;
   const below = sight.type === "d" ? [String(size?.newest ?? 0), String(size?.count ?? 0)] : ["0", "0"];
   return [...words.slice(0, 5), String(ctime), words[6], ...below].join(" ");

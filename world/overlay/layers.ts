@@ -5,14 +5,16 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { WorldUnavailable } from "../model/unavailable.ts";
 
-/** What is being removed is called as what strayed in a world that is gone: whoever sweeps next goes on with it. */
+/**
+ * Prefix for held changes under removal: `wld_…` like stray writes of a dead world, so the next sweep completes an interrupted
+ * removal.
+ */
 const NAMELESS = "wld_gone_";
 
 /**
- * Makes the folders of one overlay: `upper` takes the changes, `work` is the kernel's scratch room and must lie
- * on the same file system. At once: it is on the path of a command, and takes less time than it takes to ask for it.
- * Returns when, in ns since the epoch by the clock with which the kernel stamps files: it lags behind ours by up to one of its
- * ticks. Throws {@link WorldUnavailable} when they cannot be made.
+ * Makes the folders of one overlay: `upper` takes the changes, `work` is the kernel's scratch space on the same file system.
+ * Synchronous: a command waits, and asynchronous calls would take longer. Returns the time in ns since the epoch by the kernel's
+ * clock for file stamps, which lags behind the broker's by up to one tick. Throws {@link WorldUnavailable} on failure.
  */
 export function prepareLayers(folder: string): bigint {
   const upper = join(folder, "upper");
@@ -25,7 +27,7 @@ export function prepareLayers(folder: string): bigint {
   }
 }
 
-/** What to throw when layers cannot be made. */
+/** Makes the error for layers that cannot be made. */
 export function unmakable(layers: string, cause: unknown): WorldUnavailable {
   const text = cause instanceof Error ? cause.message : String(cause);
   return new WorldUnavailable(
@@ -36,8 +38,8 @@ export function unmakable(layers: string, cause: unknown): WorldUnavailable {
 }
 
 /**
- * Removes an overlay's folders. The kernel leaves `work/work` with mode 000, and a command may have done the same to
- * its own: an ordinary user cannot look into such folders before changing them.
+ * Removes an overlay's folders. The kernel leaves `work/work` with mode 000, and commands may close their own folders: an
+ * ordinary user must change the modes first.
  */
 export async function removeLayers(layers: string): Promise<void> {
   await openFolders(layers);
@@ -49,26 +51,26 @@ export async function removeLayers(layers: string): Promise<void> {
   }
 }
 
-/** Folders in folders, deeper than a path can be long: these two go down step by step, and follow no link on the way. */
+/** Removes nested folders deeper than PATH_MAX: chmod and rm descend step by step and follow no link. */
 async function removeDeep(layers: string): Promise<void> {
   const run = promisify(execFile);
   await run("chmod", ["-R", "u+rwx", "--", layers]).catch(() => {
-    // What it cannot change, ignoring: the removal decides.
+    // A mode cannot be changed, ignoring: the removal decides.
   });
   await run("rm", ["-rf", "--one-file-system", "--", layers]);
 }
 
 async function openFolders(folder: string): Promise<void> {
   await chmod(folder, 0o700).catch(() => {
-    // Gone already, ignoring: the removal decides.
+    // Already gone, ignoring: the removal decides.
   });
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   for (const entry of entries) if (entry.isDirectory()) await openFolders(join(folder, entry.name));
 }
 
 /**
- * Removes the layers below `root` that hold nothing anybody could ask for: those whose span `mayHold` denies, and those
- * whose upper layer is empty. Reads the names before it returns. Settles with how many are gone; one that resists stays.
+ * Removes useless layers below `root`: spans rejected by `mayHold`, and layers with an empty upper folder. Reads the names before
+ * returning. Settles with the number removed; layers that resist stay.
  */
 export async function dropLeftLayers(root: string, mayHold: (span: string) => boolean): Promise<number> {
   const left = namesIn(root).filter((name) => name.startsWith("spn_"));
@@ -88,7 +90,7 @@ function namesIn(folder: string): readonly string[] {
   return existsSync(folder) ? readdirSync(folder) : [];
 }
 
-/** One that cannot be looked into is not called empty. */
+/** An unreadable folder does not count as empty. */
 function isEmpty(folder: string): boolean {
   try {
     return namesIn(folder).length === 0;
@@ -98,9 +100,9 @@ function isEmpty(folder: string): boolean {
 }
 
 /**
- * Removes what nobody needs below `root` and returns how many: held changes (`spn_…`) made more than `maxAgeMs` ago, and
- * stray writes (`wld_…`) of worlds that are gone. What is `live` stays, and so does one that resists. Held changes lose their
- * name first: half of them must not be taken for all when the removal is cut off.
+ * Removes expired data below `root` and returns the number: held changes (`spn_…`) older than `maxAgeMs`, and stray writes
+ * (`wld_…`) of dead worlds. Folders in `live`, and folders that resist, stay. Held changes are renamed first, so that a
+ * half-removed set is never taken for complete.
  */
 export async function expireLayers(
   root: string,
@@ -113,7 +115,7 @@ export async function expireLayers(
     const layers = join(root, name);
     if (live.has(layers) || !(await isExpired(layers, name, now - maxAgeMs))) continue;
     const nameless = name.startsWith("spn_") ? `${root}/${NAMELESS}${name}` : layers;
-    // Nothing may come between the look and the renaming: who asks for them later finds none.
+    // No await between check and rename: later requests no longer find the changes.
     if (live.has(layers) || !renamed(layers, nameless)) continue;
     removed += await removeLayers(nameless).then(
       () => 1,
@@ -129,7 +131,7 @@ function renamed(from: string, to: string): boolean {
     renameSync(from, to);
     return true;
   } catch {
-    // It resists, ignoring: it is tried at the next sweep.
+    // The folder resists, ignoring: the next sweep tries again.
     return false;
   }
 }

@@ -1,6 +1,6 @@
 import type { RunLater } from "./run-later.ts";
 
-/** What runs when a person enters the folder, opens it in an editor, or starts an agent there. */
+/** Files run when a person enters the folder, opens an editor there, or starts an agent. */
 export const OPENED: readonly RunLater[] = [
   {
     paths: ["**/.envrc{,.local,.private}"],

@@ -4,7 +4,7 @@ import type { RunLater } from "./run-later.ts";
 const HOOKS =
   "{applypatch-msg,pre-applypatch,post-applypatch,pre-commit,pre-merge-commit,prepare-commit-msg,commit-msg,post-commit,pre-rebase,post-checkout,post-merge,pre-push,pre-receive,update,proc-receive,post-receive,post-update,reference-transaction,push-to-checkout,pre-auto-gc,post-rewrite,sendemail-validate,fsmonitor-watchman,post-index-change}";
 
-/** What runs when a person looks at a repository, commits to it or fetches into it. */
+/** Files run when a person inspects a repository, commits or fetches. */
 export const REPOSITORIES: readonly RunLater[] = [
   { paths: ["**/.git/hooks/**"], reason: "git runs these programs by itself", denied: "repositories" },
   {

@@ -1,6 +1,6 @@
 import type { RunLater } from "./run-later.ts";
 
-/** What a tool runs or loads that a person, an installer or a forge starts. */
+/** Files run or loaded by a tool that a person, an installer or a forge starts. */
 export const STARTED: readonly RunLater[] = [
   { paths: ["**/package.json"], reason: "npm and its like run its scripts" },
   { paths: ["**/.npmrc"], reason: "npm takes programs and registries from it" },

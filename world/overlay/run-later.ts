@@ -1,13 +1,13 @@
 /**
- * Files that a tool runs or loads by itself, later, outside every world. One table for all who ask: a change to one of them is
- * listed as `autorun`, held changes with such a one elsewhere do not apply by themselves, and the shipped policies for agents
- * deny the rows that say so (a test compares them).
+ * Files that a tool later runs or loads unasked, outside every world. The table has three uses: changes to such files are listed
+ * as `autorun`; `changes.auto_apply` applies nothing if such a file changed outside its paths; and the shipped policies for
+ * agents deny the marked rows (a test compares the two).
  *
- * Patterns are those of a deny list and can be copied into one: `*` stays inside a name, `{a,b}` is each of its words. With
- * `/**` at its end a row counts for everything below too.
+ * Patterns have the syntax of deny lists, and can be copied there: `*` stays inside a name, `{a,b}` stands for each of its words.
+ * A row with `/**` at its end includes everything below.
  *
- * Left out on purpose: sources that a build only compiles, lock files (what they name is fetched by a tool that was started for
- * it), prose that agents read (AGENTS.md and its like: a diff shows it), and settings that hold values and no programs.
+ * Left out on purpose: sources that a build only compiles; lock files (fetched by a tool started for that purpose); prose for
+ * agents (AGENTS.md and its like, visible in a diff); and settings with values but no programs.
  */
 import { OPENED } from "./run-later-opened.ts";
 import { REPOSITORIES } from "./run-later-repositories.ts";
@@ -18,26 +18,26 @@ export type RunLater = {
   readonly reason: string;
   /**
    * `repositories`: sealed in every repository of a project (`broker/policy/files/default-denials.ts`).
-   * `agents`: what starts unasked or widens an agent's rights; the shipped policies for agents deny it in the project's folder, to plain
-   * commands; isolated ones have it held (`broker/policy/files/held-names.ts`).
-   * Absent: what starts with a tool that a person starts by name, and what branches and installers change all the time.
+   * `agents`: files that start unasked or widen an agent's rights. The shipped policies for agents deny plain commands these
+   * files in the project's folder; for isolated commands they are held (`broker/policy/files/held-names.ts`).
+   * Absent: files run by a tool that a person starts by name, or changed all the time by branches and installers.
    */
   readonly denied?: "repositories" | "agents";
 };
 
 export const RUN_LATER: readonly RunLater[] = [...REPOSITORIES, ...OPENED, ...STARTED];
 
-/** The names in a project's folder for which the rows marked `agents` stand, one for each word of their braces. */
+/** Names of the rows marked `agents`, in a project's folder, with braces expanded. */
 export const RUN_LATER_FOR_AGENTS: readonly string[] = RUN_LATER.filter(({ denied }) => denied === "agents")
   .flatMap(({ paths }) => paths.flatMap(spelledOut))
   .map(nameOf);
 
-/** A pattern of the table without `**` at its ends. */
+/** Strips `**` from both ends of a pattern. */
 export function nameOf(pattern: string): string {
   return pattern.slice("**/".length).replace(/\/\*\*$/, "");
 }
 
-/** Each of the words that a pattern's braces stand for. */
+/** Expands the braces of a pattern. */
 export function spelledOut(pattern: string): readonly string[] {
   const group = /\{([^{}]*)\}/.exec(pattern);
   if (group === null) return [pattern];

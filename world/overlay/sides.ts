@@ -1,20 +1,20 @@
-/** What stands on both sides of a held change, and what it holds. */
+/** Reads both sides of a held change: type, mode, content. */
 import { join } from "node:path";
 import { Beneath } from "./beneath.ts";
 import type { Held, HeldChange } from "../model/held.ts";
 
-/** `mode` has the permission bits alone, setuid and its like among them. */
+/** `mode` has only the permission bits, including setuid, setgid and sticky. */
 export type HeldSide =
   | { readonly kind: "none" }
   | { readonly kind: "file"; readonly mode: number; readonly size: number }
-  /** `target` as bytes: it need not be UTF-8. */
+  /** `target` as bytes, perhaps not UTF-8. */
   | { readonly kind: "link"; readonly target: Uint8Array }
   | { readonly kind: "folder"; readonly mode: number }
   | { readonly kind: "other"; readonly mode: number };
 
 const NONE: HeldSide = { kind: "none" };
 
-/** Paths have one letter for each byte. */
+/** Paths have one letter per byte. */
 export class HeldSides {
   readonly #project: Beneath;
   readonly #upper: Beneath;
@@ -24,7 +24,7 @@ export class HeldSides {
     this.#upper = upper;
   }
 
-  /** To be closed. Throws what the kernel says when either cannot be opened. */
+  /** Opens both trees; call `close` afterwards. Throws the kernel's error when a tree cannot be opened. */
   static async open(held: Held): Promise<HeldSides> {
     const project = await Beneath.open(held.project);
     try {
@@ -35,27 +35,27 @@ export class HeldSides {
     }
   }
 
-  /** Device and inode of the project that is looked at. */
+  /** Returns `device:inode` of the project folder read here. */
   identity(): Promise<string> {
     return this.#project.identity();
   }
 
-  /** Before: what the project has there now. */
+  /** Side before the change: the project's present file. */
   before(path: string): Promise<HeldSide> {
     return sideIn(this.#project, path);
   }
 
-  /** After: what the change makes of it. */
+  /** Side after the change. */
   after({ path, kind }: Pick<HeldChange, "path" | "kind">): Promise<HeldSide> {
     return kind === "delete" ? Promise.resolve(NONE) : sideIn(this.#upper, path);
   }
 
-  /** The bytes of a regular file; null when it has more than `limit`, or is none by now. */
+  /** Returns the bytes of a regular file; null if larger than `limit`, or no longer a regular file. */
   async content(side: "before" | "after", path: string, limit: number): Promise<Uint8Array | null> {
     return (await (side === "before" ? this.#project : this.#upper).read(path, limit)) ?? null;
   }
 
-  /** What is no folder below a folder of the project, at most `limit`, by name. */
+  /** Lists everything except folders below a project folder, at most `limit`, sorted by name. */
   async filesBelow(
     folder: string,
     limit: number,

@@ -1,4 +1,4 @@
-/** Writes that landed in the upper layers of veils: made inside, listed for people, and gone with the world. */
+/** Writes caught in the upper layers of veils: made inside, listed for people, and removed with the world. */
 import { mkdirSync, statSync } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,14 +8,14 @@ import type { KeptWrites } from "../plan/scratch.ts";
 import { unmakable } from "./layers.ts";
 import { bytesOf, namesBelow, rawPath, shownPath } from "./names.ts";
 
-/** `layers` holds what was written below `target`. */
+/** `layers` holds the writes below `target`. */
 export type StrayLayer = KeptWrites;
 
-/** Makes the layers, empty: some thirty folders, in less time than it takes to ask for one. Throws `WorldUnavailable`. */
+/** Makes some thirty empty layer folders; synchronous, because that is faster. Throws `WorldUnavailable`. */
 export function prepareStrays(veils: readonly StrayLayer[]): void {
   for (const { layers } of veils) {
     try {
-      // There already when less is asked of the host than at the last try.
+      // Folders of an earlier try, with more features requested, may exist.
       mkdirSync(join(layers, "upper"), { recursive: true, mode: 0o755 });
       mkdirSync(join(layers, "work"), { recursive: true, mode: 0o700 });
     } catch (error) {
@@ -26,14 +26,14 @@ export function prepareStrays(veils: readonly StrayLayer[]): void {
 
 type Layer = { readonly target: string; readonly upper: string; readonly emptySince: number };
 
-/** What strayed in one world, each change told once: to the command that ends first after it. */
+/** Stray writes of one world, each reported once: to the first command that ends afterwards. */
 export class Strays {
   readonly #layers: readonly Layer[];
-  /** The latest change (ctime, ms) that was told, and which paths had it: others may still get the same stamp. */
+  /** The latest reported ctime (ms) and its paths: further changes may still get the same stamp. */
   #told = 0;
   #toldThen = new Set<string>();
 
-  /** To be made when the layers are mounted and nothing has run: mounting leaves marks of its own on them. */
+  /** Construct after mounting the layers and before any command: the mount itself leaves marks in the layers. */
   constructor(layers: readonly StrayLayer[]) {
     this.#layers = layers.map(({ target, layers }) => {
       const upper = join(layers, "upper");
@@ -42,8 +42,8 @@ export class Strays {
   }
 
   /**
-   * What was written or deleted and not told yet. Asked only once init has seen that something strayed (`native/mount/kept_writes.h`);
-   * it grows with everything that ever did.
+   * Returns writes and deletions not yet reported. The cost grows with all stray writes so far, so call only after init has seen
+   * a stray write (`native/mount/kept_writes.h`).
    */
   async take(): Promise<Strayed> {
     const touched = this.#layers.filter(({ upper, emptySince }) => changeTime(upper) !== emptySince);
@@ -64,7 +64,7 @@ export class Strays {
   }
 }
 
-/** Not the mtime: copying up sets that of the folder back (the kernel's ovl_copy_up). */
+/** Not the mtime: a copy-up restores the mtime of the folder (the kernel's ovl_copy_up). */
 function changeTime(upper: string): number {
   return statSync(upper).ctimeMs;
 }
@@ -76,7 +76,7 @@ async function collect(upper: string, shown: string, found: Found[]): Promise<vo
     const path = join(upper, name);
     const stat = await lstat(rawPath(path)).catch(() => undefined);
     if (stat === undefined) continue;
-    // A folder was copied up on the way to what changed in it, or is new: that shows in what is in it, if anything is.
+    // A folder with content was copied up or is new, and its content shows that; only empty folders are listed.
     const inside = stat.isDirectory() ? await namesIn(path) : [];
     if (inside.length > 0) await collect(path, join(shown, name), found);
     else found.push({ path: join(shown, name), time: stat.ctimeMs });
