@@ -1,8 +1,8 @@
-/** Whether one path is what a pattern of a deny list stands for, or lies below it. Pure. */
+/** Whether a deny pattern matches a path or a folder above. Pure. */
 import { isLiteral, literalPrefix, parsePattern, type Segment } from "./globs.ts";
 
 /**
- * For whoever explains a refusal before it happens, so in doubt the answer is no: a `[…]` is fnmatch's own affair.
+ * Matches for explaining a refusal in advance, so doubt means no: `[…]` is left to fnmatch.
  *
  * @param pattern absolute, as `FileScope.denyWrite` holds them.
  * @param path absolute and normal.
@@ -11,14 +11,14 @@ export function patternCovers(pattern: string, path: string): boolean {
   return coverOf(pattern).covers(path);
 }
 
-/** A pattern that many paths are compared with. */
+/** A parsed pattern, for matching many paths. */
 export type Cover = {
   readonly covers: (path: string) => boolean;
-  /** Whether something below the path may be covered that the path itself is not. */
+  /** Whether the pattern may cover a name below the path, without covering the path itself. */
   readonly reachesBelow: (path: string) => boolean;
   /**
-   * Whether the pattern spells the path's last name as one of its folders: a link there gives what it leads to the covered names. Not so of
-   * folders that `**` or `*` stands for. As init's `rules_through`.
+   * Whether the path's last name is spelled literally in the pattern as a folder: a link there puts its target under covered
+   * names. False for folders matched by `**` or `*`. Same as init's `rules_through`.
    */
   readonly spellsFolder: (path: string) => boolean;
 };
@@ -26,7 +26,7 @@ export type Cover = {
 export function coverOf(pattern: string): Cover {
   const words = parsePattern(pattern).map((segments) => ({
     segments,
-    // Most patterns are told apart from most paths by their first folders alone.
+    // Performance: the first folders alone decide most comparisons.
     prefix: literalPrefix(segments),
     isWhole: isLiteral(segments),
   }));
@@ -74,7 +74,7 @@ function covers(segments: readonly Segment[], names: readonly string[]): boolean
   return placesAfter(segments, names).has(segments.length);
 }
 
-/** All places in the pattern that the names may have led to; a pattern at its end covers whatever follows. */
+/** Returns every position in the pattern that the names may have reached; a pattern at its end covers everything below. */
 function placesAfter(segments: readonly Segment[], names: readonly string[]): ReadonlySet<number> {
   let places = withSkips(new Set([0]), segments);
   for (const name of names) {
@@ -90,7 +90,7 @@ function placesAfter(segments: readonly Segment[], names: readonly string[]): Re
   return places;
 }
 
-/** `**` may be no folder at all. */
+/** `**` may match no folder at all. */
 function withSkips(places: Set<number>, segments: readonly Segment[]): Set<number> {
   for (const place of places) if (segments[place]?.kind === "any") places.add(place + 1);
   return places;
@@ -101,13 +101,13 @@ function nameMatches(segment: Segment, name: string): boolean {
   return segment.kind === "glob" && !segment.pattern.includes("[") && globMatches(segment.pattern, name);
 }
 
-/** For whoever denies: in doubt a name matches. */
+/** Matches for denying, so doubt means yes. */
 export function nameMayMatch(segment: Segment, name: string): boolean {
   const isDoubtful = segment.kind === "glob" && segment.pattern.includes("[");
   return isDoubtful || nameMatches(segment, name);
 }
 
-/** `*`, `?` and a backslash. One remembered star, no recursion. */
+/** Matches `*`, `?` and backslash escapes; remembers only the last star instead of recursing. */
 function globMatches(pattern: string, name: string): boolean {
   const letters = pattern.match(/\\.|[^]/gsu) ?? [];
   const characters = [...name];

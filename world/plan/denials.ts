@@ -1,4 +1,4 @@
-/** Where a spec's denied names lie: outside of what may be written they are hidden, inside they are guarded. Pure. */
+/** Places a spec's denied names: outside writable trees they are hidden, inside they are guarded. Pure. */
 import { dirname, basename, join } from "node:path";
 import type { WorldSpec } from "../model/world.ts";
 import {
@@ -17,26 +17,26 @@ import { SYSTEM } from "./tree-parts.ts";
 import { atEveryName } from "./second-names.ts";
 
 /**
- * A pattern for init: masked (`r`) or sealed (`w`; `s`: unless a command made it; `c`: as `s`, and judged) in a zone, hidden (`h`) outside of all zones. `g`
- * denies nothing: it names the git folders in which a missing name of a seal is not for commands to make.
+ * A pattern for init. In a zone: `r` masks, `w` seals, `s` seals unless a command made the name, `c` is `s` and judged. Outside
+ * all zones: `h` hides. `g` denies nothing: the pattern names git folders in which commands may not create missing sealed names.
  */
 export type DeniedName = {
   readonly kind: "r" | "w" | "s" | "c" | "g" | "h";
   readonly segments: readonly Segment[];
 };
 
-/** A tree for init to look through: the host's own files (`watch`), an overlay (`once`), or neither (`skip`). */
+/** A tree for init to search: the host's own files (`watch`), an overlay (`once`), or excluded (`skip`). */
 export type Zone = { readonly kind: "watch" | "once" | "skip"; readonly path: string };
 
 export type Denials = {
-  /** Host paths outside of all zones that are not to be seen, existing or not. */
+  /** Host paths to hide outside all zones, existing or not. */
   readonly hidden: readonly string[];
   /** Folders in which patterns with wildcards hide names. */
   readonly searched: readonly string[];
   readonly names: readonly DeniedName[];
 };
 
-/** `zones` are the folders that will be bound or overlaid: what lies there can change under our eyes. */
+/** Returns the denied names. `zones`: folders to be bound or overlaid, whose content can change while the world runs. */
 export function denials(spec: WorldSpec, zones: readonly string[], facts: HostFacts): Denials {
   const from = (patterns: readonly string[]): readonly (readonly Segment[])[] =>
     patterns
@@ -55,12 +55,12 @@ export function denials(spec: WorldSpec, zones: readonly string[], facts: HostFa
     .filter((path) => !isPrivate(path));
   const found = facts.found.filter((path) => !inAny([...zones, ...named], path));
   return {
-    // What was found may be gone again, with the folder that it was in.
+    // Names found by the search may have vanished since, together with their folders.
     hidden: shallowFirst([...named, ...found.flatMap((path) => standing(path, own, facts))]),
     searched: searched.map(literalPrefix),
     names: [
       ...guarded(reads, zones).map((segments) => ({ kind: "r", segments }) as const),
-      // A person's link on the way may be removed, and a folder put in its place: the spelled name is denied too.
+      // A person's link on the path may be removed and replaced by a folder, so the path as spelled is denied too.
       ...guarded(
         unique([
           ...from(spec.files.denyWrite),
@@ -75,7 +75,7 @@ export function denials(spec: WorldSpec, zones: readonly string[], facts: HostFa
   };
 }
 
-/** Where links lead from the names whose changes are held: under the name of what they lead to nobody would know them again. */
+/** Targets of links on the way to held names: a change there would have the target's name and not be recognised as held. */
 function ledElsewhere(
   { files: { held = [] } }: WorldSpec,
   facts: HostFacts,
@@ -89,8 +89,8 @@ function ledElsewhere(
 }
 
 /**
- * A seal that begins with `**` looks for repositories in the whole working tree, which costs a walk. Over an overlay it is left to
- * whoever applies what is held (broker/held/denied-paths.ts): on the host nothing is changed meanwhile.
+ * Returns the seals. A seal that begins with `**` looks for repositories in the whole working tree, at the cost of a walk. Over
+ * an overlay the check at apply time suffices (broker/held/denied-paths.ts): meanwhile the host is unchanged.
  */
 function seals(
   patterns: readonly (readonly Segment[])[],
@@ -111,7 +111,10 @@ function seals(
   ];
 }
 
-/** `**` before the name of a git folder, or another one with a dot, means working trees: no tool keeps such names elsewhere. */
+/**
+ * Turns `**` before a git folder, or before another dotted name, into `tree` (working trees only): tools keep such names nowhere
+ * else.
+ */
 function asTree(segments: readonly Segment[]): readonly Segment[] {
   const first = segments.findIndex(({ kind }) => kind === "any");
   const next = segments[first + 1];
@@ -123,7 +126,7 @@ function isGitFolder(segment: Segment | undefined): boolean {
   return segment?.kind === "glob" && segment.pattern === "*.git";
 }
 
-/** As much of a seal as names the git folder. */
+/** Returns the start of a seal, up to and including the git folder. */
 function gitFolder(segments: readonly Segment[]): readonly Segment[] {
   return segments.slice(0, segments.findIndex(isGitFolder) + 1);
 }
@@ -132,7 +135,7 @@ function unique(patterns: readonly (readonly Segment[])[]): readonly (readonly S
   return [...new Map(patterns.map((segments) => [JSON.stringify(segments), segments])).values()];
 }
 
-/** Those that can match in a zone, or cover it as a whole: of all others init would only know. */
+/** Keeps patterns that can match in a zone or cover a whole zone; init has no use for the others. */
 function guarded(
   patterns: readonly (readonly Segment[])[],
   zones: readonly string[],
@@ -144,8 +147,8 @@ function guarded(
 }
 
 /**
- * Patterns that hold in every tree (`**` and a name). A walk of the whole host for each world would take seconds, so what
- * they stand for is found beside it and comes in as a fact.
+ * Returns the patterns that hold in every tree (`**` and a name). A walk of the whole host per world would take seconds, so a
+ * separate search finds the names, which enter the plan as facts.
  */
 export function floating(spec: WorldSpec): readonly DeniedName[] {
   return spec.files.denyRead
@@ -159,8 +162,8 @@ function isFloating(segments: readonly Segment[]): boolean {
 }
 
 /**
- * What that walk leaves out: besides what no world shows of the host, the trees of programs and settings. There the same names are
- * parts of programs (`**` and `*.pem` would hide every certificate that a client trusts).
+ * Returns the trees excluded from that search: the trees hidden in every world, and the trees of programs and settings. There
+ * such names are parts of programs (`**` and `*.pem` would hide every certificate trusted by clients).
  */
 export function unfound(facts: Pick<HostFacts, "folders">): readonly Zone[] {
   const system = facts
@@ -170,12 +173,12 @@ export function unfound(facts: Pick<HostFacts, "folders">): readonly Zone[] {
   return [...unsearched(), ...system.map((path) => ({ kind: "skip", path }) as const)];
 }
 
-/** The folders that the walk for hidden names leaves out. */
+/** Returns the trees excluded from every search for hidden names. */
 export function unsearched(): readonly Zone[] {
   return ["/proc", "/sys", "/dev", ...PRIVATE].map((path) => ({ kind: "skip", path }));
 }
 
-/** The words of a denied name as they cross to init. */
+/** Encodes a denied name for init. */
 export function denialWords({ kind, segments }: DeniedName): readonly string[] {
   return [kind, ...segments.map(segmentWord)];
 }
@@ -187,8 +190,8 @@ function segmentWord(segment: Segment): string {
 }
 
 /**
- * Where a pattern leads once links on its way are followed: a literal path as it is spelled (the link itself is
- * denied too), and where it leads; a pattern below the folder that its literal beginning names.
+ * Resolves links on a pattern's path. A literal path yields its spelling (the link itself is denied too) and its target; a
+ * pattern moves to the real folder of its literal prefix.
  */
 function placed(segments: readonly Segment[], facts: HostFacts): readonly (readonly Segment[])[] {
   if (segments.length === 0) return [];
@@ -199,17 +202,17 @@ function placed(segments: readonly Segment[], facts: HostFacts): readonly (reado
   return [...new Set([spelled, ...(target === undefined ? [] : [target])])].map(segmentsOf);
 }
 
-/** The real path of as much as exists, and the rest as it is spelled. */
+/** Resolves the existing part of a path; the rest stays as spelled. */
 function resolved(path: string, facts: HostFacts): string {
   if (path === "/") return path;
   return facts.real(path) ?? join(resolved(dirname(path), facts), basename(path));
 }
 
 /**
- * A whiteout for a path whose parent is missing would make that parent; one for the topmost missing folder hides as
- * much and makes nothing. Nothing can stand below a file. A whiteout over a folder of the world's own, or above one, would take
- * that folder away: of what lies beside it only the name itself is hidden (a listing still has it, without a host folder to
- * merge with), and in it there is nothing of the host's.
+ * Returns the path at which to hide a name. If its parent is missing, a whiteout would create the parent; hiding the topmost
+ * missing folder has the same effect and creates nothing. Nothing can exist below a file. A whiteout over or above a folder of
+ * the world's own would remove that folder: beside such a folder only the name itself is hidden (and still listed, without a host
+ * folder to merge with), and inside such a folder nothing comes from the host.
  */
 function standing(path: string, own: readonly string[], facts: HostFacts): readonly string[] {
   if (inAny(own, path)) return [];
@@ -219,7 +222,7 @@ function standing(path: string, own: readonly string[], facts: HostFacts): reado
   return facts.kind(parent) === "missing" ? standing(parent, own, facts) : [];
 }
 
-/** Folders of `files.scratch` that the host does not have: empty ones of the world's own stand there (scratch.ts). */
+/** Folders of `files.scratch` missing on the host: the world has empty ones there (scratch.ts). */
 function ownFolders({ files: { scratch = [] } }: WorldSpec, facts: HostFacts): readonly string[] {
   if (facts.layers === undefined) return [];
   return scratch.map(withoutStars).filter((path) => facts.kind(path) === "missing");

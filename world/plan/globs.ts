@@ -1,30 +1,30 @@
 /**
- * Patterns of deny lists as lists of path segments. Pure.
+ * Parses patterns of deny lists into path segments. Pure.
  *
- * `*`, `?` and `[…]` stay inside one segment and match a leading dot; `**` as a whole segment is any number of
- * folders, none included; `{a,b}` is each of its words; a backslash takes the meaning of what follows it. Whoever
- * matches a pattern matches everything below, so a last `/**` says nothing.
+ * `*`, `?` and `[…]` stay inside one segment and match a leading dot; `**` as a whole segment matches any number of folders,
+ * including zero; `{a,b}` expands to its words; a backslash escapes the next character. A match covers everything below, so a
+ * final `/**` has no effect.
  */
 export type Segment =
   | { readonly kind: "literal"; readonly name: string }
   | { readonly kind: "glob"; readonly pattern: string }
   | { readonly kind: "any" }
-  /** Any number of folders of a working tree: neither git folders nor installed packages. In seals alone. */
+  /** Any number of folders of a working tree, excluding git folders and installed packages. Only in seals. */
   | { readonly kind: "tree" };
 
-/** Thrown for a pattern that would stand for more names than any list spells out. */
+/** Thrown for a pattern that expands to too many patterns. */
 export class TooManyWords extends Error {
   override readonly name = "TooManyWords";
 }
 
 const MAX_WORDS = 256;
 
-/** Each list of segments that an absolute pattern stands for. Throws {@link TooManyWords}. */
+/** Parses an absolute pattern; returns the segments of each brace expansion. Throws {@link TooManyWords}. */
 export function parsePattern(pattern: string): readonly (readonly Segment[])[] {
   return expandBraces(pattern).map((word) => normal(splitSegments(word).map(segment)));
 }
 
-/** Why a pattern of a deny list cannot be used, or undefined. What is not understood must not be taken for a name. */
+/** Why a deny pattern is unusable, or undefined. Unknown syntax must not be taken for a literal name. */
 export function patternComplaint(pattern: string): string | undefined {
   if (pattern.startsWith("!")) return "it begins with '!': a deny list has no exceptions";
   if (/(^|[^\\])[@!+?*]\(/.test(pattern))
@@ -40,7 +40,7 @@ export function patternComplaint(pattern: string): string | undefined {
   }
 }
 
-/** A path as a pattern that matches nothing else. */
+/** Escapes a path to a pattern for this path alone. */
 export function literalPattern(path: string): string {
   return path.replace(/[\\*?[\]{}]/g, "\\$&");
 }
@@ -49,13 +49,13 @@ export function isLiteral(segments: readonly Segment[]): boolean {
   return segments.every(({ kind }) => kind === "literal");
 }
 
-/** The folder (or name) that the leading literal segments spell. */
+/** Returns the path spelled by the leading literal segments. */
 export function literalPrefix(segments: readonly Segment[]): string {
   const end = segments.findIndex(({ kind }) => kind !== "literal");
   return pathOf(end < 0 ? segments : segments.slice(0, end));
 }
 
-/** Literal segments as a path. */
+/** Joins literal segments to a path. */
 export function pathOf(segments: readonly Segment[]): string {
   return `/${segments.map((each) => (each.kind === "literal" ? each.name : "")).join("/")}`;
 }
@@ -67,7 +67,7 @@ export function segmentsOf(path: string): readonly Segment[] {
     .map((name) => ({ kind: "literal", name }));
 }
 
-/** The same pattern below another folder than the one that its literal prefix names. */
+/** Moves a pattern to another folder: replaces its literal prefix. */
 export function movedTo(folder: string, segments: readonly Segment[]): readonly Segment[] {
   const end = segments.findIndex(({ kind }) => kind !== "literal");
   return normal([...segmentsOf(folder), ...(end < 0 ? [] : segments.slice(end))]);
@@ -79,7 +79,7 @@ function segment(text: string): Segment {
   return { kind: "literal", name: text.replace(/\\(.)/gs, "$1") };
 }
 
-/** Without `.`, `..`, empty segments, repeated `**`, and a `**` at the end. */
+/** Removes `.`, `..`, empty segments, repeated `**`, and a final `**`. */
 function normal(segments: readonly Segment[]): readonly Segment[] {
   const result: Segment[] = [];
   for (const each of segments) {
@@ -96,7 +96,7 @@ function splitSegments(word: string): readonly string[] {
   return word.match(/(?:\\.|[^/\\])+/gs) ?? [];
 }
 
-/** `a{b,c}d` is `abd` and `acd`; braces without a comma are themselves, as in a shell. */
+/** Expands `a{b,c}d` to `abd` and `acd`; braces without a comma are literal, as in a shell. */
 function expandBraces(pattern: string): readonly string[] {
   const group = firstGroup(pattern);
   if (group === undefined) return [pattern];

@@ -1,37 +1,37 @@
-/** What a plan needs to know of the host. It comes in as data and functions, so that every plan can be tested as data. */
+/** Facts about the host for a plan, as data and functions, so that every plan can be tested as data. */
 
 import type { OtherName } from "./mount-table.ts";
 
-/** What stands at a host path. `symlinked`: a symbolic link somewhere on the way there. */
+/** Type of a host path. `symlinked`: a symbolic link somewhere on the path. */
 export type PathKind = "file" | "folder" | "other" | "missing" | "symlinked";
 
 export type HostFacts = {
-  /** What stands at an absolute host path, looked at without following links. */
+  /** Looks up an absolute host path without following links. */
   readonly kind: (path: string) => PathKind;
-  /** Where a path leads once its links are followed; undefined where it leads nowhere, or nowhere we may look. */
+  /** Resolves a path's links; undefined for a dangling or inaccessible path. */
   readonly real: (path: string) => string | undefined;
-  /** The names of the folders in a folder, links left out. */
+  /** Lists the folders in a folder, without links. */
   readonly folders: (path: string) => readonly string[];
-  /** Whether all its names can be read and given a place; absent: each folder's can. */
+  /** Whether the folder's names can be read and are few enough to be placed; absent: always true. */
   readonly listable?: (path: string) => boolean;
-  /** Every mount point of the host, as this process sees it. */
+  /** Every mount point of the host, as seen by this process. */
   readonly mountPoints: readonly string[];
-  /** What the floating patterns of the spec stand for in the host's trees (`floating` in denials.ts). */
+  /** Host paths found for the floating patterns of the spec (`floating` in denials.ts). */
   readonly found: readonly string[];
-  /** Every other path at which the host shows a path, or a part of what lies below it. */
+  /** Returns every other path at which the host shows the same path, or a part of its content. */
   readonly otherNames: (path: string) => readonly OtherName[];
-  /** Paths at which the host's datagram sockets were bound, as they were given. */
+  /** Paths of the host's datagram sockets, as bound. */
   readonly datagramSockets: readonly string[];
-  /** Host trees over which this kernel has refused an overlay. */
+  /** Host trees without an overlay, refused by this kernel earlier. */
   readonly unveilable: ReadonlySet<string>;
-  /** A user namespace makes the mounts: overlay marks must be `user.` xattrs, and system folders cannot be written. */
+  /** Whether mounts are made in a user namespace: overlay marks must then be `user.` xattrs, and system folders are not writable. */
   readonly userNamespace: boolean;
-  /** What the host calls itself, and so the world. */
+  /** The host's name, also the world's name. */
   readonly hostname: string;
-  /** The world has a stub for names, which its own files name. */
+  /** Whether the world has a DNS stub and the files that point to the stub. */
   readonly namesServed: boolean;
-  /** Where the upper layers of this world's scratch folders lie; absent: it has none. */
+  /** Folder for the upper layers of this world's scratch folders; absent: no scratch folders. */
   readonly layers?: string | undefined;
-  /** The library that programs of this world load; absent: none. */
+  /** Library to preload into the world's programs; absent: no library. */
   readonly preloadSource?: string | undefined;
 };

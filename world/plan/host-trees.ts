@@ -1,6 +1,6 @@
 /**
- * The host as a world sees it: read-only, through veils (overlays under a layer of whiteouts) wherever the kernel
- * makes one, since only there denied names are gone for good and sockets do not connect. Pure.
+ * Plans a world's view of the host: read-only, through veils (overlays under a layer of whiteouts) wherever the kernel makes an
+ * overlay; only a veil hides denied names reliably and blocks connections to sockets. Pure.
  */
 import { basename, dirname, join } from "node:path";
 import type { SettingsFile, WorldSpec } from "../model/world.ts";
@@ -21,18 +21,21 @@ import {
   withoutStars,
 } from "./scopes.ts";
 
-/** More trees than this get no part of their own, and the vector says how many. Each is a mount, and init refreshes so many (`VEILS_MAX`). */
+/**
+ * Maximum of planned trees; the isolation vector reports the number beyond. Each tree is a mount, and init refreshes at most
+ * `VEILS_MAX`.
+ */
 export const MAX_PARTS = 512;
 
 export type HostTrees = {
   readonly operations: readonly MountOperation[];
-  /** All of them that are not simply a part of the host's tree as it is. */
+  /** All trees except those shown simply as part of the host's tree. */
   readonly parts: readonly TreePart[];
-  /** How many more there would be. */
+  /** Number of trees beyond `MAX_PARTS`. */
   readonly beyond: number;
-  /** Where writes stay in the world. */
+  /** Folders whose writes stay in the world. */
   readonly kept: readonly KeptWrites[];
-  /** Folders of our own on the way to a mount. */
+  /** Folders rebuilt in memory on the path to a mount. */
   readonly spines: readonly string[];
 };
 
@@ -44,7 +47,7 @@ export function hostTrees(spec: WorldSpec, hidden: Denials, facts: HostFacts): H
   const worth = (path: string): boolean => isWorthAVeil(path, folders, hidden);
   const wanted = trees
     .flatMap(({ path }) => partsOf(path, worth, facts))
-    // What is hidden as a whole is covered instead: there is nothing in it to be seen through a veil.
+    // A tree hidden as a whole needs no veil: it is masked.
     .filter(({ path }) => !hidden.hidden.some((name) => isWithin(path, name)));
   const parts = wanted.slice(0, MAX_PARTS);
   const hiding = parts.flatMap(({ kind, path }) => (kind === "veil" ? path : []));
@@ -79,7 +82,7 @@ export function hostTrees(spec: WorldSpec, hidden: Denials, facts: HostFacts): H
   };
 }
 
-/** Files of settings that this world can have. They tell of its network, so one without a network of its own has none. */
+/** Selects settings files to show. Their content depends on the world's network, so worlds without a network get none. */
 function settings(spec: WorldSpec, { hidden }: Denials, facts: HostFacts): readonly SettingsFile[] {
   if (!facts.namesServed) return [];
   return (spec.settings ?? []).filter(({ path }) => {
@@ -90,7 +93,7 @@ function settings(spec: WorldSpec, { hidden }: Denials, facts: HostFacts): reado
   });
 }
 
-/** The folders of such files that lie below no veil: a veil over that folder alone costs the rest of the tree nothing. */
+/** Returns folders of settings files outside every veil: a veil over such a folder alone costs the rest of the tree nothing. */
 function ownVeils(
   shown: readonly SettingsFile[],
   veiled: readonly string[],
@@ -105,7 +108,7 @@ function ownVeils(
   );
 }
 
-/** What is there when only some paths may be read: an empty root, and each of them bound in its place. */
+/** Builds the tree for worlds that may read only some paths: an empty root with a bind per path. */
 function scaffold(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] {
   return [
     { op: "tmpfs", target: "/", options: "mode=755,size=16m,nr_inodes=64k" },
@@ -114,13 +117,13 @@ function scaffold(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] 
   ];
 }
 
-/** A bare folder name gives nothing below it to read, as it gives nothing to write. */
+/** A bare folder name opens nothing below, for reading as for writing. */
 function readable(spec: WorldSpec, facts: HostFacts): readonly string[] {
   const named = spec.files.read.filter((path) => path.endsWith("/**") || facts.kind(path) !== "folder");
   return shallowFirst(named.map(withoutStars));
 }
 
-/** A readable path that is a link (`/bin` on merged systems) stays the same link inside. */
+/** Places a readable path; a link (`/bin` on merged systems) stays the same link inside. */
 function inPlace(path: string, facts: HostFacts): readonly MountOperation[] {
   const kind = facts.kind(path);
   if (kind === "missing" || kind === "other") return [];
@@ -143,7 +146,7 @@ function isWorthAVeil(path: string, scratch: readonly string[], hidden: Denials)
   );
 }
 
-/** Writes stay in the world where the veil itself lies in a scratch folder. */
+/** Makes a veil; in a scratch folder the veil gets layers, so that writes stay in the world. */
 function veil(path: string, at: number, scratch: readonly string[], facts: HostFacts): VeilOperation {
   const keeps = facts.layers !== undefined && scratch.some((folder) => isWithin(path, folder));
   const layers = keeps ? join(facts.layers, `${at}`) : undefined;
@@ -154,12 +157,12 @@ function asVeil(path: string): TreePart {
   return { kind: "veil", path };
 }
 
-/** Init leaves these children of spines to the plan. */
+/** Whether the plan places the tree itself; init places the other children of spines. */
 function isPlaced({ kind, path }: TreePart, spines: readonly string[]): boolean {
   return kind === "spine" || (kind === "bare" && spines.includes(dirname(path)));
 }
 
-/** A tree over which nothing could be made lies in the bind of all of the host already, unless what is above it was made anew. */
+/** Places a tree. A bare tree is already visible through the bind of the whole host, unless a tree above was rebuilt. */
 function placePart(
   { kind, path }: TreePart,
   veils: readonly VeilOperation[],

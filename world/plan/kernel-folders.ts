@@ -1,4 +1,4 @@
-/** What a world has of its own whatever its policy says: devices, processes, private folders. Pure. */
+/** Plans the world's own folders, independent of its policy: devices, processes, private folders. Pure. */
 import { join } from "node:path";
 import type { WorldSpec } from "../model/world.ts";
 import type { HostFacts } from "./host-facts.ts";
@@ -6,13 +6,13 @@ import type { MountOperation } from "./operations.ts";
 import { roomOf } from "./room.ts";
 import { PRIVATE, readsEverything } from "./scopes.ts";
 
-/** Device nodes that cannot reach hardware, other programs' memory or the kernel's log. */
+/** Device nodes without access to hardware, to other programs' memory or to the kernel's log. */
 const DEVICES = ["null", "zero", "full", "random", "urandom", "tty"] as const;
 
-/** Parts of a fresh procfs that act on the whole machine: uid 0 may write them without any capability. */
+/** Parts of a fresh procfs with effect on the whole machine: uid 0 may write them without any capability. */
 const PROC_SEALED = ["sys", "sysrq-trigger", "irq", "bus", "fs", "dynamic_debug", "mtrr"] as const;
 
-/** Parts of procfs and sysfs that show the machine's memory, keys and firmware. */
+/** Parts of procfs and sysfs that expose the machine's memory, keys and firmware. */
 const MASKED = [
   "/proc/kcore",
   "/proc/keys",
@@ -52,7 +52,7 @@ export function devices(spec: WorldSpec): readonly MountOperation[] {
   ];
 }
 
-/** What init covers denied names with, as long as the world lives (world/native/deny/denials.h): nobody may read it. */
+/** Unreadable files bound over denied names by init, throughout the world's life (world/native/deny/denials.h). */
 function maskSources(): readonly MountOperation[] {
   return [
     { op: "dir", target: "/dev/.denied", mode: "755" },

@@ -1,19 +1,19 @@
 /**
- * Second names: every path at which the mount table shows a folder or file that has another name. `mount --bind`, Toolbox,
- * Distrobox, autofs and a btrfs top level make such names. Pure.
+ * Finds second names: every path at which the mount table shows a folder or file known by another name. `mount --bind`, Toolbox,
+ * Distrobox, autofs and a btrfs top level create such names. Pure.
  *
- * The mount table says of each mount which file system it shows (`device`), from which folder of it (`root`), and where
- * (`point`). So (device, path in the file system) is the same for all names of one place. `st_dev` is not used: each btrfs
- * subvolume has its own, and the table has one device for all of them.
+ * Each line of the mount table names a file system (`device`), the folder shown from there (`root`), and the mount point
+ * (`point`). So the pair (device, path in the file system) is the same for all names of a place. `st_dev` is unsuitable: each
+ * btrfs subvolume has its own, but the table has one device for all of them.
  */
 import { isWithin } from "./scopes.ts";
 
 export type Mount = {
   readonly id: string;
-  /** The mount on which this one lies. */
+  /** Id of the mount below. */
   readonly parent: string;
   readonly device: string;
-  /** The folder or file of the file system that is shown; undefined for one that was removed, and for what is no path. */
+  /** The shown folder or file of the file system; undefined if removed, or not a path. */
   readonly root: string | undefined;
   readonly point: string;
 };
@@ -21,14 +21,14 @@ export type Mount = {
 /** Another name of a place. */
 export type OtherName = {
   readonly path: string;
-  /** What of the place it shows: "" for all of it, else a path below it, without a slash at its start. */
+  /** The visible part of the place: "" for all, otherwise a path below the place, without a leading slash. */
   readonly part: string;
 };
 
-/** A place in a file system, whatever its names. */
+/** A place in a file system, independent of its names. */
 type Spot = { readonly device: string; readonly path: string };
 
-/** Reads the text of `/proc/self/mountinfo` (proc_pid_mountinfo(5)). */
+/** Parses the text of `/proc/self/mountinfo` (proc_pid_mountinfo(5)). */
 export function parseMounts(mountinfo: string): readonly Mount[] {
   return mountinfo.split("\n").flatMap((line) => {
     const [id, parent, device, root, point] = line.split(" ");
@@ -38,17 +38,17 @@ export function parseMounts(mountinfo: string): readonly Mount[] {
   });
 }
 
-/** The kernel writes `//deleted` behind the name of a root that was removed; an nsfs root is `net:[…]`. */
+/** The kernel appends `//deleted` to a removed root; an nsfs root is `net:[…]`. */
 function rootOf(root: string): string | undefined {
   return root.startsWith("/") && !root.endsWith("//deleted") ? root : undefined;
 }
 
-/** A space in a path is `\040`, a backslash `\134`. */
+/** Decodes octal escapes: a space in a path is `\040`, a backslash `\134`. */
 function unescapeOctal(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_all, code: string) => String.fromCharCode(Number.parseInt(code, 8)));
 }
 
-/** Questions about one mount table. Paths are absolute and real. */
+/** Answers questions about one mount table. Paths are absolute and real. */
 export class MountTable {
   readonly #mounts: readonly Mount[];
   readonly #on = new Map<string, Mount[]>();
@@ -66,14 +66,14 @@ export class MountTable {
     this.#base = mounts.find(({ id, parent, point }) => point === "/" && (id === parent || !ids.has(parent)));
   }
 
-  /** Every other path that shows `path`, what lies below it, or a part of that; none that lies below `path` itself. */
+  /** Returns every other path that shows `path`, its content, or a part of its content; paths below `path` itself are left out. */
   otherNames(path: string): readonly OtherName[] {
     const found = new Map<string, OtherName>();
     for (const { spot, at } of this.#spotsIn(path)) {
       for (const mount of this.#mounts) {
         const name = nameBy(mount, spot);
         if (name === undefined || isWithin(name.path, path) || this.#at(name.path) !== mount) continue;
-        // A world whose root is a part of the place: to deny that name would be to deny everything.
+        // The root mount shows a part of the place: to deny `/` would deny everything.
         if (name.path === "/") continue;
         found.set(name.path, {
           path: name.path,
@@ -84,13 +84,13 @@ export class MountTable {
     return [...found.values()];
   }
 
-  /** The mount points below a path that can be reached. */
+  /** Returns the reachable mount points below a path. */
   pointsBelow(path: string): readonly string[] {
     const below = this.#mounts.filter(({ point }) => point !== path && isWithin(point, path));
     return below.filter((mount) => this.#at(mount.point) === mount).map(({ point }) => point);
   }
 
-  /** The place itself, and what is mounted below it. */
+  /** Returns the place of the path itself, and the places mounted below. */
   #spotsIn(path: string): readonly { readonly spot: Spot; readonly at: string }[] {
     const own = this.#spotOf(path);
     const below = this.#mounts.flatMap((mount) => {
@@ -108,7 +108,7 @@ export class MountTable {
     return { device: mount.device, path: join(mount.root, relative(path, mount.point)) };
   }
 
-  /** The mount that shows a path: from the base upwards, at each step the mount that covers the path first. */
+  /** Returns the mount that shows a path: climbs from the base, at each step to the mount with the shortest covering mount point. */
   #at(path: string): Mount | undefined {
     let mount = this.#base;
     for (;;) {
@@ -124,7 +124,7 @@ export class MountTable {
   }
 }
 
-/** What a mount calls a spot, or a part of it; undefined when it shows neither. */
+/** Returns a mount's name for a place or a part of a place; undefined if neither is shown. */
 function nameBy({ device, root, point }: Mount, spot: Spot): OtherName | undefined {
   if (root === undefined || device !== spot.device) return undefined;
   if (isWithin(spot.path, root)) return { path: join(point, relative(spot.path, root)), part: "" };

@@ -3,12 +3,12 @@ import { MountTable, parseMounts } from "./mount-table.ts";
 
 export type { MountTable } from "./mount-table.ts";
 
-/** The mount table of this process, parsed again only when its text has changed. */
+/** Caches the parsed mount table of this process until its text changes. */
 export class MountsNow {
   #text = "";
   #table = new MountTable([]);
 
-  /** Reads the table now: about 0.1 ms. The same object means the same table. Throws where it cannot be read. */
+  /** Reads the table now: about 0.1 ms. Returns the same object for an unchanged table. Throws if unreadable. */
   read(): MountTable {
     const text = readTable();
     if (text !== this.#text) {
@@ -23,7 +23,7 @@ function readTable(): string {
   try {
     return readFileSync("/proc/self/mountinfo", "utf8");
   } catch (error) {
-    // No Linux: worlds are in a machine of their own, and this host has no bind mounts.
+    // Not Linux: worlds run in a virtual machine, and this host has no bind mounts.
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return "";
     throw error;
   }

@@ -1,6 +1,6 @@
 /**
- * From a world's spec to its mount plan. Pure: facts about the host come in as data and functions, so that every
- * plan can be tested as data, without root and without a mount.
+ * Plans a world's mounts from its spec. Pure: facts about the host come in as data and functions, so every plan can be tested as
+ * data, without root and without a mount.
  */
 import { join } from "node:path";
 import type { WorldSpec } from "../model/world.ts";
@@ -27,27 +27,27 @@ import {
 
 export type MountPlan = {
   readonly mounts: readonly MountOperation[];
-  /** What init denies by itself, at once and for as long as the world lives. */
+  /** Names denied by init from the start and for the world's whole life. */
   readonly denied: readonly DeniedName[];
   readonly zones: readonly Zone[];
-  /** Host trees that are worth a veil and shown as they are. */
+  /** Number of host trees that should have a veil but are shown as they are. */
   readonly bare: number;
-  /** Host trees beyond those that a plan places. */
+  /** Number of host trees beyond the maximum of a plan. */
   readonly beyond: number;
-  /** Folders and files outside the project that are written as they are on the host. */
+  /** Folders and files outside the project bound writable from the host. */
   readonly opened: readonly string[];
-  /** Where writes stay in the world, outside the project. */
+  /** Folders outside the project whose writes stay in the world. */
   readonly kept: readonly KeptWrites[];
-  /** Paths in the world of the host's sockets that its commands may connect to. */
+  /** Paths, inside the world, of the host's sockets open to its commands. */
   readonly sockets: readonly string[];
-  /** Denied names of the host over which no veil could be made: covered if they stand there now, and not hidden. */
+  /** Number of denied host names without a veil: masked if present at the start, but not hidden. */
   readonly unhidden: number;
 };
 
 /**
- * The order is the security argument: the read-only host first, then what is writable from shallow to deep, then what
- * is private, then the project, and what takes away (sealed, sockets) after that, so that nothing opened later
- * uncovers it. Denied names come last of all: init looks for them in the finished tree.
+ * Returns the plan. Its order is the security argument: the read-only host first, then writable paths from shallow to deep, then
+ * private folders, then the project, and finally the restrictions (sealed, sockets), so that nothing opened later uncovers a
+ * restricted path. Denied names come last of all: init looks for them in the finished tree.
  */
 export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
   const spec = { ...asked, files: { ...asked.files, write: openable(asked, facts) } };
@@ -85,7 +85,7 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
       ...sealed(spec, opened, facts),
       ...unveiledNames(gone.hidden, trees.parts, facts),
       ...maskedSockets(spec, shared, ground, facts),
-      // A write into the root that is made for it would be lost with the world, and nobody told.
+      // A write into the newly made root would be lost with the world, without a report.
       ...(readsEverything(spec) ? [] : [{ op: "closed" } as const]),
     ],
     sockets: shared.map(({ target }) => target),
@@ -100,8 +100,8 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
 }
 
 /**
- * What may be written without the kernel's own folders, which would be the host's: its processes, switches and devices.
- * A project in `/dev/shm` is its own. Everything is each of its folders; what lies directly in `/` stays as it is.
+ * Returns the writable scopes without the kernel's folders, which would expose the host's processes, switches and devices; a
+ * project in `/dev/shm` stays writable. `/**` becomes each folder of `/`; files directly in `/` stay as they are.
  */
 function openable({ files, project }: WorldSpec, facts: HostFacts): readonly string[] {
   const each = files.write.flatMap((path) =>
@@ -111,8 +111,8 @@ function openable({ files, project }: WorldSpec, facts: HostFacts): readonly str
 }
 
 /**
- * The folders and files outside the project, and special places in it, that are bound writable. None for an overlay:
- * a command whose changes are to be held may not make others elsewhere that are not.
+ * Returns the folders and files outside the project, and special places inside, to be bound writable. Empty for an overlay: a
+ * command with held changes may not make direct changes elsewhere.
  */
 function writablePaths(spec: WorldSpec, facts: HostFacts): readonly string[] {
   if (spec.access.kind === "overlay") return [];
@@ -125,8 +125,8 @@ function writablePaths(spec: WorldSpec, facts: HostFacts): readonly string[] {
 }
 
 /**
- * A bare folder name allows no writes below it, and a path with a link on its way could be led elsewhere by
- * whoever may write the link: neither is bound, which is the stricter reading.
+ * A bare folder name allows no writes below. A path through a link is not bound either: whoever may write the link could lead the
+ * bind elsewhere.
  */
 function mayBeWritable(path: string, facts: HostFacts): boolean {
   const kind = facts.kind(withoutStars(path));
@@ -137,7 +137,7 @@ function bindWritable(path: string): MountOperation {
   return { op: "bind", source: path, target: path, access: "rw" };
 }
 
-/** What may be written is there to be read too: outside what `read` shows it needs a place of its own to be bound at. */
+/** A writable path must be readable too: outside the trees shown by `read`, the bind needs a mount point. */
 function placeFor(
   path: string,
   writable: readonly string[],
@@ -152,7 +152,7 @@ function placeFor(
     : [{ op: "dir", target: path, mode: "755" }];
 }
 
-/** Also below a private folder, as the project. One that became a link since it was looked at is not bound. */
+/** Binds the git folder, like the project also below a private folder. A path that has meanwhile become a link is not bound. */
 function gitFolder(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] {
   const path = spec.gitFolder;
   if (path === undefined || !isReadable(path, spec) || facts.kind(path) !== "folder") return [];
@@ -161,15 +161,15 @@ function gitFolder(spec: WorldSpec, facts: HostFacts): readonly MountOperation[]
   return [...place, { op: "bind", source: path, target: path, access: isWritable(path, spec) ? "rw" : "ro" }];
 }
 
-/** Whether commands write there beside the project. */
+/** Whether a path is a git folder outside the project that commands may write. */
 function isOwnGit(path: string, spec: WorldSpec): boolean {
   return path === spec.gitFolder && isWritable(path, spec) && !isWithin(path, spec.project);
 }
 
 /**
- * How the project gets its own place; undefined when it has none: a project that may be neither read nor written is
- * not there (its commands cannot enter it, and are told so), and one that may only be read is seen as the host's
- * other trees are, unless it lies where the world has folders of its own.
+ * Returns the operations that place the project; undefined without a place of its own. A project that may be neither read nor
+ * written is absent (commands cannot enter and get an error). A read-only project is visible as part of the host's trees, unless
+ * the world has its own folders there.
  */
 function projectPlace(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] | undefined {
   if (!isReadable(spec.project, spec)) return undefined;
@@ -202,10 +202,10 @@ function zones(spec: WorldSpec, bound: readonly string[], facts: HostFacts): rea
 }
 
 /**
- * A folder above what is sealed could be renamed, and another one put in its place. So each is bound onto itself:
- * the kernel does not rename a mount point (EBUSY). In an overlay that is not needed: a rename there is held too.
- * `opened` are the folders that are bound writable, mount points already. Only what lies below one of them is pinned:
- * a writable bind of any other folder would open it.
+ * Pins the folders above a sealed path, which could otherwise be renamed and replaced: each is bound onto itself, because the
+ * kernel does not rename mount points (EBUSY). Unnecessary over an overlay, where a rename is held too. `opened`: the folders
+ * bound writable, already mount points. Only folders below one of them are pinned: a writable bind elsewhere would open the
+ * folder.
  */
 function pinned(spec: WorldSpec, opened: readonly string[], facts: HostFacts): readonly MountOperation[] {
   if (spec.access.kind === "overlay") return [];
@@ -226,7 +226,7 @@ function sealed(spec: WorldSpec, opened: readonly string[], facts: HostFacts): r
     .map((target) => ({ op: "readonly", target }));
 }
 
-/** Where no veil could be made, a denied name that exists is at least covered. */
+/** Masks existing denied names where no veil hides them. */
 function unveiledNames(
   names: readonly string[],
   parts: readonly TreePart[],
@@ -241,7 +241,7 @@ function inAny(folders: readonly string[], path: string): boolean {
   return folders.some((folder) => isWithin(path, folder));
 }
 
-/** The existing places that a list of paths names, each where its links lead, and at every other path that shows it. */
+/** Resolves the existing paths of a list, and adds every other path that shows the same place. */
 function present(paths: readonly string[], facts: HostFacts): readonly string[] {
   const real = paths.flatMap((path) => facts.real(withoutStars(path)) ?? []);
   return shallowFirst(real.flatMap((path) => [path, ...facts.otherNames(path).map((other) => other.path)]));

@@ -1,17 +1,17 @@
 import { join } from "node:path";
 
 /**
- * A mount plan is data: a list of operations that `substrate-init` applies in order and judges by nothing.
- * Sources are paths on the host, targets are paths inside the world.
+ * A mount plan is data: a list of operations that `substrate-init` applies in order, without judging them. Sources are paths on
+ * the host, targets are paths inside the world.
  */
 export type MountOperation =
   | { readonly op: "root" }
-  /** Nothing more is made in the new root itself; what is mounted on it stays as it is. */
+  /** Makes the new root's own mount read-only; mounts on top are unaffected. */
   | { readonly op: "closed" }
   | { readonly op: "tmpfs"; readonly target: string; readonly options: string }
   | { readonly op: "dir"; readonly target: string; readonly mode: string }
   | { readonly op: "file"; readonly target: string; readonly mode?: string }
-  /** `kept`: writable, and init says when something was written there first. */
+  /** `kept`: writable, and init reports whether commands have written there. */
   | {
       readonly op: "bind";
       readonly source: string;
@@ -26,18 +26,21 @@ export type MountOperation =
   | { readonly op: "symlink"; readonly text: string; readonly target: string }
   | MaskOperation
   | { readonly op: "hide"; readonly target: string }
-  /** Folders on the way to mounts of the host, told of before the first is filled; and what their children are bound from. */
+  /**
+   * `spine`: announces a folder, rebuilt in memory, on the path to mounts of the host; all come before the first `fill`.
+   * `sources`: the folder from which their children are bound.
+   */
   | { readonly op: "spine" | "fill" | "sources"; readonly target: string }
-  /** A folder that the veil over it shows, also where the host has none. */
+  /** A folder shown by the veil above, even if missing on the host. */
   | { readonly op: "folder"; readonly target: string }
-  /** A file that the veil over it shows before the host's own, or where the host has none. */
+  /** A file shown by the veil above, in place of the host's or in addition. */
   | { readonly op: "show"; readonly target: string; readonly text: string }
   | VeilOperation
   | OverlayOperation;
 
 export type MaskOperation = { readonly op: "mask"; readonly target: string };
 
-/** A host tree under a layer of whiteouts; with `layers`, what is written there lands in their upper layer. */
+/** A host tree under a layer of whiteouts; with `layers`, writes go to their upper layer. */
 export type VeilOperation = {
   readonly op: "veil";
   readonly source: string;
@@ -52,11 +55,11 @@ type OverlayOperation = {
   readonly upper: string;
   readonly work: string;
   readonly target: string;
-  /** Whiteouts and opaque marks in `user.` xattrs: the only ones an unprivileged user namespace may write. */
+  /** Whiteouts and opaque marks in `user.` xattrs: an unprivileged user namespace may write no others. */
   readonly userxattr: boolean;
 };
 
-/** The words of an operation as they cross to init, joined there by NUL. */
+/** Encodes an operation as words, joined by NUL for init. */
 export function operationWords(operation: MountOperation): readonly string[] {
   switch (operation.op) {
     case "root":
@@ -96,7 +99,7 @@ export function operationWords(operation: MountOperation): readonly string[] {
   }
 }
 
-/** An operation as people read it: what a file says is in the file. */
+/** Formats an operation for people, without the content of files. */
 export function operationLine(operation: MountOperation): string {
   return operation.op === "text" || operation.op === "show"
     ? `${operation.op} ${operation.target}`

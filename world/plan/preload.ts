@@ -1,4 +1,4 @@
-/** The library that is loaded into programs which report of themselves, at its fixed place. Pure. */
+/** Plans the telemetry library at its fixed path. Pure. */
 import { dirname } from "node:path";
 import { PRELOAD_LIBRARY, type WorldTelemetry } from "../model/telemetry.ts";
 import type { WorldSpec } from "../model/world.ts";
@@ -6,8 +6,8 @@ import type { HostFacts } from "./host-facts.ts";
 import type { MountOperation } from "./operations.ts";
 
 /**
- * The folder is a mount point and so is the file: the kernel moves and removes neither (EBUSY). In a folder of its own, that one
- * could be moved away, and another library put in its place for the commands that follow.
+ * Binds the library. Folder and file are both mount points, which the kernel neither moves nor removes (EBUSY). A separate folder
+ * could be moved away, and another library put in its place for later commands.
  */
 export function preload({ preloadSource }: HostFacts): readonly MountOperation[] {
   if (preloadSource === undefined) return [];
@@ -17,10 +17,10 @@ export function preload({ preloadSource }: HostFacts): readonly MountOperation[]
   ];
 }
 
-/** Where it is on the host, and why no world can have it where a kernel has refused. */
+/** Path of the library on the host, and the reason if the kernel refused to bind the library. */
 export type PreloadSource = { readonly library: string | undefined; readonly refusal: string | undefined };
 
-/** Whether a world has it: undefined where its spec does not ask. */
+/** Whether a world has telemetry; undefined if its spec does not ask. */
 export function telemetryOf(
   { telemetry }: Pick<WorldSpec, "telemetry">,
   { library, refusal }: PreloadSource,

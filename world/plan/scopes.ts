@@ -1,10 +1,10 @@
-/** Questions about paths and scopes that every part of a plan asks. Pure; paths are absolute and normal. */
+/** Predicates on paths and scopes, shared by all parts of a plan. Pure; paths are absolute and normal. */
 import type { WorldSpec } from "../model/world.ts";
 
-/** Folders that are always the world's own. */
+/** Folders always private to the world. */
 export const PRIVATE = ["/tmp", "/var/tmp", "/run"] as const;
 
-/** The kernel's own file systems: nothing to veil, and the world gets its own of most of them. */
+/** The kernel's file systems: never veiled, and mostly replaced by the world's own. */
 const KERNEL = ["/proc", "/sys", "/dev"] as const;
 
 export function isOfKernel(path: string): boolean {
@@ -15,21 +15,21 @@ export function readsEverything(spec: WorldSpec): boolean {
   return spec.files.read.includes("/**");
 }
 
-/** Whether a path can be seen and written inside: in the project or its git folder, or in a writable path that is bound. */
+/** Whether commands can see and write a path: in the project or its git folder, or in a writable scope bound from the host. */
 export function isWritable(path: string, spec: WorldSpec): boolean {
   if (spec.access.kind === "overlay") return isWithin(path, spec.project);
   const isBound = isWithin(path, spec.project) || isWithin(path, spec.gitFolder ?? spec.project);
   return (isBound || !isPrivate(path)) && isInScope(path, spec);
 }
 
-/** Whether a path lies in what may be read, or in what may be written, which can be read too. */
+/** Whether a path lies in a readable or writable scope; writable implies readable. */
 export function isReadable(path: string, spec: WorldSpec): boolean {
   return [...spec.files.read, ...spec.files.write].some(
     (scope) => scope.endsWith("/**") && isWithin(path, withoutStars(scope)),
   );
 }
 
-/** A single file opens that file alone: the folders above it stay as they are. */
+/** A scope for a single file opens only that file; the folders above stay as they are. */
 function isInScope(path: string, spec: WorldSpec): boolean {
   return spec.files.write.some((scope) =>
     scope.endsWith("/**") ? isWithin(path, withoutStars(scope)) : path === scope,

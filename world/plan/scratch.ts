@@ -1,6 +1,6 @@
 /**
- * Folders whose writes stay in the world: each is a veil of its own with an upper layer, or, where the host has no such
- * folder or makes no overlay over it, an empty folder of the broker's. Pure.
+ * Plans folders whose writes stay in the world: each is a veil with an upper layer, or, if the host has no such folder or refuses
+ * an overlay there, an empty folder of the broker's. Pure.
  */
 import { join } from "node:path";
 import type { WorldSpec } from "../model/world.ts";
@@ -9,20 +9,20 @@ import type { HostFacts } from "./host-facts.ts";
 import type { MountOperation } from "./operations.ts";
 import { isOfKernel, isPrivate, isReadable, isWithin, shallowFirst, withoutStars } from "./scopes.ts";
 
-/** A folder of the world, and the layers on the host that hold what is written there. */
+/** A folder of the world, and the layers on the host that receive its writes. */
 export type KeptWrites = { readonly target: string; readonly layers: string };
 
 export type Scratch = {
-  /** Folders in the layer of whiteouts: mount points, also where the host has none. Before any veil. */
+  /** Folders added to the layer of whiteouts as mount points, whether or not the host has them. Applied before any veil. */
   readonly folders: readonly MountOperation[];
-  /** After the veils. */
+  /** Applied after the veils. */
   readonly operations: readonly MountOperation[];
   readonly kept: readonly KeptWrites[];
 };
 
 /**
- * The folders that `files.scratch` names, links followed, each topmost one once. An isolated command's writes to
- * `files.write` outside the project stay in its world too.
+ * Returns the folders of `files.scratch`, links followed, without folders inside another. For isolated commands, writes to
+ * `files.write` outside the project stay in the world too.
  */
 export function scratchFolders(spec: WorldSpec, { hidden }: Denials, facts: HostFacts): readonly string[] {
   if (facts.layers === undefined) return [];
@@ -41,13 +41,13 @@ export function scratchFolders(spec: WorldSpec, { hidden }: Denials, facts: Host
   );
 }
 
-/** Where the veils of a plan lie, and what else it gives a place of its own. */
+/** The veils of a plan, and the paths with a place of their own. */
 export type Veils = {
   readonly veils: readonly string[];
   readonly isVeiled: (path: string) => boolean;
 };
 
-/** What scratch folders need beside the veils: one that a veil with layers shows, or that holds such veils, needs nothing. */
+/** Plans the scratch folders not yet covered: nothing is needed for a folder inside a veil with layers, or around such veils. */
 export function scratchMounts(
   folders: readonly string[],
   { veils, isVeiled }: Veils,
@@ -60,7 +60,7 @@ export function scratchMounts(
   const own = folders
     .filter((folder) => !veils.some((veil) => isWithin(veil, folder)))
     .filter((folder) => !holdsMounts(folder, facts))
-    // Nothing can be mounted where there is no folder, and none can be made: writes there fail as elsewhere.
+    // Without a folder as mount point, and no way to make one, writes there fail as elsewhere.
     .filter((folder) => facts.kind(folder) !== "missing" || isVeiled(folder) || isPlaceless(folder, spec))
     .map((target, at) => ({ target, layers: join(layers, `scratch-${at}`) }));
   return {
@@ -90,7 +90,7 @@ function place(
   ];
 }
 
-/** Whether it lies in the root that is made for it, and not in a tree of the host: `read` alone says which of those are there. */
+/** Whether the folder lies in the world's own root instead of a host tree: with `read` scopes, only the listed trees are shown. */
 function isPlaceless(target: string, { files }: WorldSpec): boolean {
   return !files.read.some((scope) => scope.endsWith("/**") && isWithin(target, withoutStars(scope)));
 }
@@ -99,7 +99,7 @@ function holdsMounts(path: string, facts: HostFacts): boolean {
   return facts.mountPoints.some((point) => point !== path && isWithin(point, path));
 }
 
-/** What a list denies by its whole name, and the installation, stay as the host has them: what runs here later reads them. */
+/** Paths that stay as on the host: literal denials of writing, and the installation; later commands inside read both. */
 function sealedIn(folder: string, spec: WorldSpec, facts: HostFacts): readonly string[] {
   return shallowFirst([...spec.files.denyWrite, ...spec.sealed].map(withoutStars)).filter(
     (path) => isWithin(path, folder) && ["file", "folder"].includes(facts.kind(path)),

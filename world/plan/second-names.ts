@@ -1,11 +1,11 @@
-/** Denied names at every path that shows them: a second mount of a tree has the same files under other names. Pure. */
+/** Denies names at every path that shows them: a second mount of a tree has the same files under other names. Pure. */
 import { nameMayMatch } from "./cover.ts";
 import { isLiteral, literalPrefix, pathOf, type Segment, segmentsOf } from "./globs.ts";
 import type { HostFacts } from "./host-facts.ts";
 
 type Pattern = readonly Segment[];
 
-/** The pattern itself, and the same for every other name of what it denies. `pattern` holds real paths. */
+/** Returns the pattern, and a copy for every other name of the denied place. `pattern` holds real paths. */
 export function atEveryName(
   pattern: Pattern,
   { otherNames }: Pick<HostFacts, "otherNames">,
@@ -21,7 +21,7 @@ export function atEveryName(
   return [pattern, ...others];
 }
 
-/** What is left of a pattern below a folder that these names lead to; `[]`: the folder itself is denied. */
+/** Returns the rest of a pattern below a folder with these names; `[]`: the folder itself is denied. */
 function leftAfter(pattern: Pattern, names: readonly string[]): readonly Pattern[] {
   const [head, ...tail] = pattern;
   const [name, ...deeper] = names;

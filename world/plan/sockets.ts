@@ -1,21 +1,21 @@
-/** Unix sockets of the host: those that the world shares, and those that are masked. Pure. */
+/** Plans the host's Unix sockets: which the world shares, and which are masked. Pure. */
 import { dirname, normalize } from "node:path";
 import type { SharedSocket, WorldSpec } from "../model/world.ts";
 import type { HostFacts } from "./host-facts.ts";
 import type { MaskOperation, MountOperation } from "./operations.ts";
 import { isOfKernel, isPrivate, isReadable, isWithin } from "./scopes.ts";
 
-/** What of a plan the sockets depend on. */
+/** The parts of a plan relevant to sockets. */
 export type SocketGround = {
-  /** False for a path that a list denies. */
+  /** False for a denied path. */
   readonly seen: (path: string) => boolean;
-  /** Host folders and files that are bound as they are. */
+  /** Host folders and files bound as they are. */
   readonly bound: readonly string[];
   /** Whether a host path is shown through a veil. */
   readonly isVeiled: (path: string) => boolean;
 };
 
-/** The shared sockets that are there now and that no list denies, each by its path in the world. */
+/** Returns the shared sockets that exist and are not denied. */
 export function sharedSockets(
   spec: WorldSpec,
   { seen }: SocketGround,
@@ -26,7 +26,7 @@ export function sharedSockets(
   );
 }
 
-/** A bind of the socket's own file: in an overlay, and in a folder that is the world's own, the host's file is not there. */
+/** Binds the files of shared sockets: overlays and the world's own folders do not show the host's files. */
 export function sharedSocketMounts(
   shared: readonly SharedSocket[],
   spec: WorldSpec,
@@ -42,7 +42,7 @@ export function sharedSocketMounts(
     ]);
 }
 
-/** Programs ask who else may enter the folder of an agent's socket, and the folder above it. */
+/** Makes the mount point. Programs check who may enter the folder of an agent's socket, and the folder above. */
 function place(target: string, folderMode: string | undefined): readonly MountOperation[] {
   const folder = dirname(target);
   const closed: readonly MountOperation[] =
@@ -56,9 +56,9 @@ function place(target: string, folderMode: string | undefined): readonly MountOp
 }
 
 /**
- * Datagram sockets of the host in bound folders. Init decides about every connect, but sendmsg(2) has its address in memory, where
- * no filter can look. Through a veil such a send is refused. The kernel's table has any text that a program has bound: only what is a
- * socket, or a device, is masked.
+ * Returns the host's datagram sockets to mask in bound folders. Init decides every connect, but sendmsg(2) takes its address from
+ * memory, invisible to a filter. Veils refuse such sends by themselves. Programs put any text into the kernel's table, so only
+ * paths of sockets or devices are masked.
  */
 export function maskedSockets(
   spec: WorldSpec,

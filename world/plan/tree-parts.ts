@@ -1,5 +1,5 @@
 /**
- * How a host tree with mounts below it is shown: an overlay shows one mount only, and an ordinary user's cannot even lie over a
+ * Divides a host tree with mounts below: an overlay shows only one mount, and an ordinary user's overlay cannot even lie over a
  * folder with another mount below. Pure.
  */
 import { join } from "node:path";
@@ -7,18 +7,18 @@ import type { HostFacts } from "./host-facts.ts";
 import { isOfKernel, isPrivate, isWithin } from "./scopes.ts";
 
 /**
- * `veil`: an overlay, which shows nothing of the mounts below. `spine`: a folder of our own in which each child has its place
- * (world/native/mount/spines.h). `bare`: as the host has it, read-only.
+ * `veil`: an overlay, without the mounts below. `spine`: a folder rebuilt in memory with a place for each child
+ * (world/native/mount/spines.h). `bare`: as on the host, read-only.
  */
 export type TreePart = { readonly kind: "veil" | "spine" | "bare"; readonly path: string };
 
 /**
- * Trees of programs and settings. No service listens at a socket there, and every command reads them, so they are
- * veiled only for a denied name in them, or for a scratch folder.
+ * Trees of programs and settings. They hold no listening sockets, and every command reads them, so only a denied name or a
+ * scratch folder inside justifies a veil.
  */
 export const SYSTEM = /^\/(usr|bin|sbin|lib|lib32|lib64|libx32|boot|etc)(\/|$)/;
 
-/** What `path` is made of, parents first. `worth` says whether a tree is to be veiled at all. */
+/** Returns the parts of `path`, parents first. `worth`: whether a tree should be veiled at all. */
 export function partsOf(
   path: string,
   worth: (path: string) => boolean,
@@ -36,12 +36,12 @@ export function partsOf(
     const own = refused && worth(path) ? [{ kind: "bare", path } as const] : [];
     return [...own, ...children.flatMap((child) => partsOf(child, worth, facts))];
   }
-  // The other children are init's to place, as they are when it looks.
+  // Init places the remaining children, as found at that moment.
   const mounted = children.filter((child) => holdsMounts(child, facts) || facts.unveilable.has(child));
   return [{ kind: "spine", path }, ...mounted.flatMap((child) => placed(child, worth, facts))];
 }
 
-/** The topmost mounts below a veil, each with its own parts, or as it is. */
+/** Returns the topmost mounts below a veil, each divided into parts or shown bare. */
 function mountsIn(path: string, worth: (path: string) => boolean, facts: HostFacts): readonly TreePart[] {
   const points = facts.mountPoints.filter((point) => point !== path && isWithin(point, path));
   return points
@@ -49,7 +49,7 @@ function mountsIn(path: string, worth: (path: string) => boolean, facts: HostFac
     .flatMap((point) => placed(point, worth, facts));
 }
 
-/** What nothing can be made of is shown as it is: what lies above it would hide it. */
+/** Shows a mount without parts as bare: the part above would hide the mount. */
 function placed(path: string, worth: (path: string) => boolean, facts: HostFacts): readonly TreePart[] {
   const parts = partsOf(path, worth, facts);
   const [first] = parts;
@@ -59,7 +59,7 @@ function placed(path: string, worth: (path: string) => boolean, facts: HostFacts
     : parts;
 }
 
-/** Whether a path is seen through a veil or in a spine: its deepest part says so. */
+/** Whether a path is seen through a veil or in a spine, according to its deepest part. */
 export function isVeiled(path: string, parts: readonly TreePart[]): boolean {
   const around = parts.filter((part) => isWithin(path, part.path));
   const deepest = around.reduce<TreePart | undefined>(
@@ -73,7 +73,7 @@ function childrenOf(path: string, facts: HostFacts): readonly string[] {
   const start = path === "/" ? 1 : path.length + 1;
   const mounted = facts.mountPoints
     .filter((point) => point !== path && isWithin(point, path))
-    // Also in a folder that may be entered and not read.
+    // Mount points are known even in a folder without read permission.
     .map((point) => point.slice(start).split("/", 1)[0] ?? "");
   return [...new Set([...facts.folders(path), ...mounted])].map((name) => join(path, name));
 }
