@@ -1,4 +1,4 @@
-/** cgroups of version 2: whether one can be made here, what it can limit, and whether it ends what is in it. */
+/** Checks cgroups of version 2: whether the doctor can make a cgroup, which limits work, and whether cgroup.kill ends its processes. */
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -46,22 +46,22 @@ async function tryOut(uid: number, signal: AbortSignal): Promise<HostFinding> {
   }
 }
 
-/** Behind it stands the doctor's process id. */
+/** Followed by the doctor's process id. */
 const PREFIX = "substrate-doctor-";
 
-/** Those of doctors that were killed in the middle. One that still holds a process stays. */
+/** Removes cgroups of killed doctors. A cgroup with a process stays. */
 function removeStale(here: string): void {
   const left = readdirSync(here).filter((name) => name.startsWith(PREFIX));
   for (const name of left.filter((each) => !existsSync(`/proc/${each.slice(PREFIX.length)}`))) {
     try {
       rmdirSync(join(here, name));
     } catch {
-      // It is in use or gone, ignoring: it is not this check's.
+      // In use or gone, ignoring: the cgroup is not this check's.
     }
   }
 }
 
-/** Ctrl-C in the middle of the check: ends what is in the cgroup, removes it, and lets the signal do the rest. */
+/** Handles Ctrl-C during the check: kills the cgroup's processes, removes the cgroup and repeats the signal. */
 function removeWhenKilled(folder: string): () => void {
   const leave = (name: NodeJS.Signals): void => {
     forget();
@@ -69,7 +69,7 @@ function removeWhenKilled(folder: string): () => void {
       writeFileSync(join(folder, "cgroup.kill"), "1");
       for (let attempt = 0; attempt < 50 && existsSync(folder); attempt += 1) tryToRemove(folder);
     } catch {
-      // The next doctor removes it, ignoring: this one has no time left.
+      // Not removed, ignoring: the next doctor removes the cgroup, and this process has no time left.
     }
     process.kill(process.pid, name);
   };
@@ -85,7 +85,7 @@ function tryToRemove(folder: string): void {
   try {
     rmdirSync(folder);
   } catch {
-    // The kernel is not through with its last process yet, ignoring: it is tried again.
+    // The kernel still holds the last process, ignoring: the caller tries again.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
   }
 }
@@ -110,7 +110,7 @@ async function endsWhatIsIn(folder: string, signal: AbortSignal): Promise<string
   return (await gone) === "SIGKILL" ? ENDED : "cgroup.kill did not end a process in it";
 }
 
-/** A cgroup cannot be removed until the kernel is through with its last process. */
+/** Removes a cgroup; retries until the kernel has released its last process. */
 async function removeCgroup(folder: string): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -122,17 +122,17 @@ async function removeCgroup(folder: string): Promise<void> {
   }
 }
 
-/** The cgroup of this process in the hierarchy of version 2; undefined where none is mounted. */
+/** Returns the cgroup2 folder of this process; undefined without a cgroup2 mount. */
 export function ownCgroup(): string | undefined {
   const mount = cgroupMount();
   const path = /^0::(.*)$/m.exec(readFileSync("/proc/self/cgroup", "utf8"))?.[1];
   if (mount === undefined || path === undefined) return undefined;
   const own = join(mount, path);
-  // In a cgroup namespace the path may lead out of what is mounted.
+  // In a cgroup namespace the path may lead out of the mount.
   return existsSync(join(own, "cgroup.procs")) ? own : mount;
 }
 
-/** Where the hierarchy of version 2 is mounted (proc_pid_mountinfo(5)). */
+/** Returns the mount point of cgroup2 (proc_pid_mountinfo(5)). */
 export function cgroupMount(): string | undefined {
   const lines = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
   return lines.find((line) => / - cgroup2 /.test(line))?.split(" ")[4];
@@ -144,7 +144,7 @@ function controllerMend(absent: readonly string[], uid: number): readonly string
   return absent.length === 0 ? ["# Use Linux 5.14 or newer"] : delegation(uid);
 }
 
-/** The second word of a line in /proc/cgroups is the hierarchy: 0 is version 2, or none. */
+/** The second word of a line in /proc/cgroups is the hierarchy: 0 means version 2, or unbound. */
 function isBoundToVersion1(name: string): boolean {
   const line = new RegExp(`^${name}\\s+(\\d+)`, "m").exec(readFileSync("/proc/cgroups", "utf8"));
   return line !== null && line[1] !== "0";

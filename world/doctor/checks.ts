@@ -12,8 +12,8 @@ import { userNamespaceCheck } from "./user-namespaces.ts";
 import { wholeWorldCheck } from "./whole-world.ts";
 
 /**
- * What worlds of Linux namespaces want of this host, in the order in which it is to be tried: what others rest on
- * first, left-overs last. Makes nothing before a check is run, but for one try of whether a user namespace is needed.
+ * Returns the checks for worlds of Linux namespaces, in the order to run them: prerequisites first, left-overs last. Only one
+ * trial runs before the first check: whether a user namespace is needed.
  */
 export async function linuxChecks(
   inits: Inits,

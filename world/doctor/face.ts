@@ -1,30 +1,30 @@
-/** What a doctor is asked and says; part of `world/backend.ts`. */
+/** The doctor's input and output; part of `world/backend.ts`. */
 
-/** What came of trying one thing; `mend` holds command lines, or comments that begin with `#`. */
+/** Result of one check; `mend` holds command lines, or comments that begin with `#`. */
 export type HostFinding = {
   readonly verdict: "ok" | "weaker" | "missing";
-  /** What was seen, with the kernel's own word where there is one. */
+  /** The observation, with the kernel's own error where available. */
   readonly seen: string;
   readonly mend: readonly string[];
 };
 
-/** One thing that worlds want of their host, tried by doing it. It cleans up after itself, also when `signal` aborts. */
+/** A check of one feature that worlds need, made by using the feature. Cleans up after itself, also when `signal` aborts. */
 export type HostCheck = {
   readonly name: string;
   readonly what: string;
-  /** Without it what was asked for cannot be carried out. */
+  /** Whether the requested isolation fails without the feature. */
   readonly needed: boolean;
   readonly run: (signal: AbortSignal) => Promise<HostFinding>;
 };
 
-/** What a doctor is told about whoever asks. */
+/** The caller's requirements. */
 export type DoctorOrder = {
-  /** Parts of the isolation vector that must be there, beyond those without which no world is made. */
+  /** Required parts of the isolation vector, beyond those needed for any world. */
   readonly required: ReadonlySet<string>;
-  /** Where the layers of overlays lie; it need not exist. */
+  /** Folder for the layers of overlays; may be missing. */
   readonly overlay: string;
-  /** Whether layers of that name hold something that somebody may still want. */
+  /** Whether somebody may still want the content of the layers with that name. */
   readonly isWanted: (layers: string) => boolean;
-  /** Remove what is ours and belongs to nobody any more. */
+  /** Remove left-overs of Substrate without an owner. */
   readonly mend: boolean;
 };

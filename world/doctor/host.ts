@@ -1,10 +1,10 @@
-/** Kernel, init, and the limits of the host that a busy broker meets. */
+/** Checks the kernel, init, and the host's limits that a busy broker reaches. */
 import { release } from "node:os";
 import type { HostCheck, HostFinding } from "./face.ts";
 import { setKernel } from "./kernel-settings.ts";
 import { missing, ok, runProgram, type Trials, weaker } from "./trials.ts";
 
-/** `mount_setattr(2)` came with it, and nothing replaces that. */
+/** The first kernel with `mount_setattr(2)`, which has no substitute. */
 const LEAST_KERNEL = [5, 12] as const;
 
 export function basicChecks(trials: Trials): readonly HostCheck[] {
@@ -47,7 +47,7 @@ export function kernel(version: string): HostFinding {
   return isEnough ? ok(version) : missing(version, "# Use a distribution with Linux 5.12 or newer");
 }
 
-/** Without words and channel it ends by itself; that it does is all that is asked. */
+/** Starts init without arguments and channel: an immediate exit passes. */
 async function init({ inits }: Trials, signal: AbortSignal): Promise<HostFinding> {
   const ended = await runProgram([inits.init], signal);
   if (ended.unstarted === undefined && ended.code !== null)
@@ -56,7 +56,7 @@ async function init({ inits }: Trials, signal: AbortSignal): Promise<HostFinding
   return missing(`'${inits.init}': ${ended.unstarted ?? "ended by a signal"}`, noexec, "npm run build");
 }
 
-/** Which setting a step of the probe met. */
+/** Kernel setting behind the failure of a probe's step. */
 const INOTIFY: Readonly<Record<string, readonly [string, string]>> = {
   inotify_init: ["fs.inotify.max_user_instances", "1024"],
   inotify_add_watch: ["fs.inotify.max_user_watches", "524288"],

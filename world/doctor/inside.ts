@@ -1,4 +1,4 @@
-/** Runs a command in a world that is made for it alone. */
+/** Runs a command in a temporary world. */
 import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
 import type { NetworkRules } from "../model/network.ts";
 import type { ProjectAccess, World, WorldBackend, WorldSpec } from "../model/world.ts";
@@ -7,12 +7,12 @@ export type Inside = {
   readonly code: number | undefined;
   readonly output: string;
   readonly isolation: Isolation;
-  /** Only of a project that is an overlay. */
+  /** Only for an overlay project. */
   readonly diff: FsDiff | undefined;
   readonly readyMs: number;
 };
 
-/** Throws `WorldUnavailable`. The world is gone when this settles. */
+/** Throws `WorldUnavailable`. The world is gone when the promise settles. */
 export async function runInside(
   backend: WorldBackend,
   project: string,
@@ -23,7 +23,7 @@ export async function runInside(
   const begun = performance.now();
   const world = await backend.start("wld_doctor", doctorSpec(project, access), signal);
   const readyMs = performance.now() - begun;
-  // A check whose time is over leaves no world behind.
+  // Ends the world when the check's time is over.
   const onAbort = (): void => void world.end("the doctor's time is over");
   signal.addEventListener("abort", onAbort, { once: true });
   try {
@@ -36,7 +36,7 @@ export async function runInside(
   }
 }
 
-/** Runs one program in the project of a world, to its end; `code` is undefined when it was not ended by itself. */
+/** Runs one program to its end in the project of a world; `code` is undefined if the program did not exit by itself. */
 export async function runIn(
   world: World,
   argv: readonly string[],
@@ -57,7 +57,7 @@ export async function runIn(
   return { code, output: Buffer.concat(parts).toString("utf8") };
 }
 
-/** A world that may write nothing but its project. */
+/** Returns the spec of a world that may write only its project. */
 export function doctorSpec(
   project: string,
   access: ProjectAccess,

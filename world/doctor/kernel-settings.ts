@@ -1,21 +1,21 @@
-/** What the kernel says about itself; read to tell apart why a try failed, never instead of trying. */
+/** Reads the kernel's settings, to explain a failed trial; never a substitute for the trial. */
 import { existsSync, readFileSync } from "node:fs";
 import { isInOuterSandbox } from "../linux/outer-sandbox.ts";
 
 export type KernelSettings = {
-  /** A value below /proc/sys by its dotted name; undefined where this kernel has none. */
+  /** Returns a value below /proc/sys by its dotted name; undefined if missing in this kernel. */
   readonly sysctl: (name: string) => string | undefined;
-  /** This process may not make some system calls: a container's filter. */
+  /** A seccomp filter, as in a container, restricts this process. */
   readonly filtered: boolean;
-  /** Another sandbox stands around this process. */
+  /** Another sandbox surrounds this process. */
   readonly sandboxed: boolean;
-  /** CAP_SYS_ADMIN could still be had: it stands in the bounding set. */
+  /** CAP_SYS_ADMIN is in the bounding set, so the process could still gain the capability. */
   readonly mayAdminister: boolean;
   /** Signs of a container, such as `/.dockerenv`. */
   readonly container: string | undefined;
-  /** The root folder of this process is no mount: a chroot, where the kernel makes no user namespace. */
+  /** The root folder of this process is not a mount: a chroot, where the kernel makes no user namespace. */
   readonly chrooted: boolean;
-  /** This process's user has a number in its user namespace. */
+  /** This process's user has a mapping in its user namespace. */
   readonly mapped: boolean;
 };
 
@@ -38,7 +38,7 @@ export function kernelSettings(): KernelSettings {
   };
 }
 
-/** Command lines that set a kernel parameter, now and after the next start. */
+/** Returns command lines that set a kernel parameter now and permanently. */
 export function setKernel(name: string, value: string, uid: number): readonly [string, string] {
   const sudo = uid === 0 ? "" : "sudo ";
   return [
@@ -51,7 +51,7 @@ function readText(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    // Not there or not ours to read: it says nothing.
+    // Missing or unreadable: no information.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** What brokers that are gone have left: looked for in the places where worlds leave something, and removed on request. */
+/** Finds the left-overs of dead brokers, in every place where worlds leave data, and removes them on request. */
 import { readdirSync, readFileSync, rmdirSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
@@ -14,15 +14,15 @@ import { ok, weaker, wordsOf } from "./trials.ts";
 /** A world ends within 2 s of its broker. */
 const END_PATIENCE_MS = 2500;
 
-/** Folders of a try that is under way are younger. */
+/** Folders of a running trial are younger. */
 const UNDER_WAY_MS = 60_000;
 
-/** A cgroup that was made to see whether one can be: it has its maker's number in its name. */
+/** Name of a trial cgroup, with its maker's process id. */
 const TRY = /^substrate[a-z-]*-(\d+)(?:\.\w+)?$/;
 
 const MEND = "substrate world doctor --mend";
 
-/** Something that is left, in words, and how it goes. */
+/** A left-over: its description, and the function to remove it. */
 type LeftOver = { readonly what: string; readonly remove: () => void | Promise<void> };
 
 export function leftOverChecks(order: DoctorOrder, uid: number): readonly HostCheck[] {
@@ -46,7 +46,7 @@ export function leftOverChecks(order: DoctorOrder, uid: number): readonly HostCh
   ];
 }
 
-/** Finds nothing, or says what it found, or says what it removed and what resisted. */
+/** Reports the left-overs; with `mend`, removes them and reports removals and failures. */
 async function report(found: readonly LeftOver[], mend: boolean): Promise<HostFinding> {
   const names = found.map(({ what }) => what);
   if (found.length === 0) return ok("none");
@@ -77,7 +77,7 @@ function isStillThere({ pid, begin }: HostProcess): boolean {
   return readProcess(pid)?.begin === begin;
 }
 
-/** PID 1 of the world dies with its outer process, and everything inside with PID 1. */
+/** Kills the outer process: PID 1 of the world dies with it, and everything inside with PID 1. */
 async function endWorld(world: HostProcess): Promise<void> {
   if (isStillThere(world)) process.kill(world.pid, "SIGKILL");
   for (const end = Date.now() + END_PATIENCE_MS; isStillThere(world); await sleep(20))
@@ -90,7 +90,7 @@ function leftLayers({ overlay, isWanted }: DoctorOrder): readonly LeftOver[] {
     .map((name) => folder(join(overlay, name)));
 }
 
-/** Folders of tries that were killed: those of probes, and the doctor's own. */
+/** Returns folders of killed trials: those of probes, and the doctor's own. */
 function leftTries(overlay: string, uid: number): readonly LeftOver[] {
   const places = [
     [tmpdir(), "substrate-probe-"],
@@ -115,8 +115,8 @@ function folder(path: string): LeftOver {
 }
 
 /**
- * cgroups of worlds and of tries, without any process in them or below, whose maker is gone. A broker that has no command
- * just now keeps such groups, and the folder that all brokers share stays for the next one.
+ * Returns empty cgroups of worlds and trials whose maker is gone. Idle brokers keep such cgroups too, and the folder shared by
+ * all brokers stays for the next broker.
  */
 function leftCgroups(uid: number): readonly LeftOver[] {
   const mount = cgroupMount();
@@ -133,14 +133,14 @@ function isDead(path: string, uid: number, maker: Maker): boolean {
     const isEmpty = /^populated 0$/m.test(readFileSync(join(path, "cgroup.events"), "utf8"));
     if (!isEmpty || statSync(path).uid !== uid) return false;
   } catch {
-    // Its broker has removed it meanwhile.
+    // Ignoring: its broker has removed the cgroup meanwhile.
     return false;
   }
   const pid = TRY.exec(name)?.[1];
   return pid === undefined ? isOrphan(name, maker) : readProcess(Number(pid)) === undefined;
 }
 
-/** Groups that a world or a try has to itself; what lies in them goes with them. */
+/** Finds cgroups that belong to a single world or trial; their children are removed with them. */
 function cgroupsBelow(folderPath: string): readonly string[] {
   return foldersIn(folderPath).flatMap((name) => {
     const path = join(folderPath, name);
@@ -159,7 +159,7 @@ function foldersIn(path: string): readonly string[] {
       entry.isDirectory() ? [entry.name] : [],
     );
   } catch {
-    // Gone meanwhile, or not ours to see.
+    // Gone or unreadable counts as empty.
     return [];
   }
 }
@@ -168,7 +168,7 @@ function entriesOf(path: string): readonly string[] {
   try {
     return readdirSync(path);
   } catch {
-    // Nobody has made it yet, or it is not ours to see: then nothing of ours is there.
+    // Missing or unreadable: nothing of Substrate's is there.
     return [];
   }
 }

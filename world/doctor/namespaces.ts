@@ -12,7 +12,7 @@ const WORDS: Readonly<Record<NamespaceName, string>> = {
   user: "user namespace",
 };
 
-/** One check for each namespace that every world has. Mount and pid are never without each other. */
+/** Returns one check per namespace of a world. Mount and pid namespaces are always made together. */
 export function namespaceChecks(trials: Trials): readonly HostCheck[] {
   return ALWAYS.map((name) => ({
     name: `${name}-namespace`,

@@ -1,4 +1,4 @@
-/** What a world's network takes: a namespace that is held from outside, rules in it, and connections that are brought here. */
+/** Checks a world's network: a namespace held from outside, nft rules inside, and connections captured by the broker. */
 import { dirname } from "node:path";
 import type { Captured, NetworkRules } from "../model/network.ts";
 import type { HostCheck, HostFinding } from "./face.ts";
@@ -8,20 +8,23 @@ import { findNft } from "../network/nft.ts";
 import { doctorSpec, runIn } from "./inside.ts";
 import { MEND_ABOVE, missing, ok, type Trials, weaker, wordsOf } from "./trials.ts";
 
-/** Names on the port of TLS, and a documentation range, which nobody has (RFC 5737). */
+/** Host names on the TLS port, and an unassigned documentation range (RFC 5737). */
 const RULES: NetworkRules = { ports: [443], ranges: [{ cidr: "203.0.113.0/24", ports: [443] }] };
 
-/** What stands for a first name, and what stands for nothing: on another port, and without a name. */
+/**
+ * A captured destination (the address for the first host name), and two refused ones: another port, and an address without a host
+ * name.
+ */
 const CAPTURED = ["198.18.0.1", "443"] as const;
 const REFUSED = [
   ["198.18.0.1", "444"],
   ["192.0.2.1", "443"],
 ] as const;
 
-/** A refusal that takes longer is one that programs wait for. */
+/** Slower refusals make programs wait. */
 const AT_ONCE_MS = 500;
 
-/** The modules of the kernel that the rules are made of. */
+/** Kernel modules used by the rules. */
 const MODULES = "modprobe -a nf_tables nft_chain_nat nft_redir nft_ct nft_reject_inet";
 
 export function networkChecks(trials: Trials, backend: WorldBackend, needed: boolean): readonly HostCheck[] {
@@ -83,7 +86,7 @@ async function rules(helper: NetworkHelper, uid: number): Promise<HostFinding> {
 
 async function capture(trials: Trials, backend: WorldBackend, signal: AbortSignal): Promise<HostFinding> {
   const { init } = trials.inits;
-  // The folder of init is the project: it is what a world shows wherever it lies.
+  // Use the folder of init as the project: a world shows its project, wherever it lies.
   const spec = doctorSpec(dirname(init), { kind: "direct" }, RULES);
   let world: World;
   try {
@@ -123,9 +126,9 @@ const NO_DESTINATION = [
   "# SO_ORIGINAL_DST and SOCK_DIAG are asked: modprobe -a nf_conntrack inet_diag tcp_diag",
 ];
 
-/** Ends it only when it is known whose it is: its process waits for that. */
+/** Closes the connection only after finding its owner: the dialling process must live until then. */
 async function answer(world: World, { socket, address, port, inode }: Captured): Promise<string> {
-  // A client that is gone is no fault of ours, ignoring: its own words are looked at.
+  // The client is gone, ignoring: the check reads the client's own output.
   socket.on("error", () => {});
   const owner = await world.ownerOf(inode);
   socket.end();

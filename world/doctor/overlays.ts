@@ -1,4 +1,4 @@
-/** Overlays and whiteouts on the file system where held changes lie. */
+/** Checks overlays and whiteouts on the file system for held changes. */
 import { existsSync, mkdtempSync, realpathSync, statfsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -9,7 +9,7 @@ import { removeLayers } from "../overlay/layers.ts";
 import { runInside } from "./inside.ts";
 import { MEND_ABOVE, missing, ok, type Trials, wordsOf } from "./trials.ts";
 
-/** The beginning of the names of folders that a check makes and removes. */
+/** Prefix of folders made and removed by a check. */
 export const DOCTOR_FOLDER = ".substrate-doctor-";
 
 /** Magic numbers of file systems (include/uapi/linux/magic.h). */
@@ -50,7 +50,7 @@ export function overlayChecks(
   ];
 }
 
-/** Layers lie on that file system, or will once their folder is made. */
+/** Runs a check in a new folder on the file system of the layers, even if their folder does not exist yet. */
 async function inFolderNear(
   overlay: string,
   act: (folder: string) => Promise<HostFinding>,

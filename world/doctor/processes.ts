@@ -1,33 +1,33 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** A process of the host, as /proc shows it to everybody. */
+/** A process of the host, from /proc. */
 export type HostProcess = {
   readonly pid: number;
   readonly parent: number;
   readonly name: string;
   readonly uid: number;
-  /** When it began, in ticks since boot: with the pid it names one process for ever. */
+  /** Start time in ticks since boot: together with the pid a unique identity. */
   readonly begin: string;
 };
 
 const INIT = "substrate-init";
 
-/** Names that Node gives its main thread, over the versions. */
+/** Names of Node's main thread, in various versions. */
 const NODE = /^(node|MainThread)/;
 
-/** Processes that adopt whom another one left behind: the first, and a user's service manager. */
+/** Processes that adopt orphans: the first process, and a user's service manager. */
 const ADOPTER = /^(systemd|init)$/;
 
 /**
- * The worlds of a user whose broker is gone: outer processes of `substrate-init` that were adopted. One whose parent lies
- * outside of this pid namespace cannot be judged and is left alone, and so is one that a debugger or a shell started.
+ * Returns a user's worlds without a broker: outer processes of `substrate-init` adopted by another process. Left alone: a process
+ * whose parent lies outside this pid namespace, and a process started by a debugger or a shell.
  */
 export function orphanedWorlds(processes: readonly HostProcess[], uid: number): readonly HostProcess[] {
   const byPid = new Map(processes.map((process) => [process.pid, process] as const));
   return processes.filter(({ name, uid: owner, parent }) => {
     const above = byPid.get(parent)?.name;
     if (name !== INIT || owner !== uid || above === undefined) return false;
-    // In a container a broker may be the first process itself.
+    // In a container the broker itself may be the first process.
     return parent === 1 ? above !== INIT && !NODE.test(above) : ADOPTER.test(above);
   });
 }
@@ -41,7 +41,7 @@ export function hostProcesses(): readonly HostProcess[] {
     });
 }
 
-/** Undefined when it is gone. Fields of /proc/PID/stat are counted from the last bracket: a name may hold anything. */
+/** Returns undefined for a dead process. Parses /proc/PID/stat from the last bracket: the name may contain anything. */
 export function readProcess(pid: number): HostProcess | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -57,7 +57,7 @@ export function readProcess(pid: number): HostProcess | undefined {
       begin: rest[17] ?? "",
     };
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
     return undefined;
   }
 }

@@ -30,7 +30,7 @@ export function seccompChecks(trials: Trials, backend: WorldBackend): readonly H
   ];
 }
 
-/** First whether the kernel takes it, then whether it bites: what a command asks for and may not have. */
+/** Checks that the kernel loads the filter, and then that the filter refuses a command a forbidden call. */
 async function tryFilter(trials: Trials, backend: WorldBackend, signal: AbortSignal): Promise<HostFinding> {
   const project = await mkdtemp(join(tmpdir(), "substrate-probe-"));
   try {

@@ -1,4 +1,4 @@
-/** How things are tried: `substrate-init` with tiny plans, its probes, and other programs. */
+/** Runs trials: `substrate-init` with tiny plans, its probes, and other programs. */
 import { execFile } from "node:child_process";
 import type { HostFinding } from "./face.ts";
 import { errnoName } from "../model/errno.ts";
@@ -8,16 +8,16 @@ import type { MountOperation } from "../plan/operations.ts";
 
 export type Inits = { readonly init: string; readonly uid: number; readonly gid: number };
 
-/** How a program ended; `code` is null when it could not be started or was ended by a signal. */
+/** How a program ended; `code` is null if the program did not start or was killed by a signal. */
 export type Ended = {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
-  /** Why it could not be started: an errno name. */
+  /** Errno name, if the program did not start. */
   readonly unstarted: string | undefined;
 };
 
-/** `BPF_RET | BPF_K` with SECCOMP_RET_ALLOW: the smallest filter there is. */
+/** `BPF_RET | BPF_K` with SECCOMP_RET_ALLOW: the smallest filter. */
 const ALLOW_ALL = Uint8Array.from([0x06, 0, 0, 0, 0, 0, 0xff, 0x7f]);
 
 const NAMESPACES: readonly NamespaceName[] = ["mount", "pid"];
@@ -30,7 +30,7 @@ export class Trials {
     this.inits = inits;
   }
 
-  /** Makes a world of a few namespaces and ends it. Throws what `launchInit` throws. */
+  /** Makes a world of a few namespaces and ends it. Throws the errors of `launchInit`. */
   async launch(
     namespaces: readonly NamespaceName[],
     mounts: readonly MountOperation[],
@@ -68,7 +68,7 @@ export class Trials {
     await holder.ended;
   }
 
-  /** The same with a user namespace where this user needs one. */
+  /** Adds a user namespace if this user needs one. */
   async launchAsUsual(
     namespaces: readonly NamespaceName[],
     mounts: readonly MountOperation[],
@@ -79,7 +79,7 @@ export class Trials {
     await this.launch(own ? ["user", ...all] : all, mounts, signal);
   }
 
-  /** Whether this user may make no other namespace without a user namespace: found out once, by trying. */
+  /** Whether this user needs a user namespace to make any other namespace; tried once. */
   needsUserNamespace(signal: AbortSignal): Promise<boolean> {
     this.#own ??= this.launch(NAMESPACES, [], signal).then(
       () => false,
@@ -92,7 +92,7 @@ export class Trials {
     return this.#own;
   }
 
-  /** Asks init to try something that no plan asks for. */
+  /** Runs one of init's probes, for features outside every plan. */
   async probe(words: readonly string[], signal: AbortSignal): Promise<Probed> {
     const ended = await runProgram([this.inits.init, ...words], signal);
     const [word, step, ...rest] = ended.stdout.trim().split(" ");
@@ -108,7 +108,7 @@ export type Probed =
   | { readonly ok: true; readonly words: readonly string[] }
   | { readonly ok: false; readonly step: string; readonly errno: string };
 
-/** Runs a program to its end, in an environment that makes it speak English. Never rejects. */
+/** Runs a program to its end, with English messages. Never rejects. */
 export function runProgram(argv: readonly string[], signal: AbortSignal, stdin = ""): Promise<Ended> {
   const [program = "", ...rest] = argv;
   const env = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
@@ -119,15 +119,15 @@ export function runProgram(argv: readonly string[], signal: AbortSignal, stdin =
       const started = typeof code === "number";
       resolve({ code: started ? code : null, stdout, stderr, unstarted: started ? undefined : String(code) });
     });
-    // A program that ends without reading its input is no failure of ours.
+    // A program may end without reading its input.
     child.stdin?.on("error", () => undefined).end(stdin);
   });
 }
 
-/** Where a try fails for want of what an earlier check is about. */
+/** Remedy for failures caused by the subject of an earlier check. */
 export const MEND_ABOVE = "# Mend what is missing above, then try again";
 
-/** What a failed try says, for people. */
+/** Returns the message of a failed trial, for people. */
 export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,14 +1,14 @@
-/** User namespaces: tried, and when the kernel says no, which of the many reasons it has. */
+/** Checks user namespaces; explains a failure by the likeliest of many causes. */
 import type { HostCheck, HostFinding } from "./face.ts";
 import { LaunchFailed } from "../linux/launch.ts";
 import { OUTER_SANDBOX } from "../linux/outer-sandbox.ts";
 import { type KernelSettings, kernelSettings, setKernel } from "./kernel-settings.ts";
 import { missing, ok, type Trials, weaker, wordsOf } from "./trials.ts";
 
-/** How a user namespace failed: the step of init, and the kernel's word. */
+/** A failed user namespace: init's step and the kernel's error. */
 export type Failure = { readonly step: string; readonly errno: string };
 
-/** What a container must be started with, whatever its engine. */
+/** Container options that allow user namespaces, for any engine. */
 const CONTAINER_FLAGS =
   "--cap-add SYS_ADMIN --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined";
 
@@ -38,7 +38,7 @@ async function run(trials: Trials, needed: boolean, signal: AbortSignal): Promis
   }
 }
 
-/** The likeliest cause, and what mends it. Pure: a test gives it every kernel. */
+/** Returns the likeliest cause and its remedy. Pure: a test covers all kernels. */
 export function whyNoUserNamespace(
   failure: Failure,
   settings: KernelSettings,
@@ -91,7 +91,7 @@ function tooMany(
   };
 }
 
-/** Lets this one program make user namespaces, and no other. */
+/** Allows user namespaces to this one program only. */
 function appArmorProfile(init: string, sudo: string): readonly string[] {
   const profile = `abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile substrate-init "${init}" flags=(unconfined) {\\n  userns,\\n}\\n`;
   return [

@@ -7,11 +7,11 @@ import type { WorldBackend } from "../model/world.ts";
 import { runInside } from "./inside.ts";
 import { MEND_ABOVE, missing, ok, weaker, wordsOf } from "./trials.ts";
 
-/** What a command sees of itself: privileges gone for good, and the first process of its world beside it. */
+/** Prints the command's own view: privileges dropped, and init as the first process of its world. */
 const SCRIPT =
   "grep -E '^(NoNewPrivs|Seccomp|CapEff):' /proc/self/status; cat /proc/1/comm; echo here > made";
 
-/** The whole of it, as a broker makes it: a world, one command in it, and what the world says of itself. */
+/** Checks the whole: makes a world as a broker does, runs one command, and reads the isolation vector. */
 export function wholeWorldCheck(backend: WorldBackend, required: ReadonlySet<string>): HostCheck {
   return {
     name: "world",
@@ -57,14 +57,14 @@ function isConfined(output: string): boolean {
   );
 }
 
-/** A user namespace that is not needed and an overlay that was not asked for are no weakness. */
+/** Returns the parts below `on`. An unneeded user namespace and an overlay not requested are no weakness. */
 function lessThanOn(isolation: Isolation): readonly string[] {
   return Object.entries<string>({ ...isolation })
     .filter(([part]) => !["backend", "overlay", "user"].includes(part) && !isOn(part, isolation))
     .map(([part, word]) => `${part} is '${word}'`);
 }
 
-/** An overlay is a matter of the command, and has a check of its own. */
+/** Overlays depend on the command and have a check of their own. */
 function isOn(part: string, isolation: Isolation): boolean {
   const word = Object.entries<string>({ ...isolation }).find(([name]) => name === part)?.[1];
   return word === "on" || part === "overlay" || (part === "capabilities" && word === "none");

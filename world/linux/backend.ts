@@ -53,7 +53,7 @@ export class LinuxBackend implements WorldBackend {
     return this.#maker.name;
   }
 
-  /** Hash of the filter without cgroups, which equals the sum of the two parts used with cgroups. */
+  /** Hashes the filter used without cgroups; with cgroups the same rules are split into two filters. */
   filterHash(seccomp: WorldSpec["seccomp"]): string {
     const { filter, guard } = this.#programs[seccomp].withoutCgroup.plain;
     return filterHash(filter, ...(guard === undefined ? [] : [guard]));

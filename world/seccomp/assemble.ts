@@ -1,6 +1,6 @@
 /**
- * From the table to the classic BPF program that seccomp(2) takes: eight bytes an instruction, little-endian
- * (code u16, jump if true u8, jump if false u8, k u32; include/uapi/linux/filter.h).
+ * Assembles the table into classic BPF for seccomp(2): eight bytes per instruction, little-endian (code u16, jump if true u8,
+ * jump if false u8, k u32; include/uapi/linux/filter.h).
  */
 import { createHash } from "node:crypto";
 import { constants } from "node:os";
@@ -15,7 +15,7 @@ const JUMP_AT_LEAST = 0x35;
 const JUMP_ANY_BIT = 0x45;
 const RETURN = 0x06;
 
-/** Offsets in struct seccomp_data; an argument has eight bytes, its low half first. */
+/** Offsets in struct seccomp_data; an argument has eight bytes, low half first. */
 const AT_NUMBER = 0;
 const AT_ARCHITECTURE = 4;
 const AT_ARGUMENTS = 16;
@@ -28,15 +28,15 @@ const USER_NOTIF = 0x7fc0_0000;
 
 type Instruction = readonly [code: number, whenTrue: number, whenFalse: number, k: number];
 
-/** What a program answers: to a rule that applies, and to calls of other interfaces by their numbers. */
+/** Return values of a program: for an applicable rule, and for calls by other interfaces. */
 type Answers = {
   readonly rule: (rule: SeccompRule) => number;
-  /** Another architecture: i386 on x86-64. */
+  /** Calls by another architecture: i386 on x86-64. */
   readonly foreign: number;
   readonly x32: number;
 };
 
-/** A filter as the bytes of a BPF program; everything that no rule denies is allowed. */
+/** Assembles a filter as the bytes of a BPF program; calls without a rule are allowed. */
 export function assembleFilter(rules: readonly SeccompRule[], architecture: Architecture): Uint8Array {
   return assemble(rules, architecture, {
     rule: ({ action }) => refuse(action),
@@ -46,8 +46,8 @@ export function assembleFilter(rules: readonly SeccompRule[], architecture: Arch
 }
 
 /**
- * The same rules, but whoever listens is asked instead of a refusal; only what nobody is told of is refused here. `told`:
- * calls that are let through by then and that it is asked about as well.
+ * Assembles the filter of log mode: notifies a listener instead of refusing; only rules without a report are refused here.
+ * `told`: calls to allow, but notify as well.
  */
 export function assembleLogFilter(
   rules: readonly SeccompRule[],
@@ -63,8 +63,8 @@ export function assembleLogFilter(
 }
 
 /**
- * What the listener refuses all the same. Other interfaces too: their numbers name other calls, so that no rule here
- * would recognise a nested user namespace among them.
+ * Assembles the guard: the calls that the listener refuses even in log mode. Other interfaces are refused entirely: their numbers
+ * differ, so the rules here would not recognise a nested user namespace.
  */
 export function assembleGuard(rules: readonly SeccompRule[], architecture: Architecture): Uint8Array {
   const staying = rules.flatMap(({ call, action, reason, when, inLogMode }): readonly SeccompRule[] => {
@@ -80,8 +80,8 @@ export function assembleGuard(rules: readonly SeccompRule[], architecture: Archi
 }
 
 /**
- * A filter that is loaded on top of one that answers other architectures and x32: of several filters the strictest
- * answer counts (seccomp(2)). Each command loads it, so each instruction costs. `told`: what the listener is asked about.
+ * Assembles a filter to be loaded on top of a filter that handles other architectures and x32: the strictest answer of several
+ * filters counts (seccomp(2)). Each command loads such a filter, so every instruction costs. `told`: calls to notify.
  */
 export function assembleShortFilter(
   rules: readonly SeccompRule[],
@@ -93,7 +93,7 @@ export function assembleShortFilter(
   return encode([[LOAD, 0, 0, AT_NUMBER], ...blocks, ...asking, [RETURN, 0, 0, ALLOW]]);
 }
 
-/** `sha256:` and hex: two worlds with the same one refuse the same. */
+/** Returns `sha256:` and hex: worlds with equal hashes refuse the same calls. */
 export function filterHash(...programs: readonly Uint8Array[]): string {
   return `sha256:${createHash("sha256").update(Buffer.concat(programs)).digest("hex")}`;
 }
@@ -134,7 +134,7 @@ function ruleBlocks(
   });
 }
 
-/** What is always told shares one answer, so that a call costs one instruction. */
+/** Calls notified unconditionally share one return, so each costs one instruction. */
 function toldBlocks(calls: readonly FileCall[], architecture: Architecture): readonly Instruction[] {
   const numbered = calls.map((row) => ({ ...row, number: callNumber(row.call, architecture) }));
   const known = numbered.flatMap(({ number, when }) => (number === null ? [] : [{ number, when }]));
@@ -150,7 +150,7 @@ function toldBlocks(calls: readonly FileCall[], architecture: Architecture): rea
   ];
 }
 
-/** The number stands in the accumulator before a block and again after it. */
+/** The accumulator holds the call number before and after each block. */
 function ruleBlock(
   rule: { readonly when?: readonly ArgumentTest[] | undefined },
   number: number,
@@ -164,7 +164,7 @@ function ruleBlock(
   return [[JUMP_EQUAL, 0, body.length + 1, number], ...body, restore];
 }
 
-/** Each test jumps past everything behind it when it does not hold. */
+/** A failed test jumps to the end of the block. */
 function testBlocks(tests: readonly ArgumentTest[], end: readonly Instruction[]): readonly Instruction[] {
   return tests.reduceRight<readonly Instruction[]>(
     (rest, test) => [...testBlock(test, rest.length), ...rest],
@@ -178,7 +178,7 @@ function testBlock(test: ArgumentTest, skip: number): readonly Instruction[] {
   const values = "isIn" in test ? test.isIn : test.notIn;
   const compare = values.map((value, at): Instruction => {
     const left = values.length - 1 - at;
-    // A value that is found leads to what follows (isIn) or past it (notIn); so does the last that is not, the other way.
+    // A match jumps to the next test (isIn) or to the block's end (notIn); a mismatch of the last value does the opposite.
     const found = "isIn" in test ? left : left + skip;
     const missed = left > 0 ? 0 : "isIn" in test ? skip : 0;
     return [JUMP_EQUAL, found, missed, value];

@@ -1,19 +1,20 @@
 /**
- * The calls that change what stands under a name: where nothing lies between a command and its project, a listener is told
- * of them before they are carried out (`native/lib/file_calls.c` reads the names). It records and refuses nothing.
+ * The calls that change names or their content. For direct commands, which write to the project itself, a listener is notified
+ * before each such call (`native/lib/file_calls.c` reads the names). The listener records, and refuses nothing.
  *
  * Deliberately left, each with its reason:
- * - write, ftruncate, fallocate, copy_file_range, mmap: they need a descriptor, and its opening was told.
- * - utimensat and its like: a time alone is no change of a file, and tar and cp make one such call for each file.
- * - chown, setxattr, setxattrat, file_setattr, setfacl and their like: neither owner nor attributes are in a diff, and commands have no capability.
- * - mount and its like: refused. bind of a unix socket: in NAMING_CALLS, because no diff has sockets.
- * - io_uring: refused in both modes, because its requests are calls that no filter sees.
+ * - write, ftruncate, fallocate, copy_file_range, mmap: need a descriptor, already notified by its open.
+ * - utimensat and its like: a new time alone is no change of a file, and tar and cp make one such call per file.
+ * - chown, setxattr, setxattrat, file_setattr, setfacl and their like: a diff has neither owner nor attributes, and commands have
+ * no capability.
+ * - mount and its like: refused. bind of a unix socket: in NAMING_CALLS, because a diff has no sockets.
+ * - io_uring: refused in both modes, because filters do not see its requests.
  */
 import type { ArgumentTest } from "./table.ts";
 
 export type FileCall = {
   readonly call: string;
-  /** All must hold for it to be told; none: it always is. */
+  /** Notified only if every test holds; without tests, always. */
   readonly when?: readonly ArgumentTest[];
 };
 
@@ -21,9 +22,9 @@ export type FileCall = {
 const CHANGING = 0o1 | 0o2 | 0o100 | 0o1000;
 
 /**
- * Calls that give a name to what no diff has, or that a tree of files comes by: told as well, so that PID 1 knows when a denied
- * name that turns up can be a command's (`native/deny/calls_in_progress.h`). The numbers of ioctl(2), which are the same on x86-64 and
- * arm64, are those of the file systems that make names by one.
+ * Calls that create a name missing in diffs, or a whole tree of files. Notified too, so that PID 1 knows whether a command can
+ * have made a new denied name (`native/deny/calls_in_progress.h`). The ioctl(2) numbers, equal on x86-64 and arm64, belong to
+ * file systems with such an ioctl.
  */
 export const NAMING_CALLS: readonly FileCall[] = [
   { call: "bind" },
@@ -46,7 +47,7 @@ export const NAMING_CALLS: readonly FileCall[] = [
 export const FILE_CALLS: readonly FileCall[] = [
   ...[
     "creat",
-    // Its flags lie in memory, where no filter can look.
+    // Its flags lie in memory, invisible to a filter.
     "openat2",
     ...["rename", "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat", "unlink", "unlinkat"],
     ...["mkdir", "mkdirat", "rmdir", "mknod", "mknodat", "truncate"],

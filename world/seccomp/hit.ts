@@ -1,23 +1,23 @@
-/** What a notified call was, in words for people. */
+/** Describes notified system calls for people. */
 import { getSystemErrorName } from "node:util";
 import type { WorldViolation } from "../model/world.ts";
 import { identifyCall } from "./numbers.ts";
 import { type ArgumentTest, DENIED, type SeccompRule } from "./table.ts";
 
-/** A call that the table refuses by default, as `substrate-init` tells of it in log mode. */
+/** A call refused by default, as reported by `substrate-init` in log mode. */
 export type Hit = {
   readonly number: number;
-  /** AUDIT_ARCH_* of the interface it came by. */
+  /** AUDIT_ARCH_* of the interface used. */
   readonly audit: number;
-  /** The six raw arguments of the last such call. */
+  /** The six raw arguments of the latest such call. */
   readonly arguments: readonly bigint[];
-  /** How many such calls the command has made so far. */
+  /** Number of such calls by the command so far. */
   readonly count: number;
-  /** 0: it was let through; else the error number that it was answered with. */
+  /** 0: allowed; otherwise the errno returned. */
   readonly refused: number;
 };
 
-/** The violation that a hit is: which call, what became of it, and why the table refuses it. */
+/** Describes a hit as a violation: the call, its outcome, and the reason from the table. */
 export function hitViolation(hit: Hit): WorldViolation {
   const identity = identifyCall(hit.number, hit.audit);
   if (identity.kind === "foreign") {
@@ -28,7 +28,7 @@ export function hitViolation(hit: Hit): WorldViolation {
   return violation(identity.call, `The system call ${identity.call}${deciding(rule, hit)}`, hit, rule);
 }
 
-/** The row that the filter has for whole interfaces, in the words that the others have. */
+/** A row for whole interfaces, worded like the other rows. */
 const FOREIGN: Pick<SeccompRule, "reason" | "inLogMode"> = {
   reason: "the table names calls by this machine's own numbers, and the same calls go by others there",
   inLogMode: {
@@ -52,7 +52,7 @@ function violation(
   return { kind: "system_call", subject, message: `${what} ${outcome}` };
 }
 
-/** ` (argument 1: 0x26)` and so on: what made a rule with a condition apply; arguments are counted from 1. */
+/** Returns ` (argument 1: 0x26)` and so on: the arguments tested by the rule, counted from 1. */
 function deciding(rule: SeccompRule | undefined, hit: Hit): string {
   const places = [...new Set((rule?.when ?? []).map(({ argument }) => argument))];
   if (places.length === 0) return "";

@@ -1,19 +1,19 @@
 /**
- * Numbers of the system calls in the table, per architecture; null where an architecture has none.
- * From the kernel's `arch/x86/entry/syscalls/syscall_64.tbl` and `include/uapi/asm-generic/unistd.h` (arm64).
+ * Numbers of the system calls in the table, per architecture; null for a call missing on an architecture. From the kernel's
+ * `arch/x86/entry/syscalls/syscall_64.tbl` and `include/uapi/asm-generic/unistd.h` (arm64).
  */
 export type Architecture = "x64" | "arm64";
 
 /** AUDIT_ARCH_X86_64 and AUDIT_ARCH_AARCH64 (include/uapi/linux/audit.h). */
 export const AUDIT: Readonly<Record<Architecture, number>> = { x64: 0xc000_003e, arm64: 0xc000_00b7 };
 
-/** AUDIT_ARCH_I386 and AUDIT_ARCH_ARM: the 32-bit interfaces that the same machines may have. */
+/** AUDIT_ARCH_I386 and AUDIT_ARCH_ARM: 32-bit interfaces on the same machines. */
 const OLDER: ReadonlyMap<number, string> = new Map([
   [0x4000_0003, "i386"],
   [0x4000_0028, "arm"],
 ]);
 
-/** Numbers of the x32 interface have this bit: the same calls by another name. */
+/** Bit in the numbers of the x32 interface: the same calls, numbered differently. */
 export const X32_BIT = 0x4000_0000;
 
 const NUMBERS: Readonly<Record<string, readonly [x64: number | null, arm64: number | null]>> = {
@@ -98,20 +98,20 @@ const NUMBERS: Readonly<Record<string, readonly [x64: number | null, arm64: numb
   vhangup: [153, 58],
 };
 
-/** The number of a system call; null where the architecture has no such call. Throws on a name that is not in the table. */
+/** Returns the number of a system call; null if missing on the architecture. Throws on a name unknown here. */
 export function callNumber(name: string, architecture: Architecture): number | null {
   const row = NUMBERS[name];
   if (row === undefined) throw new RangeError(`No number is known for the system call '${name}'`);
   return architecture === "x64" ? row[0] : row[1];
 }
 
-/** A system call by what the kernel says of it. */
+/** A system call, identified by number and interface. */
 export type CallIdentity =
   | { readonly kind: "known"; readonly call: string; readonly architecture: Architecture }
-  /** No row of the table is about it: it came by another interface, or by a number that this file does not have. */
+  /** Unknown to the table: made by another interface, or with a number missing in this file. */
   | { readonly kind: "foreign"; readonly interface: string; readonly number: number };
 
-/** Which call a number is, given the interface (AUDIT_ARCH_*) it came by. */
+/** Identifies a call by number and interface (AUDIT_ARCH_*). */
 export function identifyCall(number: number, audit: number): CallIdentity {
   const architecture = audit === AUDIT.x64 ? "x64" : audit === AUDIT.arm64 ? "arm64" : undefined;
   if (architecture === undefined) {
@@ -125,7 +125,7 @@ export function identifyCall(number: number, audit: number): CallIdentity {
   return { kind: "known", call, architecture };
 }
 
-/** The architecture that a filter is for. Throws on one that has no table: without a filter there is no world. */
+/** Returns the architecture for a filter. Throws on an architecture without a table: a world needs a filter. */
 export function architectureOf(name: string): Architecture {
   if (name === "x64" || name === "arm64") return name;
   throw new RangeError(`No system call table for the architecture '${name}': worlds need x64 or arm64`);

@@ -6,26 +6,26 @@ import type { Architecture } from "./numbers.ts";
 import { DENIED, DENIED_TO_ALL, DENIED_TO_COMMANDS, type SeccompRule } from "./table.ts";
 
 /**
- * What a world loads: the filter of all its processes, in log mode what init judges their notifications by, and the
- * filter that each command loads on top.
+ * Filters of a world: the filter of all its processes, the guard that decides notifications in log mode, and the filter that each
+ * command loads on top.
  */
 export type SeccompPrograms = {
   readonly filter: Uint8Array;
-  /** For log mode: `filter` asks init about what it would refuse, and this says what stays refused. */
+  /** Log mode: `filter` notifies init of calls refused by default, and the guard selects the calls to refuse all the same. */
   readonly guard: Uint8Array | undefined;
-  /** What it denies its leader still needs. */
+  /** Denies calls that the command's leader still needs. */
   readonly commandFilter: Uint8Array | undefined;
-  /** Instead of `commandFilter` where the kernel gives each command a listener. */
+  /** Replaces `commandFilter` where the kernel gives each command a listener. */
   readonly recordFilter: Uint8Array | undefined;
 };
 
-/** With calls that change files told to a listener as well as those that start programs, or not: the same is refused. */
+/** `recording` also notifies of calls that change files; both variants refuse the same calls. */
 export type SeccompVariants = { readonly plain: SeccompPrograms; readonly recording: SeccompPrograms };
 
-/** Commands are refused the same in both cases; where they have cgroups their leaders need some of it. */
+/** Both refuse commands the same calls; with cgroups, the leaders need some of those. */
 export type SeccompChoice = { readonly withoutCgroup: SeccompVariants; readonly withCgroup: SeccompVariants };
 
-/** What every command's listener is asked about. */
+/** Calls notified for every command. */
 const ALWAYS_TOLD = [...START_CALLS, ...SOCKET_CALLS];
 
 export function seccompPrograms(
@@ -58,7 +58,7 @@ function enforcing(
   return { plain, recording: { ...plain, recordFilter: assembleShortFilter(commands, architecture, told) } };
 }
 
-/** A task has one listener at most, and here the long filter has it: the calls are added there. */
+/** A task has at most one listener, in log mode that of the long filter, so the notified calls are added there. */
 function logging(
   all: readonly SeccompRule[],
   commands: readonly SeccompRule[],

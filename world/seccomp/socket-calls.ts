@@ -1,12 +1,12 @@
 /**
- * The calls that name the address of a socket: `substrate-init` makes them itself, on a duplicate of the caller's socket
- * (`native/notify/connects/dials.c`), so that a Unix socket is reached by path only where it was bound in the same world.
+ * The calls with a socket address as argument. `substrate-init` makes these calls itself, on a duplicate of the caller's socket
+ * (`native/notify/connects/dials.c`), so that a path reaches only Unix sockets bound in the same world.
  *
  * Deliberately left, each with its reason:
- * - send, and sendto without an address: they name nobody. The test is of the address's length, of which the kernel looks at
- *   32 bits as the filter does; the low half of a pointer can be 0.
- * - sendmsg, sendmmsg: their addresses lie in memory. Only a Unix datagram socket can name a path there (world/README.md).
- * - bind: it makes a new file, which is the world's.
+ * - send, and sendto without an address: have no destination. The filter tests the address's length, of which kernel and filter
+ * read the same 32 bits; the low half of a pointer can be 0.
+ * - sendmsg, sendmmsg: the addresses lie in memory. Only a Unix datagram socket can name a path there (world/README.md).
+ * - bind: makes a new file, owned by the world.
  */
 import type { FileCall } from "./file-calls.ts";
 

@@ -1,6 +1,7 @@
 /**
- * The calls that start programs: a listener is told of each, so that a gate can ask about it (`native/notify/starts/starts.c`). fexecve is
- * execveat; posix_spawn is one of them after a clone; binfmt_misc and `#!` lines are read by the kernel behind them.
+ * The calls that start programs: a listener is notified of each, so that a gate can decide (`native/notify/starts/starts.c`).
+ * fexecve is execveat; posix_spawn is a clone followed by one of the two; the kernel itself follows binfmt_misc and `#!` lines
+ * afterwards.
  */
 import type { FileCall } from "./file-calls.ts";
 

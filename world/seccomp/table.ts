@@ -1,49 +1,49 @@
 /**
- * What no command may ask the kernel for. Data: a filter is assembled from it (`assemble.ts`) and loaded once per world.
+ * System calls refused to every command. Data: a filter is assembled from the table (`assemble.ts`) and loaded once per world.
  *
  * Deliberately left, each with its reason:
- * - ptrace, process_vm_readv, process_vm_writev, pidfd_getfd: debuggers and crash handlers need them among a command's
- *   own processes; the supervisor and the leaders are not dumpable, so the kernel refuses there.
- * - seccomp, landlock_*: they only take away.
- * - mknod, chown, setuid and their like: capabilities decide, and there are none.
- * - setxattrat, removexattrat, file_setattr and their like: what setxattr and ioctl (FS_IOC_FSSETXATTR) do by another name; a mount that
- *   is read-only refuses them.
- * - inotify_*: watchers of every build tool. memfd_create: JIT compilers. AF_NETLINK with NETLINK_ROUTE: getaddrinfo.
+ * - ptrace, process_vm_readv, process_vm_writev, pidfd_getfd: debuggers and crash handlers need them among a command's own
+ * processes; the kernel refuses them on the supervisor and the leaders, which are not dumpable.
+ * - seccomp, landlock_*: only add restrictions.
+ * - mknod, chown, setuid and their like: need capabilities, and commands have none.
+ * - setxattrat, removexattrat, file_setattr and their like: the same as setxattr and ioctl (FS_IOC_FSSETXATTR); a read-only mount
+ * refuses them.
+ * - inotify_*: used by the watchers of build tools. memfd_create: JIT compilers. AF_NETLINK with NETLINK_ROUTE: getaddrinfo.
  */
 
-/** The kernel's answer: an errno for what programs probe for and live without, or the end of the process. */
+/** The error returned to the caller: programs probe for these errors, and live without the call. */
 export type SeccompAction = "EPERM" | "ENOSYS" | "EAFNOSUPPORT";
 
-/** A condition on one argument's low 32 bits; that is all the kernel looks at for these arguments. */
+/** A test of one argument's low 32 bits; the kernel reads no more of these arguments. */
 export type ArgumentTest =
   /** Any of these bits is set. */
   | { readonly argument: number; readonly anyOf: number }
-  /** It is one of these values. */
+  /** Equals one of these values. */
   | { readonly argument: number; readonly isIn: readonly number[] }
-  /** It is none of these values. */
+  /** Differs from all of these values. */
   | { readonly argument: number; readonly notIn: readonly number[] };
 
 export type SeccompRule = {
   readonly call: string;
   readonly action: SeccompAction;
   readonly reason: string;
-  /** All must hold for the rule to apply; none: it always applies. */
+  /** The rule applies only if every test holds; without tests, always. */
   readonly when?: readonly ArgumentTest[];
-  /** What of it stays refused where `world.seccomp` is `log`; without it all of it is let through, and told. */
+  /** The part still refused when `world.seccomp` is `log`; absent: every such call is allowed and reported. */
   readonly inLogMode?: StaysRefused;
-  /** What starts a command in its cgroup asks for it, so only the command itself is refused it. */
+  /** The leader needs the call to start a command in its cgroup, so only the command itself is refused. */
   readonly leaderNeeds?: true;
 };
 
 /**
- * Log mode gives up what the filter adds, never what the vector still claims of files and network. So a call that gets
- * around the mounts or the network namespace stays refused, and so does what would hide other calls from being told.
+ * Log mode gives up the filter's own protection, but not the isolation of files and network claimed by the vector. So calls that
+ * bypass the mounts or the network namespace stay refused, as do calls that hide other calls from the report.
  */
 export type StaysRefused = {
   readonly reason: string;
-  /** Instead of the rule's own condition, where that is wider than what must be refused. */
+  /** Replaces the rule's tests where these are wider than necessary. */
   readonly when?: readonly ArgumentTest[];
-  /** False: nobody is told, because the call is refused only so that its caller takes another. */
+  /** False: not reported, because the refusal only makes the caller use another call. */
   readonly told: boolean;
 };
 
@@ -51,10 +51,10 @@ export type StaysRefused = {
 const USER_NAMESPACE = 0x1000_0000;
 
 /**
- * Tried, in a world of root's, by an ordinary program: enter a user and a mount namespace, pivot away from the copied
- * mounts and detach them; a folder that was open before is then no mount point any more (`is_local_mountpoint`), so what
- * lies below it is renamed and replaced on the host, sealed and masked files included. In a user-namespace world the
- * kernel refuses by itself (`max_user_namespaces` is 0 there); the row does not lean on that.
+ * Verified in a root world with an ordinary program: enter a user and a mount namespace, pivot away from the copied mounts and
+ * detach them. A folder opened before is then no longer a mount point (`is_local_mountpoint`), so everything below can be renamed
+ * and replaced on the host, including sealed and masked files. In a user-namespace world the kernel refuses by itself
+ * (`max_user_namespaces` is 0 there); the row does not depend on that.
  */
 const NESTED: StaysRefused = {
   reason:
@@ -163,8 +163,8 @@ export const DENIED: readonly SeccompRule[] = [
 ];
 
 /**
- * Where commands have cgroups their leaders start them by what is in the second table (CLONE_INTO_CGROUP): it is a short
- * filter of its own, which each command loads before its program. Elsewhere one filter has both.
+ * With cgroups, leaders start commands by a call of the second table (CLONE_INTO_CGROUP). Its rules form a separate short filter,
+ * loaded by each command before its program. Without cgroups one filter has both tables.
  */
 export const DENIED_TO_ALL: readonly SeccompRule[] = DENIED.filter(({ leaderNeeds }) => leaderNeeds !== true);
 export const DENIED_TO_COMMANDS: readonly SeccompRule[] = DENIED.filter(
