@@ -1,6 +1,6 @@
 /**
- * Where this broker may make cgroups, and with which controllers: found out by making one and by enabling each, since
- * the name of a distribution says neither.
+ * Finds where this broker may make cgroups, and with which controllers, by making a cgroup and enabling each controller: the name
+ * of a distribution tells neither.
  */
 import { mkdirSync, readFileSync, rmdirSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -11,22 +11,22 @@ export type CgroupBase =
   | { readonly kind: "usable"; readonly folder: string; readonly controllers: readonly Controller[] }
   | { readonly kind: "off"; readonly why: string };
 
-/** What is asked of the host; a test gives its own. */
+/** The host's state; replaced in tests. */
 export type CgroupHost = {
   readonly mountinfo: string;
   readonly cgroups: string;
   readonly pid: number;
-  /** A name for a group that is made to see whether one can be, and removed at once. */
+  /** Name of a trial cgroup, removed at once. */
   readonly trial: string;
 };
 
-/** Shared by all brokers that may write the mounted root. */
+/** Folder shared by all brokers that may write to the mounted root. */
 export const SHARED = "substrate";
 
-/** How often it is made again when others remove it at the same moment. */
+/** Retries when other brokers remove the folder at the same moment. */
 const GONE_TRIES = 5;
 
-/** The leaf that the broker moves into when its own group gets controllers. */
+/** The leaf for the broker itself, when its own cgroup gets controllers. */
 const LEAF = "broker";
 
 export function thisHost(trial: string): CgroupHost {
@@ -38,7 +38,7 @@ export function thisHost(trial: string): CgroupHost {
   };
 }
 
-/** The place with the most controllers: the broker's own group if it was delegated, else one below the root. */
+/** Returns the place with the most controllers: the broker's own cgroup if delegated, otherwise a cgroup below the root. */
 export function findBase(host: CgroupHost): CgroupBase {
   const mount = unifiedMount(host.mountinfo);
   if (mount === undefined) return { kind: "off", why: "no cgroup v2 is mounted here" };
@@ -60,7 +60,7 @@ function ownBase(mount: UnifiedMount, host: CgroupHost): CgroupBase {
   });
 }
 
-/** A group with controllers below it may hold no processes: the broker moves into a leaf, if it is alone. */
+/** Enables controllers in the broker's own cgroup. Such a cgroup may hold no processes, so the broker, if alone, moves into a leaf. */
 function delegated(folder: string, pid: number): readonly Controller[] {
   if (!CONTROLLERS.some((controller) => words(folder, "cgroup.controllers").includes(controller))) return [];
   const others = words(folder, "cgroup.procs").filter((other) => Number(other) !== pid);
@@ -77,7 +77,7 @@ function sharedBase(mount: UnifiedMount, trial: string): readonly Controller[] {
   return enable(folder, enable(mount.folder, CONTROLLERS));
 }
 
-/** A broker that stops removes the shared folder while nobody has a group in it, so also under whoever is about to. */
+/** Retries after ENOENT: a stopping broker removes the shared folder while empty, even if another broker is about to use the folder. */
 function whileItGoes<Found>(work: () => Found, tries = GONE_TRIES): Found {
   try {
     return work();
@@ -87,18 +87,18 @@ function whileItGoes<Found>(work: () => Found, tries = GONE_TRIES): Found {
   }
 }
 
-/** Removes the shared folder if nobody has a group in it. The broker's own group is not ours to remove. */
+/** Removes the shared folder if empty. The broker's own cgroup stays: the broker did not make it. */
 export function dropBase(base: CgroupBase): void {
   if (base.kind === "off" || basename(base.folder) !== SHARED) return;
   try {
     rmdirSync(base.folder);
   } catch (error) {
-    // Another broker's groups are in it (EBUSY), or it has gone with another broker.
+    // Another broker uses the folder (EBUSY) or has removed it.
     if (!["EBUSY", "ENOTEMPTY", "ENOENT"].includes(errnoOf(error))) throw error;
   }
 }
 
-/** Made and removed again: permissions, read-only mounts and limits on groups all show here. */
+/** Makes and removes a trial cgroup: tests permissions, read-only mounts and limits on the number of cgroups. */
 function tryGroup(folder: string, name: string): void {
   const trial = join(folder, name);
   mkdirSync(trial);

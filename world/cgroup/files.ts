@@ -1,18 +1,18 @@
-/** Reading and writing the small files of a cgroup. */
+/** Reads and writes the control files of a cgroup. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Controllers that a limit of a spec needs, in the order in which people read them. */
+/** Controllers for the limits of a spec, in display order. */
 export const CONTROLLERS = ["memory", "cpu", "pids"] as const;
 
 export type Controller = (typeof CONTROLLERS)[number];
 
-/** The words of a file such as `cgroup.controllers`. Throws when it cannot be read. */
+/** Returns the words of a file such as `cgroup.controllers`. Throws if unreadable. */
 export function words(folder: string, file: string): readonly string[] {
   return readFileSync(join(folder, file), "utf8").split(/\s+/).filter(Boolean);
 }
 
-/** Writes into a file that is there: the kernel's answer to a value it does not take is the error. */
+/** Writes to an existing file; throws the kernel's error for a rejected value. */
 export function put(folder: string, file: string, value: string): void {
   writeFileSync(join(folder, file), value, { flag: "r+" });
 }
@@ -21,7 +21,7 @@ export function has(folder: string, file: string): boolean {
   return existsSync(join(folder, file));
 }
 
-/** Enables what can be enabled for groups below `folder`, each alone, and returns what then is. */
+/** Enables each wanted controller below `folder` separately; returns the controllers now enabled. */
 export function enable(folder: string, wanted: readonly Controller[]): readonly Controller[] {
   const offered = words(folder, "cgroup.controllers");
   const before = words(folder, "cgroup.subtree_control");
@@ -30,14 +30,14 @@ export function enable(folder: string, wanted: readonly Controller[]): readonly 
     try {
       put(folder, "cgroup.subtree_control", `+${controller}`);
     } catch {
-      // The kernel refuses this one here, ignoring: what is read back says so.
+      // The kernel refuses the controller here, ignoring: the result is read back below.
     }
   }
   const after = words(folder, "cgroup.subtree_control");
   return wanted.filter((controller) => after.includes(controller));
 }
 
-/** The name of a system error, for a sentence. */
+/** Names a system error, for use in a sentence. */
 export function errnoOf(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code;
   return code ?? (error instanceof Error ? error.message : String(error));

@@ -1,12 +1,12 @@
-/** Names of worlds' groups: whose they are, so that a later broker removes only what nobody uses. */
+/** Names the cgroups of worlds after their owner, so that a later broker removes only unused ones. */
 import { readFileSync, readlinkSync } from "node:fs";
 import { errnoOf } from "./files.ts";
 import { startTime } from "./where.ts";
 
-/** `pid:[4026531836]` → the number; then the broker's pid, its start, and a number of its own. */
+/** The number in `pid:[4026531836]`, the broker's pid, its start time, and a serial number. */
 const NAME = /^(\d+)-(\d+)-(\d+)-(\d+)$/;
 
-/** What makes names: a pid alone comes back, a pid with its start does not, and means nothing in another namespace. */
+/** Identity of a broker: pids are reused, but not together with a start time; both are valid only in one pid namespace. */
 export type Maker = { readonly space: string; readonly pid: number; readonly start: string };
 
 export function thisMaker(): Maker {
@@ -19,14 +19,14 @@ export function groupName(maker: Maker, number: number): string {
   return `${maker.space}-${maker.pid}-${maker.start}-${number}`;
 }
 
-/** Whose group it is, in which pid namespace; undefined when it is none of a world. */
+/** Parses the owner of a cgroup; undefined unless the cgroup of a world. */
 export function makerOf(name: string): Maker | undefined {
   const [, space, pid, start] = NAME.exec(name) ?? [];
   if (space === undefined || pid === undefined || start === undefined) return undefined;
   return { space, pid: Number(pid), start };
 }
 
-/** True only when it is certain: one of ours, of this pid namespace, whose broker is gone. */
+/** True only if certain: a world's cgroup, of this pid namespace, with a dead broker. */
 export function isOrphan(name: string, maker: Maker): boolean {
   const owner = makerOf(name);
   if (owner === undefined || owner.space !== maker.space) return false;

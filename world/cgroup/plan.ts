@@ -1,30 +1,30 @@
-/** From a spec's limits to what each mechanism is told. Pure. */
+/** Translates a spec's limits for each mechanism. Pure. */
 import type { WorldLimits } from "../model/world.ts";
 import type { Controller } from "./files.ts";
 
-/** Without a word from the policy: a build with a thousand processes runs, a fork bomb does not take the host. */
+/** Default: enough for a build with a thousand processes, too few for a fork bomb to take the host. */
 export const DEFAULT_PIDS = 4096;
 
-/** Between `kernel.pid_max` and what it lets run: RESERVED_PIDS (kernel/pid.c), and init's own processes. */
+/** Difference between `kernel.pid_max` and the usable number: RESERVED_PIDS (kernel/pid.c), and init's own processes. */
 const PID_MAX_ROOM = 300 + 64;
 
 /** PID 1, its outer process, the forker and a few leaders count in the user namespace too. */
 const NPROC_ROOM = 8;
 
-/** Of pids.max, what one command leaves to the others of its world. */
+/** Share of pids.max that one command leaves to the other commands of its world. */
 const COMMAND_ROOM = { part: 1 / 8, most: 64 };
 
 const MAX_DESCRIPTORS = 65_536;
 
-/** Period of cpu.max, and the least quota that the kernel takes (kernel/sched/core.c), microseconds. */
+/** Period of cpu.max, and the kernel's minimum quota (kernel/sched/core.c), in microseconds. */
 const CPU_PERIOD = 100_000;
 const LEAST_QUOTA = 1000;
 
-/** What the kernel and the way this world is made allow beside cgroups. */
+/** Mechanisms available besides cgroups, from the kernel's version and the world's namespaces. */
 export type LimitFacts = {
   /** Linux 6.14: `kernel.pid_max` belongs to the pid namespace. */
   readonly pidMaxIsPerNamespace: boolean;
-  /** The world has a user namespace, and the kernel counts processes in it (5.14). */
+  /** The world has a user namespace with its own process count (Linux 5.14). */
   readonly countsPerUserNamespace: boolean;
 };
 
@@ -41,7 +41,7 @@ export function pidMaxOf(limits: WorldLimits): number {
   return pidsOf(limits) + PID_MAX_ROOM;
 }
 
-/** What is written into the group of all commands of a world, in order; `optional` where a kernel has no such file. */
+/** Returns the files to write in the cgroup of all commands, in order; `optional`: missing in some kernels. */
 export function groupFiles(
   limits: WorldLimits,
   controllers: readonly Controller[],
@@ -62,7 +62,7 @@ export function groupFiles(
   ];
 }
 
-/** The LIMIT fields of SETUP, each `NAME=value`. */
+/** Returns the LIMIT fields of SETUP, each `NAME=value`. */
 export function initLimits(
   limits: WorldLimits,
   facts: LimitFacts,

@@ -1,10 +1,10 @@
-/** Removing groups: a world's own, and what a dead broker left. */
+/** Removes cgroups: a world's own, and those of dead brokers. */
 import { readdirSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { errnoOf } from "./files.ts";
 import { isOrphan, type Maker } from "./names.ts";
 
-/** Removes a group and those below it. False while processes are in it: the kernel removes only what is empty. */
+/** Removes a cgroup and all below. Returns false while processes remain: the kernel removes only empty cgroups. */
 export function removeGroup(folder: string): boolean {
   try {
     for (const entry of readdirSync(folder, { withFileTypes: true }))
@@ -16,7 +16,7 @@ export function removeGroup(folder: string): boolean {
   }
 }
 
-/** Removes the groups of brokers that are gone; one whose processes are still dying is left to the next sweep. */
+/** Removes the cgroups of dead brokers; a cgroup with dying processes is left to the next sweep. */
 export function sweep(base: string, maker: Maker): void {
   for (const name of readdirSync(base)) if (isOrphan(name, maker)) removeGroup(join(base, name));
 }

@@ -1,26 +1,26 @@
-/** What holds, and what a limit did, in words. Pure. */
+/** Describes limits in force, and violations of limits. Pure. */
 import type { WorldLimits, WorldViolation } from "../model/world.ts";
 import type { CgroupBase } from "./base.ts";
 import { CONTROLLERS, type Controller } from "./files.ts";
 import { pidMaxOf, pidsOf, pidsOfCommand } from "./plan.ts";
 
-/** Which of the mechanisms hold in one world. */
+/** The mechanisms in force in one world. */
 export type Holding = {
   readonly controllers: readonly Controller[];
   /** `kernel.pid_max` of the world's pid namespace was set. */
   readonly pidMax: boolean;
-  /** `RLIMIT_NPROC` counts in the world's user namespace alone. */
+  /** `RLIMIT_NPROC` counts only the world's user namespace. */
   readonly nproc: boolean;
 };
 
-/** The isolation vector's word for `cgroup`. */
+/** Returns the isolation vector's text for `cgroup`. */
 export function cgroupWord(base: CgroupBase): string {
   if (base.kind === "off") return `off: ${base.why}`;
   const missing = CONTROLLERS.filter((controller) => !base.controllers.includes(controller));
   return missing.length === 0 ? "on" : `degraded: no ${missing.join(", ")} controller`;
 }
 
-/** The limits that are in force, by name; one that the policy sets and nothing carries out is not there. */
+/** Returns the limits in force by name; a policy's limit without a mechanism is left out. */
 export function heldLimits(limits: WorldLimits, holding: Holding): Readonly<Record<string, string>> {
   const { cpu, memory, disk } = limits;
   const pids = pidsWord(limits, holding);
@@ -39,17 +39,17 @@ function pidsWord(limits: WorldLimits, holding: Holding): string | undefined {
   return undefined;
 }
 
-/** What was counted of one command; undefined where nothing counts it. */
+/** Counters of one command; undefined without a mechanism to count. */
 export type Counted = {
-  /** Processes that the kernel ended for memory. */
+  /** Processes killed by the kernel for lack of memory. */
   readonly oomKill: number | undefined;
-  /** Forks that pids.max of the command refused. */
+  /** Forks refused by the command's pids.max. */
   readonly pidsMax: number | undefined;
-  /** The most processes that init saw at once when it signalled or ended the command. */
+  /** Maximum of processes found by init when signalling or ending the command. */
   readonly seen: number | undefined;
 };
 
-/** What limits did to a command, as far as something counted it: nothing is concluded from how the command ended. */
+/** Reports the limits that a command hit, from counters only: the command's ending proves nothing. */
 export function limitViolations(
   limits: WorldLimits,
   holding: Holding,

@@ -1,4 +1,4 @@
-/** The cgroup of one world. */
+/** Makes and removes the cgroup of one world. */
 import { closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { WorldLimits } from "../model/world.ts";
@@ -9,40 +9,40 @@ import { groupName, type Maker, thisMaker } from "./names.ts";
 import { groupFiles } from "./plan.ts";
 import { removeGroup, sweep } from "./sweep.ts";
 
-/** Controllers that each command's own group has: cpu.max holds for all of them together. */
+/** Controllers of each command's own cgroup; cpu.max covers all commands together. */
 const PER_COMMAND: readonly Controller[] = ["memory", "pids"];
 
-/** How often, and how far apart, an ended world's group is tried again while its last process is dying. */
+/** Retries, and their distance, for removing an ended world's cgroup while its last process is dying. */
 const REMOVE_TRIES = 20;
 const REMOVE_RETRY_MS = 100;
 
-/** How often a base that is gone is made again for one world. */
+/** Retries per world for making a vanished base again. */
 const BASE_TRIES = 5;
 
 export type WorldGroup = {
   readonly name: string;
   readonly controllers: readonly Controller[];
-  /** Open for init; `handedOver` closes it. */
+  /** Open for init; `handedOver` closes the descriptor. */
   readonly fd: number;
   handedOver(): void;
-  /** Removes what init has left. Never throws. */
+  /** Removes the parts not removed by init. Never throws. */
   remove(): void;
 };
 
-/** The groups of this broker's worlds. The base is found, and left-overs are swept, when the first world asks. */
+/** The cgroups of this broker's worlds. The first world finds the base and sweeps left-overs. */
 export class WorldGroups {
   readonly #maker: Maker = thisMaker();
   #found: CgroupBase | undefined;
   #made = 0;
 
-  /** `refusal`: why there is none after all, once what looked usable was not. */
+  /** `refusal`: why an apparently usable cgroup failed. */
   base(refusal?: string): CgroupBase {
     if (refusal !== undefined) return { kind: "off", why: refusal };
     this.#found ??= this.#find();
     return this.#found;
   }
 
-  /** A group with its limits set; undefined where there can be none. Throws {@link WorldUnavailable}. */
+  /** Makes a cgroup with its limits set; undefined where cgroups are off. Throws {@link WorldUnavailable}. */
   make(limits: WorldLimits, base: CgroupBase): WorldGroup | undefined {
     if (base.kind === "off") return undefined;
     const name = this.#claim(base.folder);
@@ -55,7 +55,7 @@ export class WorldGroups {
     }
   }
 
-  /** Makes a folder that nobody has: another backend of this process counts from one too. */
+  /** Makes a folder with a free name: another backend of this process counts from one too. */
   #claim(base: string): string {
     for (let tries = 0; ; ) {
       this.#made += 1;
@@ -65,7 +65,7 @@ export class WorldGroups {
         return name;
       } catch (error) {
         const code = errnoOf(error);
-        // Another broker has stopped and taken the empty base along: it is made again, with its controllers.
+        // Another broker has stopped and removed the empty base: make the base again, with its controllers.
         const isBack = code === "ENOENT" && tries < BASE_TRIES && this.#refound(base);
         if (code !== "EEXIST" && !isBack) throw unmade(join(base, name), error);
         if (isBack) tries += 1;
@@ -78,7 +78,7 @@ export class WorldGroups {
     return this.#found.kind === "usable" && this.#found.folder === folder;
   }
 
-  /** No world of this broker has a group any more. */
+  /** Removes the base; call when no world of this broker has a cgroup. */
   close(): void {
     if (this.#found !== undefined) dropBase(this.#found);
     this.#found = undefined;

@@ -2,20 +2,20 @@ import type { FsDiff } from "../../schemas/generated/types.ts";
 import type { WorldSpec } from "../model/world.ts";
 import { directDiff, unknownDiff } from "./direct-diff.ts";
 
-/** What init says of its telling when a command ends. */
+/** Init's summary of its recording, sent at the end of a command. */
 export type RecordEnd = {
-  /** Somebody listened. */
+  /** Whether a listener recorded the command. */
   readonly recorded: boolean;
-  /** Calls whose names could not be read. */
+  /** Number of calls with unreadable names. */
   readonly unread: number;
-  /** Names that were more than it tells. */
+  /** Number of names beyond the reporting limit. */
   readonly untold: number;
 };
 
-/** Bytes that are kept of one command, whatever it touches: 200,000 names of some 300 letters. */
+/** Bound of stored bytes per command: 200,000 names of some 300 letters. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** What was told of one command while it ran; read when it has ended. */
+/** Collects the records of a running command, and reads them at its end. */
 export class CommandRecord {
   readonly #spec: Pick<WorldSpec, "access" | "project">;
   #payloads: Buffer[] = [];
@@ -26,7 +26,7 @@ export class CommandRecord {
     this.#spec = spec;
   }
 
-  /** The payload of one TOUCHED. */
+  /** Takes the payload of a TOUCHED frame. */
   take(payload: Buffer): void {
     if (this.#end !== undefined) return;
     this.#bytes += payload.length;
@@ -37,7 +37,7 @@ export class CommandRecord {
     this.#end ??= end;
   }
 
-  /** What could not be seen, or not in time, stands in `summary`. */
+  /** Returns the changes; `summary` reports changes not seen, or not in time. */
   async diff(signal: AbortSignal): Promise<FsDiff> {
     if (this.#spec.access.kind !== "direct")
       return unknownDiff("it wrote to an overlay, whose layer is listed instead");

@@ -1,4 +1,4 @@
-/** Which of the names that were touched are changed: a look at each of them, and at what came along with moved folders. */
+/** Decides which touched names are changed, by looking at each name and at the content of moved folders. */
 import { type BigIntStats, lstatSync, readdirSync, type Stats } from "node:fs";
 import { rawPath, shownPath } from "../overlay/names.ts";
 import { type ChangeKind, changeKind } from "../overlay/tree-hash.ts";
@@ -8,23 +8,26 @@ import { type Before, HOW, type Touched } from "./touched.ts";
 import type { TimeSlices } from "./time-slices.ts";
 
 export type DirectChange = {
-  /** Relative to the project, one letter for each byte. */
+  /** Relative to the project, one letter per byte. */
   readonly path: string;
   readonly kind: ChangeKind;
-  /** Undefined: it is gone. */
+  /** Undefined: removed. */
   readonly now: Now | undefined;
 };
 
 export type Compared = {
   readonly changes: readonly DirectChange[];
-  /** What could not be compared, in words. */
+  /** Everything that could not be compared, as text. */
   readonly gaps: readonly string[];
 };
 
-/** Names in folders that were moved; as many as init tells of one command. */
+/** Bound of names in moved folders; the same as init's bound per command. */
 const MAX_MOVED = 200_000;
 
-/** `root` is the project's path, one letter for each byte. Follows no link below it. Throws what `turns` throws. */
+/**
+ * Compares touched names with the present files. `root` is the project's path, one letter per byte. Follows no link below the
+ * root. Throws the errors of `turns`.
+ */
 export async function compare(root: string, touched: Touched, turns: TimeSlices): Promise<Compared> {
   const comparison = new Comparison(root, touched, turns);
   await comparison.complete();
@@ -35,10 +38,10 @@ class Comparison {
   readonly #root: string;
   readonly #touched: Touched;
   readonly #turns: TimeSlices;
-  /** Whether a folder's path leads through folders alone, now. */
+  /** Whether a folder's path now consists of folders only. */
   readonly #real = new Map<string, boolean>([["", true]]);
   readonly #changes: DirectChange[] = [];
-  /** By a folder that is not there any more, the topmost of those above it that are not, or itself. */
+  /** By missing folder: the topmost missing folder above, or the folder itself. */
   readonly #missing = new Map<string, string>();
   #moved = 0;
   #unseen = 0;
@@ -49,7 +52,7 @@ class Comparison {
     this.#turns = turns;
   }
 
-  /** Adds the names that moved folders brought along. */
+  /** Adds the names inside moved folders. */
   async complete(): Promise<void> {
     for (const folder of targetsOf(this.#touched.moves)) await this.#walk(folder);
     for (const path of this.#touched.taken)
@@ -76,7 +79,7 @@ class Comparison {
     ];
   }
 
-  /** A folder that the command changed something in, or moved, and that it did not take away itself. */
+  /** Returns a missing folder, moved or with changes inside, that the command did not remove itself. */
   #lost(): string | undefined {
     const { before, moves } = this.#touched;
     const folders = new Set([...targetsOf(moves), ...[...before.keys()].map(parentOf)]);
@@ -104,7 +107,7 @@ class Comparison {
     );
   }
 
-  /** What came along with a folder that was moved here stood elsewhere before. */
+  /** Adds the content of a moved folder, under its earlier names. */
   async #walk(folder: string): Promise<void> {
     for (const name of this.#trying(() => this.#names(folder)) ?? []) {
       await this.#turns.next();
@@ -123,7 +126,7 @@ class Comparison {
   }
 
   #look(path: string, before: Before | undefined): void {
-    // The long numbers cost as much again as the look, and only what stood there is compared by them.
+    // Performance: BigInt stats double the cost of a look, and only names that existed before are compared by them.
     const stats = before === undefined ? this.#now(path) : this.#exact(path);
     const how = this.#touched.how.get(path) ?? HOW.name;
     const now = stats === undefined ? undefined : nowOf(stats);
@@ -131,7 +134,7 @@ class Comparison {
     if (kind !== undefined) this.#changes.push({ path, kind, now });
   }
 
-  /** Too long a path, or a folder that nobody may search. */
+  /** Counts errors as unseen: a path that is too long, or a folder without search permission. */
   #trying<T>(look: () => T): T | undefined {
     try {
       return look();
@@ -157,7 +160,7 @@ class Comparison {
     return lstatSync(rawPath(`${this.#root}/${path}`), { bigint: true, throwIfNoEntry: false });
   }
 
-  /** A link in a folder's place leads elsewhere: what is below it is not the project's. */
+  /** Whether the path has no link in place of a folder: below a link, nothing belongs to the project. */
   #isReal(folder: string): boolean {
     const known = this.#real.get(folder);
     if (known !== undefined) return known;
@@ -168,8 +171,8 @@ class Comparison {
 }
 
 /**
- * Of two of one type and mode. What replaced a file may have got the number of the one that went, and its time can be set:
- * only the time of change tells then.
+ * Compares two states with the same type and mode. A replacement may have the inode number of the removed file, and mtime can be
+ * set: then only ctime differs.
  */
 function isSame(how: number, before: Before | undefined, now: Stats | BigIntStats | undefined): boolean {
   if (before === undefined || now === undefined || !("mtimeNs" in now)) return false;

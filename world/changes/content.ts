@@ -1,4 +1,4 @@
-/** Digests of what changed files hold now. */
+/** Digests the present content of changed files. */
 import { createHash } from "node:crypto";
 import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync } from "node:fs";
 import { rawPath } from "../overlay/names.ts";
@@ -10,12 +10,12 @@ import type { TimeSlices } from "./time-slices.ts";
 const PART = 64 * 1024;
 
 /**
- * For each change the digest of a file's bytes or of a link's target, "" of all else; null when it cannot be read, or is not
- * any more what was compared: never through a link, and never waiting for a pipe that took its place.
+ * Per change, the digest of a file's bytes or of a link's target; "" for other types; null if unreadable, or different from the
+ * compared file. Follows no link, and never blocks on a pipe in the file's place.
  */
 export type Digests = readonly (string | null)[];
 
-/** `root` is the project's path, one letter for each byte. Throws what `turns` throws. */
+/** `root` is the project's path, one letter per byte. Throws the errors of `turns`. */
 export async function digestsOf(
   root: string,
   changes: readonly DirectChange[],
@@ -31,7 +31,7 @@ export async function digestsOf(
   return digests;
 }
 
-/** Bytes of all files among them. */
+/** Returns the sum of the files' bytes. */
 export function bytesIn(changes: readonly DirectChange[]): number {
   return changes.reduce((sum, { now }) => sum + (now !== undefined && isFile(now.mode) ? now.size : 0), 0);
 }
@@ -43,7 +43,7 @@ async function digestOf(
   turns: TimeSlices,
 ): Promise<string | null> {
   if (now === undefined || !(isFile(now.mode) || isLink(now.mode))) return "";
-  // A file that is empty need not be readable.
+  // An empty file may be unreadable.
   if (isFile(now.mode) && now.size === 0) return contentDigest(Buffer.alloc(0));
   const fd = isFile(now.mode) ? openedFile(path, now) : undefined;
   if (fd === null) return null;
@@ -59,12 +59,12 @@ function linkDigest(path: Buffer): string | null {
   try {
     return contentDigest(readlinkSync(path, { encoding: "buffer" }));
   } catch {
-    // It is gone, or no link any more, ignoring: null says so.
+    // Gone or no longer a link, ignoring: reported as null.
     return null;
   }
 }
 
-/** Null: it cannot be opened, or is another file than the one that was compared. */
+/** Returns null if the file cannot be opened, or is not the compared file. */
 function openedFile(path: Buffer, now: Now): number | null {
   let fd: number | undefined;
   try {
@@ -72,13 +72,13 @@ function openedFile(path: Buffer, now: Now): number | null {
     const { ino, dev } = fstatSync(fd);
     if (ino === Number(now.stats.ino) && dev === Number(now.stats.dev)) return fd;
   } catch {
-    // Null says so, ignoring.
+    // The file cannot be opened, ignoring: reported as null.
   }
   if (fd !== undefined) closeSync(fd);
   return null;
 }
 
-/** At most the size that was compared: a file that grows meanwhile has no end. */
+/** Reads at most the compared size: a growing file could have no end. */
 async function fileDigest(fd: number, size: number, part: Buffer, turns: TimeSlices): Promise<string | null> {
   const hash = createHash("sha256");
   for (let at = 0; at < size; ) {
@@ -97,7 +97,7 @@ function readPart(fd: number, part: Buffer, length: number, at: number): number 
   try {
     return readSync(fd, part, 0, length, at);
   } catch {
-    // Null says so, ignoring.
+    // The file cannot be read, ignoring: reported as null.
     return null;
   }
 }

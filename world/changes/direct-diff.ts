@@ -1,4 +1,4 @@
-/** The listing of what a command changed that writes straight to its project. */
+/** Lists the changes of a command that writes directly to its project. */
 import type { FsDiff } from "../../schemas/generated/types.ts";
 import { beyondBounds, MAX_FILES, MAX_FOLDERS, MAX_HASHED, NO_CHANGES } from "../model/fs-diff.ts";
 import { isAutorun } from "../overlay/autorun.ts";
@@ -9,20 +9,20 @@ import { bytesIn, digestsOf } from "./content.ts";
 import { readTouched, type Touched } from "./touched.ts";
 import { TimeSlices } from "./time-slices.ts";
 
-/** What was told of one command. */
+/** The record of one command. */
 export type Told = {
-  /** Payloads of TOUCHED. */
+  /** Payloads of TOUCHED frames. */
   readonly payloads: readonly Buffer[];
-  /** What keeps it from being all, in words. */
+  /** Reasons for missing changes, as text. */
   readonly gaps: readonly string[];
 };
 
-/** Nothing is known of what a command changed; `why` says so to people. Never an empty diff instead. */
+/** Returns the listing for unknown changes, never an empty listing; `why` is shown to people. */
 export function unknownDiff(why: string): FsDiff {
   return { ...NO_CHANGES, truncated: true, summary: `not measured: ${why}` };
 }
 
-/** `project`: its path. Throws what `signal` is aborted with. */
+/** Lists the changes below the path `project`. Throws the signal's reason when aborted. */
 export async function directDiff(project: string, told: Told, signal: AbortSignal): Promise<FsDiff> {
   if (told.payloads.length === 0) return withGaps(NO_CHANGES, told.gaps);
   const root = bytesOf(project);
@@ -31,7 +31,7 @@ export async function directDiff(project: string, told: Told, signal: AbortSigna
   const compared = await compare(root, touched.project, turns);
   const outside = await compareOutside(touched.outside, turns);
   const changes = compared.changes.toSorted(byPath);
-  // A hash over a part would look like one over all: there is none when something is missing.
+  // A hash of a part would look like a hash of the whole, so an incomplete listing has no hash.
   const missing = [...new Set(compared.gaps), ...told.gaps];
   const { hash, gap } = missing.length > 0 ? NO_HASH : await hashOf(root, changes, turns);
   const files = changes.filter(({ kind }) => kind !== "dir");
@@ -55,7 +55,7 @@ export async function directDiff(project: string, told: Told, signal: AbortSigna
   );
 }
 
-/** Absolute paths: files that are new, changed or gone, and folders that are new. */
+/** Returns absolute paths: new, changed and removed files, and new folders. */
 async function compareOutside(
   touched: Touched,
   turns: TimeSlices,

@@ -1,10 +1,10 @@
-/** Folders that a command moved: what stands in one of them now stood elsewhere before. Pure. */
+/** Follows files through moved folders back to their earlier paths. Pure. */
 
 export type Move = { readonly from: string; readonly to: string; readonly exchanged: boolean };
 
 /**
- * What stands at a path after these moves: what it was called before them; undefined when it was made there, after what
- * stood there was moved away.
+ * Returns the path, before the moves, of the file now at `path`; undefined if the file was made there after an earlier file was
+ * moved away.
  */
 export function originOf(path: string, moves: readonly Move[]): string | undefined {
   let origin = path;
@@ -14,13 +14,13 @@ export function originOf(path: string, moves: readonly Move[]): string | undefin
     if (isAtOrBelow(origin, move.to)) origin = move.from + origin.slice(move.to.length);
     else if (!isAtOrBelow(origin, move.from)) continue;
     else if (move.exchanged) origin = move.to + origin.slice(move.from.length);
-    // It came to that name after the name was free.
+    // The file got the name after the move had freed the name.
     else return undefined;
   }
   return origin;
 }
 
-/** Where something was moved to, each once. */
+/** Returns the target of each move once. */
 export function targetsOf(moves: readonly Move[]): ReadonlySet<string> {
   return new Set(moves.flatMap(({ from, to, exchanged }) => (exchanged ? [to, from] : [to])));
 }

@@ -1,4 +1,4 @@
-/** What stands under a name that was touched, as far as it was looked at. */
+/** The present state of a touched name. */
 import { type BigIntStats, constants, type Stats } from "node:fs";
 
 export type Now = {
@@ -6,7 +6,7 @@ export type Now = {
   readonly mode: number;
   /** Bytes. */
   readonly size: number;
-  /** Identity of the file that was compared. */
+  /** Identity of the compared file. */
   readonly stats: Stats | BigIntStats;
 };
 

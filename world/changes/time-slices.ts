@@ -1,19 +1,19 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-/** The broker has others to serve: after that long it takes a turn for them. */
+/** Longest slice before the broker can serve other requests. */
 const TURN_MS = 5;
 
-/** Gives way to others when a few milliseconds are used up. */
+/** Yields to the event loop every few milliseconds. */
 export class TimeSlices {
   readonly #signal: AbortSignal;
   #until = performance.now() + TURN_MS;
 
-  /** `next` throws what `signal` is aborted with. */
+  /** `next` throws the signal's reason when aborted. */
   constructor(signal: AbortSignal) {
     this.#signal = signal;
   }
 
-  /** Undefined, mostly: only then is there nothing to wait for. */
+  /** Returns undefined while the slice lasts; otherwise a promise for the next turn. */
   next(): Promise<void> | undefined {
     return performance.now() < this.#until ? undefined : this.#pass();
   }

@@ -1,17 +1,17 @@
-/** The records of TOUCHED (schemas/world-frames.schema.json), put together: what stood where when the command began. */
+/** Combines the records of TOUCHED frames (schemas/world-frames.schema.json) to the state at the command's start. */
 import { TOUCHED_HEADER_SIZE } from "../../schemas/generated/frames.ts";
 import { type Move, originOf } from "./moves.ts";
 import type { TimeSlices } from "./time-slices.ts";
 
-/** What was done to a name, as bits. `removed`: a folder, by a call that may have failed. */
+/** Operations on a name, as bits. `removed`: a folder, by a call that may have failed. */
 export const HOW = { name: 1, write: 2, mode: 4, moved: 8, removed: 16 } as const;
 
-/** The numbers of `before` in a record. */
+/** Values of `before` in a record. */
 const ABSENT = 0;
 const TOLD = 2;
 const MOVED = 3;
 
-/** What stood under a name. */
+/** Earlier state of a name. */
 export type Before = {
   readonly mode: number;
   readonly size: bigint;
@@ -20,27 +20,27 @@ export type Before = {
   readonly ctime: bigint;
 };
 
-/** What was told of one command. Paths are relative to one folder, one letter for each byte. */
+/** The combined records of one command. Paths are relative to one folder, one letter per byte. */
 export type Touched = {
   /** By path, bits of {@link HOW}. */
   readonly how: Map<string, number>;
-  /** By path, what stood there when the command began; undefined: nothing. What is not here is not known. */
+  /** By path, the state at the command's start; undefined: missing. A path without an entry is unknown. */
   readonly before: Map<string, Before | undefined>;
-  /** Paths that other files had when the command began, or none: what is known of those says which. */
+  /** Paths occupied by moved files: without an entry in `before`, the path was free at the command's start. */
   readonly taken: Set<string>;
-  /** Folders that were moved, in order. */
+  /** Moved folders, in order. */
   readonly moves: Move[];
 };
 
-/** A rename from one to the other fails (EXDEV): each is a mount of its own. */
+/** Separate, because a rename between the two fails (EXDEV): each is a mount of its own. */
 export type AllTouched = {
   /** Relative to the project. */
   readonly project: Touched;
-  /** Relative to `/`: places outside of the project that the policy opens. */
+  /** Relative to `/`: places outside the project, opened by the policy. */
   readonly outside: Touched;
 };
 
-/** Throws `RangeError` on a record that leaves its frame. */
+/** Throws `RangeError` on a record that exceeds its frame. */
 export async function readTouched(payloads: readonly Buffer[], turns: TimeSlices): Promise<AllTouched> {
   const all: AllTouched = { project: none(), outside: none() };
   for (const payload of payloads) {

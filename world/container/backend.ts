@@ -10,13 +10,13 @@ import { type ContainerRuntime, OWNER_LABEL } from "./runtime.ts";
 
 export type ContainerOptions = LinuxOptions & {
   readonly runtime: ContainerRuntime;
-  /** Where sockets and the containers' root are: of this broker alone, and hidden from every world. */
+  /** Holds the sockets and the containers' root: private to this broker, and hidden from every world. */
   readonly folder: string;
 };
 
-/** The same worlds as on the host itself, where only a container runtime may begin them. */
+/** Makes the same worlds as on the host, where only a container runtime may start them. */
 export class ContainerBackend implements WorldBackend {
-  /** The layers belong to whoever the runtime made the container's user. */
+  /** None: the layers belong to the container's user, chosen by the runtime. */
   readonly held = null;
   readonly #options: ContainerOptions;
   readonly #worlds: LinuxBackend;
@@ -81,7 +81,7 @@ export class ContainerBackend implements WorldBackend {
     }
   }
 
-  /** What brokers of this home left that were killed with their container runtime, or before it could remove anything. */
+  /** Removes left-overs of this home's brokers that were killed together with their container runtime, or before a removal. */
   async #sweep(): Promise<void> {
     const { runtime, folder } = this.#options;
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -91,7 +91,7 @@ export class ContainerBackend implements WorldBackend {
     for (const name of left) await removeContainer(runtime.program, name);
   }
 
-  /** A daemon may run as somebody else and map users: what counts is whose file it is in the end, and where. */
+  /** Checks the owner of a file made inside. The daemon may run as another user or map users, so only the result counts. */
   async #proveOwner(world: World): Promise<void> {
     const { uid, gid, runtime } = this.#options;
     const proof = join(world.spec.project, "proof");
@@ -125,7 +125,7 @@ function probeSpec(project: string): WorldSpec {
     sealed: [],
     limits: {},
     seccomp: "enforce",
-    // A host shows only then what it lacks.
+    // Requests a port, because only then does the host show its limitations.
     network: { ports: [443], ranges: [] },
   };
 }

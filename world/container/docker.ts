@@ -13,14 +13,17 @@ import {
 export type DockerOptions = {
   readonly environment: Readonly<Record<string, string>>;
   readonly uid: number;
-  /** A folder of ours that the root of containers is made in. */
+  /** A folder of the broker's, for the containers' root. */
   readonly folder: string;
 };
 
-/** docker starts from an image only, so one is made here of nothing but mount points. None is pulled. Other mount points, another number. */
+/**
+ * docker starts only from an image, so the broker makes an image of mount points alone. No image is pulled. New mount points need
+ * a new number.
+ */
 const IMAGE = "substrate-empty-root:1";
 
-/** docker: a daemon, as root, starts init, which becomes the caller before it makes a user namespace. */
+/** Configures docker: a daemon, as root, starts init, which switches to the caller before making a user namespace. */
 export function docker({ environment, uid, folder }: DockerOptions): ContainerRuntime {
   const program: ContainerProgram = {
     words: ["docker"],
@@ -31,7 +34,7 @@ export function docker({ environment, uid, folder }: DockerOptions): ContainerRu
     name: "docker",
     program,
     options: [
-      // A daemon that maps users would make files of nobody we know.
+      // A daemon that maps users would make files of unknown owners.
       "--userns=host",
       "--pull=never",
       ...addCapabilities(uid === 0 ? ROOT_CAPABILITIES : CHANGING_USER_CAPABILITIES),

@@ -1,10 +1,10 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-/** Where a runtime or init mounts something. */
+/** Mount points for the runtime and for init. */
 const FOLDERS = ["dev", "etc", "host", "proc", "run", "sys", "tmp"];
 
-/** What a runtime binds a file of its own onto: there already, it makes none as a user that is not ours. */
+/** Targets for the runtime's own file binds; otherwise the runtime makes them, owned by a foreign user. */
 const FILES = [
   "etc/group",
   "etc/hostname",
@@ -15,8 +15,8 @@ const FILES = [
 ];
 
 /**
- * Makes the root that containers start from: mount points and nothing else. The host's tree is bound below it, and the
- * world that init makes does not show it. Safe to repeat, also by several at once.
+ * Makes the containers' root: only mount points. The host's tree is bound below; init's world does not show the root. Safe to
+ * repeat, also concurrently.
  */
 export async function makeEmptyRoot(root: string): Promise<void> {
   for (const name of FOLDERS) await mkdir(join(root, name), { recursive: true, mode: 0o755 });

@@ -1,4 +1,4 @@
-/** What a container runtime may see of the broker's environment. CONTAINER_HOST is left out: podman is to run here. */
+/** Variables of the broker that a container runtime may see. CONTAINER_HOST is left out: podman must run on this host. */
 const PASSED = [
   "CONTAINERS_CONF",
   "CONTAINERS_STORAGE_CONF",

@@ -16,27 +16,27 @@ import { type Container, type ContainerRuntime, runWords } from "./runtime.ts";
 export type ContainerLauncherOptions = {
   readonly runtime: ContainerRuntime;
   readonly uid: number;
-  /** Where the sockets are that init connects to; it exists, and no world may see it. */
+  /** Folder of the sockets to which init connects; exists, and is hidden from every world. */
   readonly folder: string;
 };
 
-/** Folders that are needed while a world starts begin so. */
+/** Prefix of folders needed during a world's start. */
 export const OWN_FOLDERS = "w-";
 
-/** Init is there when the runtime says that its container runs; it then connects within milliseconds. */
+/** Init runs once the runtime reports a running container, and then connects within milliseconds. */
 const CONNECT_PATIENCE_MS = 5000;
 
-/** `sun_path` is 108 bytes with its NUL (unix(7)); Node cuts longer ones without a word. */
+/** `sun_path` has 108 bytes with its NUL (unix(7)); Node truncates longer paths silently. */
 const MAX_SOCKET_PATH = 107;
 
 /**
- * Init in a container. A daemon hands down no descriptor, so init connects to a socket in a folder that only the caller
- * may enter. It looks for it in the host's tree as the container has it: a runtime on another machine, or with
- * another tree, does not find it and makes no world.
+ * Starts init in a container. A daemon passes on no descriptors, so init connects to a socket in a folder open to the caller
+ * alone. Init looks up the socket in the host's tree as seen in the container: a runtime on another machine, or with another
+ * tree, does not find the socket and makes no world.
  */
 export class ContainerLauncher implements Launcher {
   readonly name: string;
-  /** Root keeps its uid without one, as it does without a container. */
+  /** Root keeps its uid without a user namespace, as without a container. */
   readonly userNamespace: boolean;
   readonly networkRefusal = "worlds in a container have their own localhost only, in this version";
   readonly cgroupRefusal = "no cgroup is handed into a container, and the runtime's own is not used";
@@ -62,7 +62,8 @@ export class ContainerLauncher implements Launcher {
     } catch (error) {
       void arrival.then((channel) => channel.destroy());
       await removeContainer(runtime.program, container.name).catch(() => {
-        // The next broker of this home removes it, ignoring: why there is no world must not be lost for it.
+        // The container resists, ignoring: the next broker of this home removes the container, and the reason of the failure
+        // matters more.
       });
       throw signal.aborted ? tooLate(signal) : error;
     } finally {
@@ -85,7 +86,7 @@ export class ContainerLauncher implements Launcher {
     const ready = await firstAnswer(channel, plan, signal, (fail) => {
       channel.once("close", () => fail("its container ended before it was ready", program.hint));
     });
-    // The runtime must have it on record, or it could not be removed.
+    // The runtime must have recorded the container, or removing would fail.
     await started;
     return {
       channel,
@@ -107,7 +108,7 @@ export class ContainerLauncher implements Launcher {
     await runProgram(runtime.program, runWords(runtime, await this.#root, container), signal);
   }
 
-  /** Rejects when the runtime fails, or says that the container runs and nobody connects. */
+  /** Rejects when the runtime fails, or when the container runs but init does not connect. */
   async #silence(container: Container, started: Promise<void>, heard: AbortSignal): Promise<never> {
     const { runtime } = this.#options;
     await started;
@@ -132,7 +133,7 @@ function listen(server: Server, path: string): Promise<void> {
   });
 }
 
-/** The first connection; any later one is closed unheard. */
+/** Returns the first connection; later connections are closed. */
 function connectionOf(server: Server): Promise<Socket> {
   return new Promise((resolve) => {
     server.once("connection", (channel) => {
@@ -142,11 +143,14 @@ function connectionOf(server: Server): Promise<Socket> {
   });
 }
 
-/** PID 1 of the world alone holds the other end: when the channel closes, the world is gone, and its container follows. */
+/**
+ * Returns the holder of a world. Only the world's PID 1 has the other end of the channel: a closed channel means that the world
+ * is gone, and the container is then removed.
+ */
 function holderOf(runtime: ContainerRuntime, name: string, channel: Socket, pid: number): Holder {
   const remove = (): Promise<void> =>
     removeContainer(runtime.program, name).catch(() => {
-      // The next broker of this home removes it, ignoring: nothing runs in it any more.
+      // The container resists, ignoring: nothing runs inside, and the next broker of this home removes the container.
     });
   const ended = new Promise<string>((resolve) => {
     channel.once("close", () => void remove().then(() => resolve("its container has ended")));

@@ -7,15 +7,15 @@ import { addCapabilities, type ContainerRuntime, ROOT_CAPABILITIES } from "./run
 export type PodmanOptions = {
   readonly environment: Readonly<Record<string, string>>;
   readonly uid: number;
-  /** A folder of ours that the root of containers is made in. */
+  /** A folder of the broker's, for the containers' root. */
   readonly folder: string;
-  /** The OCI runtime to use in place of podman's own choice. */
+  /** The OCI runtime to use instead of podman's choice. */
   readonly ociRuntime?: string;
 };
 
 /**
- * podman, without a daemon: it runs as the caller. For an ordinary user it makes the user namespace with the help of
- * newuidmap, which a host may allow to it and not to us; init then makes its own below that one.
+ * Configures podman, which has no daemon and runs as the caller. For an ordinary user podman makes the user namespace with
+ * newuidmap, perhaps allowed to podman but not to the broker; init then makes its own namespace below.
  */
 export function podman(options: PodmanOptions): ContainerRuntime {
   const { environment, uid, ociRuntime } = options;
@@ -41,11 +41,11 @@ export function podman(options: PodmanOptions): ContainerRuntime {
   };
 }
 
-/** Root's podman sets limits far above the present ones, which fails without CAP_SYS_RESOURCE: ours are kept. */
+/** Keeps the broker's limits: root's podman raises them far above, which fails without CAP_SYS_RESOURCE. */
 function rootLimits(): readonly string[] {
   const limits = readFileSync("/proc/self/limits", "utf8");
   const files = hardLimit(limits, "Max open files");
-  // podman has lowered its own to the highest pid before it gets there.
+  // podman first lowers its own limit to the highest pid.
   const processes = Math.min(
     hardLimit(limits, "Max processes"),
     Number(readFileSync("/proc/sys/kernel/pid_max", "utf8")),
@@ -53,7 +53,7 @@ function rootLimits(): readonly string[] {
   return [`--ulimit=nofile=${files}:${files}`, `--ulimit=nproc=${processes}:${processes}`];
 }
 
-/** proc_pid_limits(5): name, soft, hard, unit, in columns. */
+/** Parses proc_pid_limits(5): columns name, soft, hard, unit. */
 function hardLimit(limits: string, name: string): number {
   const hard = new RegExp(`^${name} +\\S+ +(\\S+)`, "m").exec(limits)?.[1];
   return hard === undefined || hard === "unlimited" ? Number.MAX_SAFE_INTEGER : Number(hard);
@@ -63,7 +63,7 @@ function logOf(folder: string): string {
   return join(folder, "said");
 }
 
-/** Lines of that log driver: time, stream, F or P, text. */
+/** Extracts the text from lines of that log driver: time, stream, F or P, text. */
 function saidIn(log: string): string {
   return log
     .split("\n")

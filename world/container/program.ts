@@ -5,21 +5,21 @@ import { WorldUnavailable } from "../model/unavailable.ts";
 /** Thrown when a container runtime refuses, is not installed or does not answer. */
 export class ContainerUnavailable extends WorldUnavailable {}
 
-/** How to call a container runtime: never through a shell. */
+/** A container runtime's command line; never passed to a shell. */
 export type ContainerProgram = {
   /** The program and its global options. */
   readonly words: readonly [string, ...string[]];
   readonly environment: Readonly<Record<string, string>>;
-  /** What a person can do when it is not there or refuses. */
+  /** A remedy for a missing or refusing runtime. */
   readonly hint: string;
 };
 
-/** A runtime that hangs must not hold a world's end for ever. */
+/** Bounds the wait for a hanging runtime, so that a world's end is not delayed for ever. */
 const PATIENCE_MS = 30_000;
 const REMOVAL_TRIES = 20;
 const REMOVAL_RETRY_MS = 100;
 
-/** Runs the program and returns its standard output. Throws {@link ContainerUnavailable} with its own words. */
+/** Runs the program and returns its standard output. Throws {@link ContainerUnavailable} with the program's error text. */
 export function runProgram(
   program: ContainerProgram,
   words: readonly string[],
@@ -43,14 +43,14 @@ export function runProgram(
   });
 }
 
-/** Ends and removes a container; one that is not there is fine. Throws {@link ContainerUnavailable} when it resists. */
+/** Ends and removes a container; succeeds if already gone. Throws {@link ContainerUnavailable} if the container resists. */
 export async function removeContainer(program: ContainerProgram, name: string): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
       await runProgram(program, ["rm", "--force", "--volumes", name]);
       return;
     } catch (error) {
-      // `--rm` is at it too, and whoever comes second is told off.
+      // `--rm` may remove the container at the same time, and the second removal fails.
       if ((await containersNamed(program, name)).length === 0) return;
       if (tries === REMOVAL_TRIES) throw error;
       await sleep(REMOVAL_RETRY_MS);
@@ -58,7 +58,7 @@ export async function removeContainer(program: ContainerProgram, name: string): 
   }
 }
 
-/** The names of all containers with that label, also of those that have ended. */
+/** Returns the names of all containers with the label, including ended ones. */
 export async function containersLabelled(
   program: ContainerProgram,
   label: string,

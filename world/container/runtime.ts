@@ -1,38 +1,38 @@
 import type { ContainerProgram } from "./program.ts";
 
-/** Where the host's tree stands inside a container. */
+/** Path of the host's tree inside a container. */
 export const HOST_ROOT = "/host";
 
 /** One world's container. */
 export type Container = {
   readonly name: string;
-  /** Says whose it is; two brokers never take each other's. */
+  /** Owner of the container; brokers never touch the containers of another owner. */
   readonly owner: string;
   /** The `substrate-init` program, on the host. */
   readonly init: string;
-  /** Holds the socket that init connects to, on the host. */
+  /** Host folder with the socket to which init connects. */
   readonly folder: string;
 };
 
-/** What differs from one container runtime to another. */
+/** Differences between container runtimes. */
 export interface ContainerRuntime {
-  /** As it stands in the isolation vector, after `container:`. */
+  /** Name in the isolation vector, after `container:`. */
   readonly name: string;
   readonly program: ContainerProgram;
-  /** Options of `run` beyond those of every runtime. */
+  /** Options of `run` specific to the runtime. */
   readonly options: readonly string[];
-  /** Makes what a container starts from, and returns how `run` names it. */
+  /** Makes the root or image of containers; returns its arguments for `run`. */
   prepare(signal: AbortSignal): Promise<readonly string[]>;
-  /** What init said in a container that did not come up; empty when that cannot be known. */
+  /** Returns init's output from a container that did not come up; empty if unknown. */
   complaint(folder: string): Promise<string>;
-  /** Options that make `complaint` possible. */
+  /** Options required by `complaint`. */
   logOptions(folder: string): readonly string[];
 }
 
-/** The label that says whose containers they are. */
+/** Label with the owner of a container. */
 export const OWNER_LABEL = "substrate.owner";
 
-/** The words after the program's own for starting init in a container. `root` is what `prepare` returned. */
+/** Returns the arguments that start init in a container. `root`: the result of `prepare`. */
 export function runWords(
   runtime: ContainerRuntime,
   root: readonly string[],
@@ -44,13 +44,14 @@ export function runWords(
     "--rm",
     `--name=${container.name}`,
     `--label=${OWNER_LABEL}=${container.owner}`,
-    // Nothing of the runtime's network: init makes one with only `lo`.
+    // No network from the runtime: init makes a network with only `lo`.
     "--network=none",
     "--read-only",
     `--volume=/:${HOST_ROOT}`,
     "--workdir=/",
     "--cap-drop=all",
-    // The runtime's own filters refuse what makes a world. Init loads its filter before any command runs, and drops every capability.
+    // The runtime's own filters refuse calls needed to make a world. Init loads its filter before any command runs, and drops
+    // every capability.
     "--security-opt=seccomp=unconfined",
     "--security-opt=apparmor=unconfined",
     "--security-opt=label=disable",
@@ -63,7 +64,7 @@ export function runWords(
   ];
 }
 
-/** What root's init needs until it drops all of it: no user namespace gives it more. */
+/** Capabilities of root's init until it drops all; a user namespace would not add any. */
 export const ROOT_CAPABILITIES = [
   ["SYS_ADMIN", "the namespaces and mounts of a world"],
   ["NET_ADMIN", "its loopback device"],
@@ -75,7 +76,7 @@ export const ROOT_CAPABILITIES = [
   ["FSETID", "and with its set-group-id bit, which nothing honours"],
 ] as const;
 
-/** What the init of an ordinary user needs where the runtime's root starts it. Its user namespace ends them all. */
+/** Capabilities of an ordinary user's init, started by the runtime's root. They end with entering its user namespace. */
 export const CHANGING_USER_CAPABILITIES = [
   ["SYS_ADMIN", "a user namespace where others may not make one"],
   ["SETUID", "becoming the caller"],

@@ -5,7 +5,7 @@ import type { ContainerRuntime } from "./runtime.ts";
 
 export type RuntimeName = "podman" | "podman:runc" | "docker";
 
-/** A container runtime by its name, with what it may see of an environment. */
+/** Returns a container runtime by name, with the environment variables visible to the runtime. */
 export function containerRuntime(
   name: RuntimeName,
   host: Readonly<Record<string, string | undefined>>,

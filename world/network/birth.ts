@@ -1,11 +1,11 @@
-/** Waiting for a network's helper until it has made its sockets. */
+/** Waits until a network's helper has made its sockets. */
 import type { ChildProcess } from "node:child_process";
 import { Socket as UdpSocket } from "node:dgram";
 import { Server } from "node:net";
 import { WorldUnavailable, abortError } from "../model/unavailable.ts";
 import { errnoName } from "../model/errno.ts";
 
-/** What the helper says, each in a message of its own; a socket comes with `dns`, `to` and `connected`. */
+/** The helper's messages, one field group each; a socket comes with `dns`, `to` and `connected`. */
 export type Said = {
   readonly ready?: number;
   readonly failed?: { readonly step: string; readonly errno: number };
@@ -21,7 +21,7 @@ export type Said = {
 
 export type Born = { readonly port: number; readonly udp: UdpSocket; readonly tcp: Server };
 
-/** Throws {@link WorldUnavailable} when it fails, or `signal` aborts; the child is the caller's to end. */
+/** Throws {@link WorldUnavailable} on failure, or when `signal` aborts; the caller ends the child. */
 export function birth(child: ChildProcess, signal: AbortSignal): Promise<Born> {
   return new Promise((resolve, reject) => {
     const got: { udp?: UdpSocket; tcp?: Server } = {};
@@ -38,7 +38,7 @@ export function birth(child: ChildProcess, signal: AbortSignal): Promise<Born> {
       settle(() =>
         reject(new WorldUnavailable(`Cannot make a world's network: ${why}`, "Run 'substrate world doctor'")),
       );
-      // What is on its way comes all the same: an open socket that nobody has would keep this process alive.
+      // Close sockets that still arrive: an open socket without an owner would keep this process alive.
       child.on("message", (_said, late) => {
         if (late instanceof Server || late instanceof UdpSocket) late.close();
       });

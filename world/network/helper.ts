@@ -8,34 +8,34 @@ import { birth, type Born, type Said } from "./birth.ts";
 import { findNft } from "./nft.ts";
 import { listenedPorts, rulesText } from "./rules.ts";
 
-/** What nft, or a listener, may take; a busy machine takes 50 ms. */
+/** Time limit for nft or a listener; a busy machine takes 50 ms. */
 const RULES_PATIENCE_MS = 10_000;
 
 type Dialled = { readonly resolve: (socket: Socket) => void; readonly reject: (error: Error) => void };
 
 /**
- * The broker's end of `substrate-init network`: one for each world, in no namespace of it but that of the network. It goes
- * when its channel closes, so also with a broker that is killed.
+ * The broker's end of `substrate-init network`: one process per world, in no namespace of the world except the network's. The
+ * process exits when its channel closes, even if the broker is killed.
  */
 export class NetworkHelper implements WorldNetwork {
-  /** Process id on the host: whoever joins the namespaces finds them by it. */
+  /** Host process id, by which init joins the helper's namespaces. */
   readonly pid: number;
-  /** Settles with the cause when it is gone; never rejects. */
+  /** Settles with the cause when the helper has ended; never rejects. */
   readonly ended: Promise<string>;
-  /** Why nft is not used, in words for people; undefined: it is. */
+  /** Why nft is unusable, as text for people; undefined: usable. */
   #refusal: string | undefined;
   readonly #child: ChildProcess;
   readonly #listener: number;
   #dns: DnsSockets | undefined;
-  /** Why it is gone. */
+  /** Why the helper ended. */
   #over: string | undefined;
   readonly #dialled = new Map<number, Dialled>();
   #waiting: Captured[] = [];
   #take: ((captured: Captured) => void) | undefined;
   #ruled: ((complaint: string) => void) | undefined;
-  /** One change after the other. */
+  /** Serializes changes of the rules. */
   #turn: Promise<void> = Promise.resolve();
-  /** How rules were carried out first, and so from then on. */
+  /** The mechanism of the first rules, kept for all later rules. */
   #way: "nft" | "listeners" | undefined;
   #numbers = 0;
 
@@ -56,7 +56,7 @@ export class NetworkHelper implements WorldNetwork {
     );
   }
 
-  /** Makes the namespace. Throws {@link WorldUnavailable}; nothing is left of it then. */
+  /** Makes the namespace. Throws {@link WorldUnavailable}, with the helper killed. */
   static async start(init: string, signal: AbortSignal): Promise<NetworkHelper> {
     signal.throwIfAborted();
     const nft = findNft();
@@ -74,7 +74,7 @@ export class NetworkHelper implements WorldNetwork {
     }
   }
 
-  /** Of the isolation vector, as it is now: what nft refuses shows with the first rules that there are. */
+  /** The isolation vector's text for `net`, at present: a refusal by nft shows only with the first rules. */
   get word(): string {
     if (this.#way !== "listeners") return "on";
     return `degraded: ${this.#refusal ?? "unknown"}: programs reach only the ports that are listened on, and what is refused is reset after it was taken`;
@@ -82,7 +82,7 @@ export class NetworkHelper implements WorldNetwork {
 
   takeDns(): DnsSockets {
     const dns = this.#dns;
-    // A world that waited for its command may have lost its network meanwhile.
+    // The network of a waiting world may have ended before its first command.
     if (this.#over !== undefined)
       throw new WorldUnavailable(`Its world ended before it began: ${this.#over}`, "Run it again");
     if (dns === undefined) throw new Error("The sockets for names were taken already");
@@ -99,7 +99,7 @@ export class NetworkHelper implements WorldNetwork {
 
   allow(rules: NetworkRules): Promise<void> {
     const turn = this.#turn.then(() => this.#allow(rules));
-    // Whoever asked is told, ignoring here: the next change is tried all the same.
+    // The change failed, ignoring: the caller gets the error, and the next change is tried anyway.
     this.#turn = turn.catch(() => {});
     return turn;
   }
@@ -119,7 +119,7 @@ export class NetworkHelper implements WorldNetwork {
   }
 
   async #allow(rules: NetworkRules): Promise<void> {
-    // Nothing listens in a new namespace but what the world's own commands start: it needs no rules to refuse.
+    // A new namespace has no listeners except those of the world's own commands, so refusing everything needs no rules.
     if (this.#way === undefined && rules.ports.length === 0 && rules.ranges.length === 0) return;
     const complaint = (await this.#byNft(rules)) ?? (await this.#byListeners(rules));
     if (complaint === "") return;
@@ -129,7 +129,7 @@ export class NetworkHelper implements WorldNetwork {
     );
   }
 
-  /** Null where nft is not the way. A host that refuses the first rules refuses all; later ones are only not carried out. */
+  /** Returns null if nft is not used. A host that refuses the first rules refuses all rules; a later refusal fails only that change. */
   async #byNft(rules: NetworkRules): Promise<string | null> {
     if (this.#way === "listeners" || this.#refusal !== undefined) return null;
     const place = this.#way === undefined ? "new" : "ruled";

@@ -1,12 +1,12 @@
-/** A launch into a network that is made for it. */
+/** Launches a world into a network made for that world. */
 import type { NetworkRules } from "../model/network.ts";
 import { WorldUnavailable } from "../model/unavailable.ts";
 import type { NetworkHelper } from "./helper.ts";
 
-/** A world's network; without one, why. */
+/** A world's network, or the reason for its absence. */
 export type Networked = { readonly network: NetworkHelper | undefined; readonly refusal: string | undefined };
 
-/** Where a host makes no network, a world has its own localhost and nothing else, and says so. Aborting still throws. */
+/** Starts the network. On a host without networks the world has only its own localhost and reports that. Aborting still throws. */
 export async function startNetwork(
   start: (signal: AbortSignal) => Promise<NetworkHelper>,
   refusal: string | undefined,
@@ -22,8 +22,8 @@ export async function startNetwork(
 }
 
 /**
- * Makes the world while the network gets its rules: a second program that starts costs nothing that way on two processors.
- * When either fails no world is left behind; the network is its owner's to end.
+ * Makes the world while the network gets its rules: on two processors the second program then costs no extra time. On failure of
+ * either, no world is left; the caller ends the network.
  */
 export async function launchBeside<Launched extends { readonly channel: { destroy(): void } }>(
   network: NetworkHelper | undefined,
@@ -38,10 +38,10 @@ export async function launchBeside<Launched extends { readonly channel: { destro
 }
 
 /**
- * The isolation vector's word for `net`, as it is now: `on` when nothing leaves but what the rules name, and that does.
+ * Returns the isolation vector's text for `net`, at present: `on` means that exactly the destinations in the rules are reachable.
  *
- * @param rules those that the world was made with; a network knows its newest itself.
- * @param alone whether init has unshared an empty namespace, as it does without a network to join.
+ * @param rules the rules at the world's creation; a network knows its own newest rules.
+ * @param alone whether init has unshared an empty namespace, as for a world without a network to join.
  */
 export function networkWord({ network, refusal }: Networked, rules: NetworkRules, alone: boolean): string {
   if (network !== undefined) return network.word;

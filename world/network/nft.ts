@@ -1,9 +1,9 @@
 import { accessSync, constants } from "node:fs";
 
-/** Where distributions put it; an ordinary user's PATH has no `sbin`. */
+/** Usual paths; an ordinary user's PATH has no `sbin`. */
 const PLACES = ["/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft", "/usr/local/sbin/nft"];
 
-/** The path of this host's nft; undefined when it has none. */
+/** Returns the path of this host's nft; undefined if not installed. */
 export function findNft(): string | undefined {
   return PLACES.find(isProgram);
 }

@@ -1,22 +1,22 @@
-/** The rules of a world's network as nft reads them: one transaction, so that there is no moment without rules. Pure. */
+/** Writes the rules of a world's network for nft, as one transaction, so that there is never a moment without rules. Pure. */
 import type { NetworkRules } from "../model/network.ts";
 
-/** Stands for names (RFC 2544's range for benchmarks, which nobody routes). */
+/** Addresses representing host names (RFC 2544's benchmark range, never routed). */
 export const SYNTHETIC = "198.18.0.0/15";
 
-/** The world's own address beside localhost: what its servers tell people to open. No name ever gets it. */
+/** The world's own address besides localhost, shown to people by the world's servers. Never assigned to a name. */
 const OWN = "198.19.255.254";
 
 /**
- * `nft -f` text in one line: nothing in it needs an escape in JSON.
+ * Returns `nft -f` text as one line without characters that JSON escapes.
  *
- * What is dialled by name, on a port that some name has, and by address, in a range that the policy names, is brought to the
- * listener. What is to the world's own localhost passes. All else is refused at once: TCP with a reset, because a local client
- * that is only told by ICMP waits for its time-out; the rest, and all of IPv6, as prohibited (RFC 1812, 5.2.7.1).
+ * Connections to a name on a permitted port, and to an address in a permitted range, are redirected to the listener. Connections
+ * to the world's own localhost pass. Everything else is refused at once: TCP with a reset, because a local client would ignore
+ * ICMP until its time-out; the rest, and all of IPv6, as prohibited (RFC 1812, 5.2.7.1).
  *
- * @param listener port of the one listener inside.
- * @param place whether there may be earlier rules. Looking for some in a new namespace, to delete them, is not free: the
- *   kernel waits there until every processor has seen that they are gone (RCU), 10 ms where the rules alone take 3.
+ * @param listener port of the only listener inside.
+ * @param place `ruled` if earlier rules may exist. Deleting rules in a new namespace, just in case, is slow: the kernel waits
+ * until every processor has seen the deletion (RCU), 10 ms, where the rules alone take 3.
  */
 export function rulesText(rules: NetworkRules, listener: number, place: "new" | "ruled"): string {
   const own = `ip daddr { 127.0.0.0/8, ${OWN} }`;
@@ -28,7 +28,7 @@ export function rulesText(rules: NetworkRules, listener: number, place: "new" | 
   const refuse = [
     "ct status dnat accept",
     "ct state established accept",
-    // The resets below are packets too, and come past here.
+    // The resets below are packets too, and pass this chain.
     "tcp flags & rst == rst accept",
     `${own} accept`,
     "ip6 daddr ::1 accept",
@@ -36,13 +36,13 @@ export function rulesText(rules: NetworkRules, listener: number, place: "new" | 
     "reject with icmpx type admin-prohibited",
   ];
   return [
-    // To delete what is not there would fail: it is made first.
+    // Deleting a missing table fails, so declare the table first.
     ...(place === "new" ? [] : ["table inet substrate", "delete table inet substrate"]),
     `table inet substrate { ${chain("capture", "nat", "dstnat", "accept", [`${own} accept`, ...capture])} ${chain("refuse", "filter", "filter", "drop", refuse)} }`,
   ].join("; ");
 }
 
-/** Both hooks are those of packets that start here: in this namespace nothing else does. */
+/** Both chains hook locally generated packets; this namespace has no others. */
 function chain(
   name: string,
   type: string,
@@ -55,8 +55,8 @@ function chain(
 }
 
 /**
- * One rule for all ranges with the same ports. A transaction is one message, as large as the socket's buffer
- * (net.core.wmem_max, for an ordinary user): of single rules it holds some hundred, of a set's elements some thousand.
+ * Groups ranges with the same ports into one rule. A transaction is one message, limited by the socket's buffer
+ * (net.core.wmem_max, for an ordinary user): enough for some hundred single rules, or some thousand elements of a set.
  */
 function byPorts(
   ranges: NetworkRules["ranges"],
@@ -71,7 +71,7 @@ function byPorts(
   return [...groups.values()];
 }
 
-/** Ranges may overlap in it: nft merges those of a set without a name. */
+/** Ranges may overlap: nft merges the elements of an anonymous set. */
 function setOf(cidrs: readonly string[]): string {
   return cidrs.length === 1 ? cidrs.join() : `{ ${cidrs.join(", ")} }`;
 }
@@ -81,7 +81,7 @@ function matches(where: string, ports: NetworkRules["ports"]): readonly string[]
   return ports.length === 0 ? [] : [`${where} tcp dport { ${ports.join(", ")} }`];
 }
 
-/** Where each name has its ports, and each range its own, and nobody redirects: the ports that are listened on. */
+/** Returns the ports to listen on where nothing redirects: those of all names and ranges together. */
 export function listenedPorts({ ports, ranges }: NetworkRules): readonly number[] {
   const all = [ports, ...ranges.map((range) => range.ports)].map((some) =>
     some === "any" ? USUAL_PORTS : some,

@@ -1,18 +1,18 @@
-/** A network that is made before a world asks for one. */
+/** Pre-warms a network for the next world. */
 import { NetworkHelper } from "./helper.ts";
 
 /**
- * How long after one was taken the next is made. Node's spawn holds the whole broker up for some milliseconds, the more the
- * larger it is: a world takes up to 50 ms on a busy machine, and its first command should not have to wait for the next one's.
+ * Delay before the refill. Node's spawn blocks the whole broker for some milliseconds, longer in a larger process: a world takes
+ * up to 50 ms on a busy machine, and its first command should not wait for the next world's network.
  */
 const REFILL_MS = 100;
 
-/** What starting one may take; a busy machine takes 50 ms. */
+/** Time limit for starting a helper; a busy machine takes 50 ms. */
 const PATIENCE_MS = 10_000;
 
 /**
- * Keeps one network ready, from the first that is taken on. It costs a process that sleeps, as an idle world's helper
- * does, and nothing in it is of any world yet.
+ * Keeps one network ready, from the first `take` on. Cost: one sleeping process, like an idle world's helper; the network belongs
+ * to no world yet.
  */
 export class SpareNetwork {
   readonly #init: string;
@@ -26,7 +26,7 @@ export class SpareNetwork {
     this.#init = init;
   }
 
-  /** The one that is ready, or one that is made now. Throws {@link WorldUnavailable}. */
+  /** Returns the ready network, or makes a new one. Throws {@link WorldUnavailable}. */
   async take(signal: AbortSignal): Promise<NetworkHelper> {
     signal.throwIfAborted();
     const ready = this.#ready;
@@ -35,7 +35,7 @@ export class SpareNetwork {
     return ready ?? (await NetworkHelper.start(this.#init, signal));
   }
 
-  /** Ends the one that waits, and makes no more. */
+  /** Ends the ready network, and makes no more. */
   close(): void {
     this.#closing.abort(new Error("No more worlds are made"));
     clearTimeout(this.#refill);
@@ -43,7 +43,7 @@ export class SpareNetwork {
     this.#ready = undefined;
   }
 
-  /** Not while worlds are made one after the other. */
+  /** Restarts the delay, so that no refill runs while worlds are made one after another. */
   #refillLater(): void {
     if (this.#closing.signal.aborted) return;
     clearTimeout(this.#refill);
@@ -57,7 +57,7 @@ export class SpareNetwork {
       const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(PATIENCE_MS)]);
       this.#keep(await NetworkHelper.start(this.#init, signal));
     } catch {
-      // The next world makes its own and says why that fails, ignoring: nobody has asked for this one.
+      // The start failed, ignoring: the next world makes its own network and reports the error.
     } finally {
       this.#isStarting = false;
     }
