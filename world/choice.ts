@@ -75,7 +75,7 @@ export class FirstThatWorks implements WorldBackend {
     await Promise.all(this.#candidates.map(({ backend }) => backend.close()));
   }
 
-  /** Runs one search at a time; callers who join share the first caller's time limit. */
+  /** Runs one search at a time; callers joining a search share the first caller's time limit. */
   #choose(signal: AbortSignal): Promise<Chosen> {
     this.#choosing ??= this.#search(AbortSignal.any([signal, this.#closing.signal])).catch(
       (error: unknown) => {

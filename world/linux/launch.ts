@@ -159,8 +159,8 @@ export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise
 }
 
 /**
- * Sends the plan and waits for init's answer. `watch` receives a callback for a failure found by the caller. Throws {@link
- * LaunchFailed} or {@link WorldUnavailable}.
+ * Sends the plan and waits for init's answer. `watch` receives a callback for a failure found by the caller. Throws
+ * {@link LaunchFailed} or {@link WorldUnavailable}.
  */
 export function firstAnswer(
   channel: Duplex | null | undefined,

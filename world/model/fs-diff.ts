@@ -8,7 +8,7 @@ export const MAX_FOLDERS = 100;
 /** Maximum of hashed bytes: takes about one second of CPU time, after the command has ended. */
 export const MAX_HASHED = 512 * 1024 * 1024;
 
-/** The listing of a command known to have changed nothing. A listing with unknown changes has a `summary` instead. */
+/** The listing of a command known to have changed nothing. Unknown changes are reported in `summary` instead. */
 export const NO_CHANGES: FsDiff = {
   writes: [],
   mods: [],

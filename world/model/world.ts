@@ -290,8 +290,8 @@ export interface WorldBackend {
   /** Makes a world and returns the isolation achieved on this host. Throws {@link WorldUnavailable}. */
   probe(signal: AbortSignal): Promise<Isolation>;
   /**
-   * Tries, off the path of any command, whether isolated commands get their overlay on this host; returns a word of {@link
-   * Isolation}. Absent where only a real command can tell.
+   * Tries, off the path of any command, whether isolated commands get their overlay on this host; returns a word of
+   * {@link Isolation}. Absent where only a real command can tell.
    */
   tryOverlay?(signal: AbortSignal): Promise<string>;
   /** Starts a warm world: the first command pays no set-up. Throws {@link WorldUnavailable} after ending a half-made world. */

@@ -52,7 +52,7 @@ export function devices(spec: WorldSpec): readonly MountOperation[] {
   ];
 }
 
-/** Unreadable files bound over denied names by init, throughout the world's life (world/native/deny/denials.h). */
+/** Makes the unreadable file and folder that init binds over denied names, throughout the world's life (world/native/deny/denials.h). */
 function maskSources(): readonly MountOperation[] {
   return [
     { op: "dir", target: "/dev/.denied", mode: "755" },
