@@ -1,6 +1,6 @@
 /**
- * Exports everything of `world/` that the broker, the virtual machine and the API may import. The interface of a backend and a
- * world is in `model/world.ts`.
+ * Public interface of `world/`: all exports for the broker, the virtual machine and the API. `model/world.ts` describes a backend and
+ * a world.
  */
 export type * from "./model/world.ts";
 export type { Ending, RunUsage } from "./model/endings.ts";
@@ -20,7 +20,7 @@ export { type HeldSide, HeldSides } from "./overlay/sides.ts";
 /** To read a deny list: its rows about files that tools run later. */
 export { RUN_LATER_FOR_AGENTS, spelledOut } from "./overlay/run-later.ts";
 
-/** To modify held changes: callers lock too, although the store has its own mutex. */
+/** To modify held changes: callers lock too, although the store holds a mutex. */
 export { KeyedMutex } from "./model/keyed-mutex.ts";
 
 /** To check a policy: `world/` decides which deny patterns are valid, because `world/` enforces the patterns. */

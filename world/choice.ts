@@ -32,7 +32,7 @@ export class FirstThatWorks implements WorldBackend {
     return this.#chosen?.backend.name ?? "none yet";
   }
 
-  /** Before a choice: the first candidate's store, so that a new broker can recover an apply interrupted by a kill. */
+  /** Before a choice: the first candidate's store, for a new broker to recover interrupted applies. */
   get held(): HeldStore | null {
     return this.#any().held;
   }

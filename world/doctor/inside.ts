@@ -36,7 +36,7 @@ export async function runInside(
   }
 }
 
-/** Runs one program to its end in the project of a world; `code` is undefined if the program did not exit by itself. */
+/** Runs one program to its end in the project of a world; `code` is undefined unless the program exited. */
 export async function runIn(
   world: World,
   argv: readonly string[],

@@ -22,7 +22,7 @@ const TRY = /^substrate[a-z-]*-(\d+)(?:\.\w+)?$/;
 
 const MEND = "substrate world doctor --mend";
 
-/** A left-over: its description, and the function to remove it. */
+/** A left-over: description and removal function. */
 type LeftOver = { readonly what: string; readonly remove: () => void | Promise<void> };
 
 export function leftOverChecks(order: DoctorOrder, uid: number): readonly HostCheck[] {

@@ -27,7 +27,7 @@ export function orphanedWorlds(processes: readonly HostProcess[], uid: number): 
   return processes.filter(({ name, uid: owner, parent }) => {
     const above = byPid.get(parent)?.name;
     if (name !== INIT || owner !== uid || above === undefined) return false;
-    // In a container the broker itself may be the first process.
+    // In a container the broker may run as the first process.
     return parent === 1 ? above !== INIT && !NODE.test(above) : ADOPTER.test(above);
   });
 }

@@ -37,7 +37,7 @@ export type LaunchPlan = SeccompPrograms & {
 export type Holder = {
   /** Process id on the host. */
   readonly pid: number;
-  /** Settles with the cause when the whole process tree is gone; never rejects. */
+  /** Settles with the cause when the holder and its processes are gone; never rejects. */
   readonly ended: Promise<string>;
   /** Kills the holder, if closing the channel had no effect. */
   readonly kill: () => void;
@@ -106,7 +106,7 @@ export class LaunchFailed extends WorldUnavailable {
   }
 }
 
-/** Adds a hint when EPERM comes from a sandbox around the broker; the error alone would not tell. */
+/** Returns the hint for a failed step: EPERM alone does not tell a person that a sandbox around the broker refuses. */
 function hintFor(step: string, errno: string): string {
   if (step === "seccomp log") return LOG_HINT;
   const needsRight = step.startsWith("unshare") || step.startsWith("mount");

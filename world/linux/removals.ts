@@ -62,7 +62,7 @@ export async function answerRemoval(
     [TAG.ERRNO, errno],
   ];
   try {
-    // The call was answered or its command has ended, so a late move must not happen.
+    // Init may have answered the call already, or the command has ended: a move must not happen then.
     const isLate = (): boolean => isOver() || performance.now() - since > FRAME_REPLACE_PATIENCE_MS / 2;
     if (await carryOut({ act: number(TAG.ACT), from, target }, judge, isLate)) return answer(0);
   } catch (error) {

@@ -47,7 +47,7 @@ export type WritePlace = {
   readonly path: string;
   /** Identifies the folder itself: a folder replaced under the same name needs a new world. Null: no folder there. */
   readonly identity: string | null;
-  /** Reason for a null `identity`, as text after a colon. */
+  /** Reason for a null `identity`, worded to follow a colon. */
   readonly why: string | null;
 };
 

@@ -87,7 +87,10 @@ function isPlain(sight: Sight | null): sight is Sight {
   return sight?.type === "f" && sight.links === 1;
 }
 
-/** Flag `a` means that owner, mode or attributes differ from the upper layer's; two differing states cannot be compared. */
+/**
+ * Flag `a` only says that owner, mode or attributes differ from the upper layer's: if set in either scan, nobody can tell whether
+ * the two states are equal.
+ */
 function hasSameAttributes(now: Entry, then: Entry): boolean {
   if (now.below?.mode !== then.below?.mode) return false;
   return now.type === "w" || (now.type === "f" && !`${now.flags}${then.flags}`.includes("a"));

@@ -23,7 +23,7 @@ export type Entry = {
   /** `f`: file; `d`: folder; `l`: link; `w`: removed; `x`: any other type. */
   readonly type: string;
   readonly flags: string;
-  /** Why the entry can never be applied; empty if it can. */
+  /** Why the entry can never be applied; empty for an applicable entry. */
   readonly refusal: string;
   readonly above: Sight | null;
   readonly below: Sight | null;

@@ -1,6 +1,6 @@
 /**
- * The calls that change names or their content. For direct commands, which write to the project itself, a listener is notified
- * before each such call (`native/lib/file_calls.c` reads the names). The listener records, and refuses nothing.
+ * The calls that change a name, or the file behind a name. For direct commands, which write to the project itself, a listener
+ * is notified before each such call (`native/lib/file_calls.c` reads the names). The listener records, and refuses nothing.
  *
  * Deliberately left, each with its reason:
  * - write, ftruncate, fallocate, copy_file_range, mmap: need a descriptor, already notified by its open.
