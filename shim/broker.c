@@ -13,10 +13,10 @@
 
 #include "descriptors.h"
 
-/* Beyond that it is no answer of the broker's. */
+/* Bytes of the longest accepted answer; the broker sends none as long. */
 #define MOST_BODY (4UL << 20)
 
-/* Of one try. What a socket takes a part of is tried once more. */
+/* Timeout of one send(2). After a partial send the rest gets a new timeout. */
 #define SEND_SECONDS 5
 
 bool broker_open(struct broker *broker, const char *path) {
@@ -30,7 +30,7 @@ bool broker_open(struct broker *broker, const char *path) {
   memcpy(address.sun_path, path, strlen(path) + 1);
   broker->fd = above_standard(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (broker->fd < 0) return false;
-  /* Of connect(2) too, which waits while a broker that hangs has a full queue. */
+  /* The timeout holds for connect(2) too, which waits while a hanging broker's queue is full. */
   setsockopt(broker->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   if (connect(broker->fd, (struct sockaddr *)&address, sizeof address) == 0) return true;
   int error = errno;
@@ -69,7 +69,7 @@ static long now_ms(void) {
   return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Waits for more. False at the end of the connection, and of our patience. */
+/* Waits for more bytes. False at the end of the connection, on timeout, and on an oversized answer. */
 static bool come_more(struct broker *broker, long until) {
   char piece[4096];
   ssize_t got;
@@ -100,7 +100,7 @@ struct answer broker_answer(struct broker *broker, int seconds) {
   }
   int status = 0;
   if (sscanf(broker->come.data, "HTTP/1.1 %3d", &status) != 1) return none;
-  /* An answer that only says that another one will come has no body (RFC 9110, 15.2). */
+  /* An interim answer (1xx) has no body (RFC 9110, 15.2). */
   long length = status < 200 ? 0 : content_length(broker->come.data, end);
   if (length < 0 || (unsigned long)length > MOST_BODY) return none;
   size_t begin = (size_t)(end - broker->come.data) + 4, whole = begin + (size_t)length;

@@ -1,26 +1,26 @@
-/* Calls to the broker over its Unix socket. */
+/* HTTP calls to the broker over a Unix socket. */
 #ifndef SUBSTRATE_SHIM_BROKER_H
 #define SUBSTRATE_SHIM_BROKER_H
 
 #include "buffer.h"
 
-/* A connection, and what has come that nobody has read. */
+/* A connection, with received bytes not yet parsed. */
 struct broker {
   int fd;
   struct buffer come;
 };
 
 struct answer {
-  int status; /* of HTTP; 0: there was none */
+  int status; /* of HTTP; 0: no answer */
   char *body;
 };
 
-/* False with errno: nobody listens there, or nobody may be asked. */
+/* Connects. False with errno; EAGAIN: the broker's queue stayed full. */
 bool broker_open(struct broker *broker, const char *path);
-/* Sends a POST and does not wait. */
+/* Sends a POST without waiting for the answer. */
 bool broker_send(struct broker *broker, const char *path, const struct buffer *body);
-/* The next answer, waited for at most so long. `status` is 0 when it does not come, or is none. A status below
-   200 says that another answer will come. The body is the caller's. */
+/* Waits at most `seconds` for the next answer. `status` is 0 for no answer or invalid HTTP; below 200,
+   another answer follows. The caller frees the body. */
 struct answer broker_answer(struct broker *broker, int seconds);
 void broker_close(struct broker *broker);
 

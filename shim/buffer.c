@@ -111,7 +111,7 @@ static size_t write_character(char *to, unsigned code) {
   return 4;
 }
 
-/* One escape after its backslash. NULL: it is none. */
+/* Decodes one escape, from behind the backslash. NULL for an invalid escape. */
 static const char *unescape(const char *at, char **to) {
   static const char FROM[] = "\"\\/bfnrt", INTO[] = "\"\\/\b\f\n\r\t";
   const char *known = *at == 0 ? NULL : strchr(FROM, *at);
@@ -136,7 +136,7 @@ char *json_string(const char *json, const char *name) {
   const char *at = strstr(json, wanted);
   if (at == NULL) return NULL;
   at += strlen(wanted);
-  /* An escape is never shorter than what it stands for. */
+  /* The decoded value is never longer than the escaped text. */
   char *value = malloc(strlen(at) + 1), *to = value;
   if (value == NULL) return NULL;
   while (*at != 0 && *at != '"') {

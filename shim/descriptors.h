@@ -1,9 +1,9 @@
-/* Descriptors of the shim's own. */
+/* The shim's own descriptors. */
 #ifndef SUBSTRATE_SHIM_DESCRIPTORS_H
 #define SUBSTRATE_SHIM_DESCRIPTORS_H
 
-/* Moves one that is new behind the standard ones, closed at exec(2): where the program has none of those, messages for a person
-   still go to descriptor 2, whatever stands there. Negative stays so, with errno. */
+/* Moves a new descriptor above 2, closed at exec(2): a program may start without descriptors 0 to 2, and
+   messages for people still go to descriptor 2. Negative in, negative out, with errno kept. */
 int above_standard(int fd);
 
 #endif

@@ -1,4 +1,4 @@
-/** The folder that stands first on PATH: one link to one program under each name. */
+/** The shims folder, first on PATH: for each name a link to the shim's program. */
 import {
   existsSync,
   lstatSync,
@@ -13,7 +13,7 @@ import {
 import { delimiter, dirname, join } from "node:path";
 import { DEFAULT_NAMES } from "./default-names.ts";
 
-/** One name in the folder. `real` is the program behind it, null when PATH has none. */
+/** A name in the shims folder. `real`: the program behind the shim, null if not on PATH. */
 export type ShimState = {
   readonly name: string;
   readonly state:
@@ -27,14 +27,14 @@ export type ShimState = {
 
 export type ShimChange = {
   readonly done: readonly string[];
-  /** Those that were so already. */
+  /** Names already in the wanted state. */
   readonly same: readonly string[];
   readonly refused: readonly { readonly name: string; readonly why: string }[];
 };
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}$/;
 
-/** Whoever has these behind a shim that denies cannot start a broker that would allow it. */
+/** Names without a shim: a denying shim for these would keep the broker itself from starting. */
 const OURS = ["substrate", "node"];
 
 export class ShimFolder {
@@ -43,7 +43,7 @@ export class ShimFolder {
   readonly #folders: readonly string[];
   readonly #uid: number;
 
-  /** @param program what the links lead to. @param search the PATH of whoever asks, who is user `uid`. */
+  /** @param program target of the links. @param search the caller's PATH. @param uid the caller's user. */
   constructor(path: string, program: string, search: string, uid: number) {
     this.path = path;
     this.#uid = uid;
@@ -52,8 +52,8 @@ export class ShimFolder {
   }
 
   /**
-   * Without names: the usual ones that are installed. A file that is no shim is left as it is. Throws for a folder in which
-   * somebody else can put programs: it stands first on PATH.
+   * Links the names, by default the installed programs of {@link DEFAULT_NAMES}. Never replaces a file that is not a shim.
+   * Throws if other users can write to the folder, because the folder is first on PATH.
    */
   install(names: readonly string[]): ShimChange {
     mkdirSync(this.path, { recursive: true, mode: 0o700 });
@@ -71,7 +71,7 @@ export class ShimFolder {
     });
   }
 
-  /** Without names: all of them. */
+  /** Removes the shims of the names, by default all shims. */
   remove(names: readonly string[]): ShimChange {
     const wanted =
       names.length > 0 ? names : this.#names().filter((name) => this.#leadsTo(name) !== undefined);
@@ -124,7 +124,7 @@ export class ShimFolder {
     return lstatSync(join(this.path, name), { throwIfNoEntry: false }) !== undefined;
   }
 
-  /** The shim's program, whichever installation's; undefined for anything else. */
+  /** The link's target if a shim program, of this or another installation; else undefined. */
   #leadsTo(name: string): string | undefined {
     const path = join(this.path, name);
     if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return undefined;
@@ -132,7 +132,7 @@ export class ShimFolder {
     return target.endsWith("/substrate-shim") ? target : undefined;
   }
 
-  /** The program that a shim of this name would become: the first on PATH that is no shim (`shim/program.c`). */
+  /** The program behind a shim of the name: the first on PATH except shims (`shim/program.c`). */
   #behind(name: string): string | null {
     const shim = existsSync(this.#program) ? realpathSync(this.#program) : this.#program;
     const found = this.#folders
@@ -142,7 +142,7 @@ export class ShimFolder {
   }
 }
 
-/** Whoever can write it, or the folder that it lies in, decides what its names stand for. */
+/** Throws for a folder that another user owns or can write to: such a user chooses the programs behind the shims' names. */
 function refuseShared(folder: string, uid: number): void {
   const stat = statSync(folder);
   if (stat.uid !== uid)

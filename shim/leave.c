@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As world/model/telemetry.ts has them. */
+/* Same values as in world/model/telemetry.ts. */
 #define LIBRARY "/run/substrate-preload.so"
 #define LIST "LD_PRELOAD"
 #define ADDRESS "SUBSTRATE_TELEMETRY"
 
-/* Entries stand between blanks and colons (ld.so(8)). In place: what is left is no longer. */
+/* Removes LIBRARY from a list separated by blanks and colons (ld.so(8)). In place: the result is never
+   longer. */
 static void take_out(char *list) {
   char *to = list;
   for (const char *at = list; *at != 0;) {

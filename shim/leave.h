@@ -1,8 +1,8 @@
-/* What a world puts into the variables of its programs has no place outside of it. */
+/* Environment variables set by a world for its programs do not belong outside the world. */
 #ifndef SUBSTRATE_SHIM_LEAVE_H
 #define SUBSTRATE_SHIM_LEAVE_H
 
-/* Takes it out of this process's environment. What is there beside it stays, as it was. */
+/* Removes the world's variables, and its library from LD_PRELOAD, from the environment; other values stay. */
 void leave_world(void);
 
 #endif

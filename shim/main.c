@@ -1,4 +1,4 @@
-/* The one program behind every name in the shims folder: asks the broker, then becomes the real program. */
+/* The program behind every name in the shims folder: asks the broker, then becomes the real program. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 #define ANSWER_SECONDS 10
 
-/* Of HTTP: another answer will come (102, RFC 2518). */
+/* HTTP status 102 (RFC 2518): another answer follows. */
 #define WAITS 102
 
 #define NO_ANSWER "the broker did not answer"
@@ -32,7 +32,7 @@ static int refuse(const char *message, const char *hint) {
   return DENIED;
 }
 
-/* What has no first line that names its interpreter is the shell's to execvp(3) and to every shell. */
+/* Runs a script without a `#!` line with /bin/sh, as execvp(3) and every shell do. */
 static void become_script(const char *path, char *const words[]) {
   size_t count = 0;
   while (words[count] != NULL) count++;
@@ -56,7 +56,7 @@ static bool is_file(const char *path) {
   return access(path, F_OK) == 0;
 }
 
-/* SUBSTRATE_HOME, or where it is without that; empty when it does not fit. */
+/* Builds a path below SUBSTRATE_HOME (default: ~/.substrate); empty when too long. */
 static void home_path(char path[PATH_MAX], const char *below) {
   const char *root = getenv("SUBSTRATE_HOME"), *home = getenv("HOME");
   bool given = root != NULL && *root != 0;
@@ -64,7 +64,7 @@ static void home_path(char path[PATH_MAX], const char *below) {
   if (length < 0 || length >= PATH_MAX) path[0] = 0;
 }
 
-/* An agent with a socket of its own cannot be had on the one of all. */
+/* Chooses the agent's own socket if present: the broker refuses such an agent on the shared socket. */
 static void socket_path(char path[PATH_MAX], const char *agent) {
   char below[PATH_MAX];
   snprintf(below, sizeof below, "sock/agents/%s.sock", agent);
@@ -72,7 +72,8 @@ static void socket_path(char path[PATH_MAX], const char *agent) {
   if (strchr(agent, '/') != NULL || !is_file(path)) home_path(path, "sock/agent.sock");
 }
 
-/* What the broker wrote there when it last read its policies. Nothing to be read is a no. */
+/* Obeys shims/.offline, which the broker writes whenever it reads its policies. A missing or unreadable file
+   denies. */
 static int without_broker(const struct program *program, char *const words[]) {
   char path[PATH_MAX], rule[8] = "";
   home_path(path, "shims/.offline");
@@ -91,7 +92,8 @@ static int refused(const struct answer *answer) {
   return refuse(message == NULL ? "the broker's answer cannot be read" : message, hint == NULL ? "Look at 'substrate broker logs'" : hint);
 }
 
-/* Whether the program may start, which is on record by then. The broker says at once that a person is asked. */
+/* Waits for the verdict, which the broker has recorded by then. Where a person must approve, status 102 comes
+   at once. */
 static struct answer hear(struct broker *broker) {
   struct answer answer = broker_answer(broker, ANSWER_SECONDS);
   if (answer.status != WAITS) return answer;
@@ -99,7 +101,7 @@ static struct answer hear(struct broker *broker) {
   return broker_answer(broker, APPROVAL_SECONDS + ANSWER_SECONDS);
 }
 
-/* Whoever bypasses knows that it is recorded, so is told where it is not. */
+/* Users of SHIM_BYPASS expect a record, so stderr reports a missing record. */
 static int bypass_unrecorded(const struct program *program, char *const words[]) {
   say("SHIM_BYPASS=1: nothing records this call of '", name, "'", NULL);
   return become(program, words);
@@ -118,7 +120,7 @@ static int run(const struct program *program, char *const words[]) {
   }
   struct buffer start = question_start(program, agent, words, bypassed);
   bool sent = broker_send(&broker, "/v1/report", &start);
-  /* It may have megabytes, and whoever watches would keep them. */
+  /* Free before the fork: the body may have megabytes, and the watcher would keep a copy. */
   buffer_free(&start);
   int watcher = sent ? watch_start(socket, agent) : -1, error = errno;
   struct answer answer = sent ? hear(&broker) : (struct answer){0, NULL};
@@ -129,7 +131,8 @@ static int run(const struct program *program, char *const words[]) {
   if (span == NULL) return refused(&answer);
   if (setenv("SUBSTRATE_PARENT_SPAN", span, 1) < 0) return refuse("there is no memory", "Try again");
   if (watcher >= 0 && !watch_for(watcher, span)) error = errno, watcher = -1;
-  /* Without it the span stays open until the next broker closes it as lost: no reason to keep the program from running. */
+  /* Run the program even without a watcher: the span stays open until the next broker closes the span as
+     lost. */
   if (watcher < 0) say("the end of '", name, "' will not be recorded: ", strerror(error), NULL);
   return become(program, words);
 }

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What execvp(3) takes where there is no PATH. */
+/* Search path of execvp(3) without PATH. */
 #define DEFAULT_PATH "/bin:/usr/bin"
 
-/* More links than the kernel follows (MAXSYMLINKS, include/linux/namei.h) lead nowhere. */
+/* The kernel follows as many links at most (MAXSYMLINKS, include/linux/namei.h). */
 #define MOST_LINKS 40
 
 static const char *last_part(const char *path) {
@@ -19,8 +19,8 @@ static const char *last_part(const char *path) {
   return slash == NULL ? path : slash + 1;
 }
 
-/* Of whatever name, by whatever link: the file that this process runs, or one that another installation put there. Two of these
-   that took each other for the program behind them would call each other for ever. */
+/* Whether a path leads, under any name and link, to a shim of this or another installation. Shims of two
+   installations, each taking the other for the real program, would call each other for ever. */
 static bool is_shim(const char *path) {
   struct stat own, file;
   char real[PATH_MAX];
@@ -29,7 +29,8 @@ static bool is_shim(const char *path) {
   return realpath(path, real) != NULL && strcmp(last_part(real), SHIM_FILE) == 0;
 }
 
-/* The name of the last link before the shim's own file. Others may lead to that one, as `python` of a venv does to python3. */
+/* Stores the name of the last link before the shim's file. Earlier links may lead to the last, as `python` of
+   a venv to python3. */
 static void name_of(const char *path, char name[NAME_MAX + 1]) {
   char at[PATH_MAX], target[PATH_MAX];
   snprintf(at, sizeof at, "%s", path);
@@ -50,11 +51,11 @@ static void name_of(const char *path, char name[NAME_MAX + 1]) {
 void program_name(char name[NAME_MAX + 1], const char *first_word) {
   const char *started = (const char *)getauxval(AT_EXECFN);
   if (started == NULL) started = SHIM_FILE;
-  /* For a script whose first line names a shim it is the script; the kernel writes the shim into the first word. */
+  /* For a script with a shim in its `#!` line, AT_EXECFN is the script; the first word is the shim. */
   name_of(!is_shim(started) && is_shim(first_word) ? first_word : started, name);
 }
 
-/* Whether PATH has this folder before: whoever looks for a program there finds nothing new. */
+/* Whether PATH has the same folder earlier: a second search there finds no other program. */
 static bool is_again(const char *path, const char *folder, size_t length) {
   while (path < folder) {
     size_t other = strcspn(path, ":");
@@ -81,7 +82,7 @@ void program_find(struct program *program, const char *name) {
     size_t length = strcspn(rest, ":");
     char candidate[PATH_MAX];
     struct stat file;
-    /* An empty folder is the one we are in. */
+    /* An empty entry means the working directory. */
     int written = snprintf(candidate, sizeof candidate, "%.*s%s%s", (int)length, rest, length == 0 ? "" : "/", name);
     bool there = written > 0 && (size_t)written < sizeof candidate && stat(candidate, &file) == 0 && S_ISREG(file.st_mode) &&
                  access(candidate, X_OK) == 0;

@@ -1,4 +1,4 @@
-/* Which program a shim stands for. */
+/* Resolves the program behind a shim. */
 #ifndef SUBSTRATE_SHIM_PROGRAM_H
 #define SUBSTRATE_SHIM_PROGRAM_H
 
@@ -8,20 +8,20 @@
 
 struct program {
   const char *name;
-  char path[PATH_MAX]; /* of the real one; empty: there is none */
-  struct buffer others; /* PATH without the folders that hold a shim of this name: what the broker looks names up in */
-  bool is_far; /* in a folder of `others` that the broker does not look into */
+  char path[PATH_MAX]; /* of the real program; empty: not installed */
+  struct buffer others; /* PATH without the folders of shims of the name: the broker's search path */
+  bool is_far; /* in a folder of `others` beyond MOST_FOLDERS, which the broker does not search */
 };
 
-/* Folders of PATH that the broker looks into (broker/policy/program-paths.ts). */
+/* Folders of PATH searched by the broker (broker/policy/program-paths.ts). */
 #define MOST_FOLDERS 256
 
-/* What the program itself is called. */
+/* File name of the shim's own binary. */
 #define SHIM_FILE "substrate-shim"
 
-/* The name of the program that this process stands for. */
+/* Stores the name of the program behind the shim. */
 void program_name(char name[NAME_MAX + 1], const char *first_word);
-/* Looks behind the shims on PATH, as execvp(3) would without them. `name` is what the shim was started under. */
+/* Finds the program on PATH as execvp(3) would without shims. `name`: the shim's name at the start. */
 void program_find(struct program *program, const char *name);
 
 #endif

@@ -10,7 +10,8 @@
 
 extern char **environ;
 
-/* They differ from call to call and decide nothing: with them no answer could be remembered. */
+/* Variables not sent: different in each call without changing the verdict, so the broker could cache no
+   answer. PATH is sent without the shims' folders instead. */
 static const char *const LEFT_OUT[] = {"_=", "PWD=", "OLDPWD=", "SHLVL=", "SUBSTRATE_", "SHIM_BYPASS=", "PATH="};
 
 static bool is_left_out(const char *variable) {
@@ -20,15 +21,16 @@ static bool is_left_out(const char *variable) {
   return variable[0] == '=' || strchr(variable, '=') == NULL;
 }
 
-/* What the broker takes (api/http/body.ts, schemas/report-request): 10 MiB, and so many items. One word or variable has 128 KiB
-   (MAX_ARG_STRLEN, include/uapi/linux/binfmts.h), of which JSON makes six times as much at most. */
+/* Limits of the broker (api/http/body.ts, schemas/report-request): 10 MiB, and a number of items. One word or
+   variable has at most 128 KiB (MAX_ARG_STRLEN, include/uapi/linux/binfmts.h), in JSON at most six times as
+   much. */
 #define MOST_WORDS 65536
 #define WORDS_LENGTH (4UL << 20)
 #define MOST_VARIABLES 4000
 #define VARIABLES_LENGTH (8UL << 20)
 #define VARIABLE_NAME 1024
 
-/* Returns how many were left out. */
+/* Returns the number of words left out. */
 static size_t add_words(struct buffer *body, const char *name, char *const words[]) {
   size_t count = 0, all = 0;
   while (words[all] != NULL) all++;
@@ -42,7 +44,8 @@ static size_t add_words(struct buffer *body, const char *name, char *const words
   return all > count ? all - count : 0;
 }
 
-/* Of two variables of one name most programs see the first; a JSON object would have the last. */
+/* Whether an earlier variable has the same name. Most programs see the first of the two; a JSON object keeps
+   the last. */
 static bool is_again(char *const *variable) {
   size_t name = strcspn(*variable, "=") + 1;
   for (char *const *before = environ; before < variable; before++) {
@@ -51,7 +54,7 @@ static bool is_again(char *const *variable) {
   return false;
 }
 
-/* Returns how many were left out, of those that may decide something. */
+/* Returns the number of variables left out; LEFT_OUT does not count. */
 static size_t add_variables(struct buffer *body, const struct buffer *path) {
   size_t count = 0, left_out = 0;
   buffer_text(body, ",\"env\":{");
@@ -74,7 +77,7 @@ static size_t add_variables(struct buffer *body, const struct buffer *path) {
   return left_out;
 }
 
-/* Where the program will work. A folder that is deleted has no path any more; the kernel still knows which one it had. */
+/* Adds the working directory. For a deleted folder getcwd(3) fails, but /proc still has the former path. */
 static void add_folder(struct buffer *body) {
   char cwd[PATH_MAX] = "";
   if (getcwd(cwd, sizeof cwd) == NULL) {
@@ -98,7 +101,8 @@ struct buffer question_start(const struct program *program, const char *agent, c
   add_named(&body, "profile", "SUBSTRATE_PROFILE");
   add_named(&body, "parent_span", "SUBSTRATE_PARENT_SPAN");
   size_t left_out = add_words(&body, program->name, words) + add_variables(&body, &program->others);
-  /* Of its PATH: which file its name stands for nobody can say there. */
+  /* Counts as an incomplete PATH: the broker does not search the program's folder, so cannot resolve the
+     name. */
   if (program->is_far) left_out++;
   if (left_out > 0) {
     snprintf(rest, sizeof rest, ",\"left_out\":%zu", left_out);

@@ -6,13 +6,14 @@
 
 #include "buffer.h"
 
-/* Both ends are in it. */
+/* A range of code points, both ends included. */
 struct range {
   unsigned first, last;
 };
 
-/* Unicode 16: control and format characters, separators but the blank, and letters that are drawn as nothing. As UNSEEN in
-   api/cli/terminal/terminal.ts; U+0080 to U+009F are the C1 controls (ECMA-48), of which U+009B begins what ESC [ does. */
+/* Unicode 16: control and format characters, separators except the blank, and letters drawn as nothing. Same
+   as UNSEEN in api/cli/terminal/terminal.ts. U+0080 to U+009F are the C1 controls (ECMA-48); U+009B begins a
+   sequence as ESC [ does. */
 static const struct range UNSEEN[] = {
     {0x00, 0x1f},       {0x7f, 0xa0},       {0xad, 0xad},       {0x34f, 0x34f},     {0x600, 0x605},     {0x61c, 0x61c},
     {0x6dd, 0x6dd},     {0x70f, 0x70f},     {0x890, 0x891},     {0x8e2, 0x8e2},     {0x115f, 0x1160},   {0x1680, 0x1680},
@@ -39,7 +40,7 @@ static void add_shown(struct buffer *line, const char *text) {
   const unsigned char *at = (const unsigned char *)text;
   while (*at != 0) {
     size_t length = buffer_character(at);
-    /* A byte that is no UTF-8 may be a C1 control to a terminal that reads none. */
+    /* Escape invalid UTF-8 too: a terminal without UTF-8 may read the byte as a C1 control. */
     unsigned code = length == 0 ? *at : code_of(at, length);
     char number[16];
     if (length > 0 && !is_unseen(code)) {
@@ -60,7 +61,8 @@ void say(const char *part, ...) {
   for (; part != NULL; part = va_arg(parts, const char *)) add_shown(&line, part);
   va_end(parts);
   buffer_text(&line, "\n");
-  /* At once: others write to the same terminal. Nobody may be there to read it. */
+  /* One write(2), because other programs write to the same terminal. A failed write is ignored: stderr may be
+     closed. */
   if (line.data != NULL && write(STDERR_FILENO, line.data, line.length) < 0) line.failed = true;
   buffer_free(&line);
 }

@@ -1,9 +1,9 @@
-/* What a person reads on stderr. */
+/* Messages for people on stderr. */
 #ifndef SUBSTRATE_SHIM_SAY_H
 #define SUBSTRATE_SHIM_SAY_H
 
-/* One line: "substrate: ", and the parts up to a NULL. What comes from a policy, a command or a folder may hold what a terminal
-   obeys, or what nobody sees: that is written as its number. */
+/* Writes one line: "substrate: " and the parts up to NULL. Control and invisible characters are escaped as
+   numbers: text of policies, commands and folders may contain terminal sequences. */
 void say(const char *part, ...) __attribute__((sentinel));
 
 #endif

@@ -19,10 +19,11 @@
 #include "descriptors.h"
 #include "question.h"
 
-/* Here for older headers: PIDFD_GET_INFO is of Linux 6.13, its PIDFD_INFO_EXIT of 6.15 (include/uapi/linux/pidfd.h). */
+/* Missing in older headers: PIDFD_GET_INFO came with Linux 6.13, PIDFD_INFO_EXIT with 6.15
+   (include/uapi/linux/pidfd.h). */
 struct info {
   uint64_t mask, cgroup;
-  uint32_t ids[11]; /* pid, tgid, ppid, and the eight of its user and groups */
+  uint32_t ids[11]; /* pid, tgid, ppid, and eight user and group ids */
   int32_t exit_code;
 };
 #define GET_INFO _IOWR(0xFF, 11, struct info)
@@ -30,10 +31,11 @@ struct info {
 
 #define ANSWER_SECONDS 10
 
-/* A parent that never asks for the end of its child: then the kernel does not tell us either. */
+/* Wait for the parent to reap the program: before reaping, the kernel gives no exit code. Some parents never
+   reap. */
 #define REAPED_MS 60000
 
-/* A span's name has 40 bytes. */
+/* A span id has 40 bytes. */
 #define SPAN_MAX 128
 
 static int status_of(int pidfd) {
@@ -41,9 +43,10 @@ static int status_of(int pidfd) {
   struct info info = {.mask = INFO_EXIT};
   while (poll(&poll_it, 1, -1) < 0 && errno == EINTR) {
   }
-  /* A kernel without it is not asked again; before Linux 6.9 it would not say either that somebody reaped the program. */
+  /* Without PIDFD_GET_INFO the status stays unknown. Do not poll either: before Linux 6.9 a pidfd does not
+     report reaping. */
   if (ioctl(pidfd, GET_INFO, &info) < 0 && errno != ESRCH) return -1;
-  poll_it.events = 0; /* POLLHUP comes when it was reaped; from then on its status is told */
+  poll_it.events = 0; /* POLLHUP: the program is reaped, and PIDFD_INFO_EXIT available */
   while (poll(&poll_it, 1, REAPED_MS) < 0 && errno == EINTR) {
   }
   info = (struct info){.mask = INFO_EXIT};
@@ -51,7 +54,7 @@ static int status_of(int pidfd) {
   return info.exit_code;
 }
 
-/* What the other end says until it is closed; nothing: no program starts. */
+/* Reads the span until the shim closes the socket. False for an empty span: no program starts. */
 static bool read_span(int fd, char span[SPAN_MAX]) {
   size_t length = 0;
   for (;;) {
@@ -71,8 +74,8 @@ static void watch(int pidfd, int told, const char *socket, const char *agent) {
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, NULL);
   setsid();
-  /* Pipes that we held would have no end for their readers, and a folder could not be unmounted. Neither of ours is 0 or 1:
-     see `watch_start`. */
+  /* Hold no inherited descriptor or folder: readers of an open pipe get no end of file, and a folder in use
+     cannot be unmounted. `pidfd` and `told` are above 2 (watch_start), so dup2(2) overwrites neither. */
   if (dup2(pidfd, 0) < 0 || dup2(told, 1) < 0 || syscall(SYS_close_range, 2, ~0U, 0) < 0 || chdir("/") < 0) return;
   if (!read_span(1, span)) return;
   close(1);
@@ -82,12 +85,12 @@ static void watch(int pidfd, int told, const char *socket, const char *agent) {
   if (broker_send(&broker, "/v1/report", &end)) broker_answer(&broker, ANSWER_SECONDS);
 }
 
-/* As fork(2), but its end is no SIGCHLD: a pending one would be delivered to the program. */
+/* Forks a child whose end sends no SIGCHLD: a pending SIGCHLD would be delivered to the program. */
 static pid_t fork_silently(void) {
   return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
 }
 
-/* Becomes the parent of a process that watches, and ends. Its exit code is the errno. */
+/* Forks a child, which forks the watcher and exits with the errno of the second fork. */
 static pid_t fork_twice(int pidfd, int told, const char *socket, const char *agent) {
   pid_t child = fork_silently();
   if (child != 0) return child;
@@ -97,10 +100,11 @@ static pid_t fork_twice(int pidfd, int told, const char *socket, const char *age
   _exit(error);
 }
 
-/* The errno; 0: it watches. */
+/* Returns 0 with a running watcher, else the errno. */
 static int start(int pidfd, int told, const char *socket, const char *agent) {
   int reaper = 0, status = 0;
-  /* Nor may the program get it for a child by adopting the orphans below: one that waits for all its children would never end. */
+  /* Orphan the watcher with the subreaper flag off: a subreaper would adopt the watcher as the program's
+     child, and a program waiting for all children would never end. */
   if (prctl(PR_GET_CHILD_SUBREAPER, &reaper) == 0 && reaper != 0) prctl(PR_SET_CHILD_SUBREAPER, 0);
   pid_t child = fork_twice(pidfd, told, socket, agent);
   int error = errno;
@@ -116,7 +120,8 @@ static void close_if(int fd) {
 
 int watch_start(const char *socket, const char *agent) {
   int ends[2];
-  /* It is nobody's child but of PID 1, and would be the program's where the program is that: ended with it, told by nobody. */
+  /* PID 1 adopts the watcher. A program with PID 1 would be the watcher's parent, and its end would kill the
+     watcher before the report. */
   if (getpid() == 1) {
     errno = ENOTSUP;
     return -1;

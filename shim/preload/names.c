@@ -1,4 +1,4 @@
-/* Names that are taken away or moved. Of a move the new name is said. */
+/* Wrappers of calls that remove or rename files. A rename reports the new name. */
 #define _GNU_SOURCE
 #include "real.h"
 #include "report.h"

@@ -1,4 +1,4 @@
-/* Files that are opened to be written: open(2) in all its forms, and streams. */
+/* Wrappers of calls that open files for writing: all forms of open(2), and streams. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@ static void report_open(int folder, const char *path, int flags) {
   if (writes(flags)) report_path(REPORT_WRITE, folder, path);
 }
 
-/* O_TMPFILE has the bit of O_DIRECTORY in it. */
+/* O_TMPFILE includes the bit of O_DIRECTORY, so compare all bits. */
 static bool has_mode(int flags) {
   return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
 }
@@ -98,7 +98,7 @@ SHOWN FILE *fopen64(const char *path, const char *mode) {
   return REAL(fopen64)(path, mode);
 }
 
-/* Without a path it is the same file in another mode, whose path is not said again. */
+/* A NULL path reopens the same file in another mode, without a second report. */
 SHOWN FILE *freopen(const char *path, const char *mode, FILE *stream) {
   report_stream(path, mode);
   return REAL(freopen)(path, mode, stream);

@@ -16,13 +16,13 @@ static int absent(void) {
   return -1;
 }
 
-/* Ahead of need: the dynamic linker takes a lock for it, which another thread may hold for ever as seen from a signal handler or
-   from a child of vfork(2). It asks the kernel nothing. */
+/* Resolves all functions at load: dlsym(3) takes the dynamic linker's lock. In a signal handler or a child of
+   vfork(2) the holder of the lock may never run on. Makes no system call. */
 __attribute__((constructor)) static void find_all(void) {
   for (int i = 0; i < REAL_COUNT; i++) real_function((enum real_number)i);
 }
 
-/* Also before that: a library may be begun before this one. */
+/* Resolves on demand before find_all(): the linker may run the constructors of other libraries first. */
 void *real_function(enum real_number number) {
   void *known = atomic_load_explicit(&found[number], memory_order_relaxed);
   if (known != NULL) return known;

@@ -1,4 +1,4 @@
-/* The functions behind ours: those of the C library, or of a library that stands between. */
+/* The functions behind the wrappers, in the C library or another library in between. */
 #ifndef SUBSTRATE_PRELOAD_REAL_H
 #define SUBSTRATE_PRELOAD_REAL_H
 
@@ -10,12 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What open(2) becomes under _FORTIFY_SOURCE where it has no mode; no header declares them without. */
+/* Forms of open(2) without a mode under _FORTIFY_SOURCE; undeclared otherwise. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int folder, const char *path, int flags);
 int __openat64_2(int folder, const char *path, int flags);
-/* Of libseccomp, which few programs have. */
+/* From libseccomp, which few programs load. */
 int seccomp_load(const void *context);
 
 #define REAL_FUNCTIONS(X) \
@@ -27,7 +27,7 @@ int seccomp_load(const void *context);
 #define REAL_NUMBER(name) REAL_##name,
 enum real_number { REAL_FUNCTIONS(REAL_NUMBER) REAL_COUNT };
 
-/* Never NULL: what this C library has not is a function that fails with ENOSYS. */
+/* Never NULL: for a function missing in the C library, returns a function failing with ENOSYS. */
 void *real_function(enum real_number number);
 
 #define REAL(name) ((__typeof__(name) *)real_function(REAL_##name))

@@ -13,20 +13,20 @@
 #include <unistd.h>
 
 #define VARIABLE "SUBSTRATE_TELEMETRY="
-/* The least page of any kernel: a string is looked at that much at a time, since what is behind it may not be there. */
+/* Smallest page size of any kernel. Strings are read page by page, because the next page may be unmapped. */
 #define PAGE 4096
 
-/* The one thing that is kept: where to, in the abstract namespace of the world's own network. Empty on the host, and in worlds
-   that do not ask. */
+/* The listener's address, an abstract socket in the world's network namespace. Empty on the host and in
+   worlds without telemetry. */
 static struct sockaddr_un address;
 static socklen_t address_length;
-/* What was not taken, to be told with the next one that is. */
+/* Number of lost reports; the next delivered report carries the number. */
 static atomic_uint missed;
 
 extern char **environ;
 
-/* By the dynamic linker, before anything of the program runs, which may clear its environment or write over it (setproctitle). No
-   system call, and not getenv: a shell has its own. */
+/* Runs at load, before the program can clear or overwrite the environment (setproctitle). No system call, and
+   no getenv(3): shells replace the function. */
 __attribute__((constructor)) static void find_address(void) {
   size_t name = sizeof VARIABLE - 1;
   for (char **variable = environ; variable != NULL && *variable != NULL; variable++) {
@@ -44,14 +44,15 @@ void report_no_more(void) {
   address_length = 0;
 }
 
-/* Whether eight bytes can be read there: the kernel looks at a signal mask before it refuses to change it in no known way. NULL is
-   no mask for it, and no string for us. */
+/* Whether eight bytes at the address are readable: rt_sigprocmask(2) reads the mask before refusing an
+   invalid `how`. The kernel takes NULL for no mask, so check NULL first. */
 static bool is_readable(uintptr_t at) {
   if (at < sizeof(uint64_t)) return false;
   return syscall(SYS_rt_sigprocmask, ~0, at & ~(uintptr_t)7, NULL, (size_t)8) == 0 || errno != EFAULT;
 }
 
-/* Of a string that the program hands to the kernel, which says EFAULT where we would fall over. SIZE_MAX: it is none. */
+/* Length of a string meant for the kernel, at most `most`; SIZE_MAX for unreadable memory, where the kernel
+   answers EFAULT and strnlen(3) would crash. */
 static size_t length_of(const char *text, size_t most) {
   uintptr_t start = (uintptr_t)text;
   size_t length = 0;
@@ -66,7 +67,7 @@ static size_t length_of(const char *text, size_t most) {
   return length;
 }
 
-/* A descriptor of its own for each message: none is there for the program to close, inherit or count. */
+/* Opens a socket for each message, so the program finds no descriptor to close, inherit or count. */
 static void send_message(struct iovec *parts, size_t count) {
   uint8_t *header = parts[0].iov_base;
   unsigned before = atomic_exchange(&missed, 0);
@@ -99,7 +100,7 @@ static void put_number(char *at, unsigned number) {
   *at = 0;
 }
 
-/* The folder as the kernel names it, without its NUL; 0: it has no name that fits. */
+/* Stores the kernel's path of a folder, without NUL; returns the length, 0 without a path that fits. */
 static size_t folder_of(int folder, char name[REPORT_TEXT]) {
   char link[32] = "/proc/self/fd/";
   if (folder == AT_FDCWD) {
@@ -113,7 +114,7 @@ static size_t folder_of(int folder, char name[REPORT_TEXT]) {
 }
 
 void report_path(enum report_kind kind, int folder, const char *path) {
-  char name[REPORT_TEXT]; /* no more: the stack of a signal handler may be small */
+  char name[REPORT_TEXT]; /* a signal handler may have a small stack */
   if (address_length == 0) return;
   int error = errno;
   size_t length = length_of(path, REPORT_TEXT + 1);

@@ -1,4 +1,5 @@
-/* A program that takes a filter of system calls says nothing from then on: the filter may end it for a socket. */
+/* Stops the reports of a program that installs a seccomp filter: the filter may kill the program for opening
+   a socket. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <sys/prctl.h>
@@ -6,7 +7,7 @@
 #include "real.h"
 #include "report.h"
 
-/* All its arguments are of this type (prctl(2)); more than a call has are not looked at by the kernel. */
+/* All arguments of prctl(2) have this type; the kernel ignores surplus arguments. */
 SHOWN int prctl(int option, ...) {
   unsigned long arguments[4];
   va_list rest;
@@ -17,7 +18,7 @@ SHOWN int prctl(int option, ...) {
   return REAL(prctl)(option, arguments[0], arguments[1], arguments[2], arguments[3]);
 }
 
-/* Of libseccomp, whose own call is not seen. */
+/* libseccomp's own call does not reach the wrapper of prctl(2). */
 SHOWN int seccomp_load(const void *context) {
   report_no_more();
   return REAL(seccomp_load)(context);

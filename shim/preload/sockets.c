@@ -1,4 +1,4 @@
-/* Sockets that dial. */
+/* Wrapper of connect(2). */
 #define _GNU_SOURCE
 #include "real.h"
 #include "report.h"

@@ -1,4 +1,5 @@
-/* Programs that are started. The C library's own calls among these functions are not seen, so each is said once. */
+/* Wrappers of program starts. Calls between these functions inside the C library bypass the wrappers, so each
+   start is reported once. */
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <errno.h>
@@ -12,7 +13,8 @@
 
 static const char SHELL[] = "/bin/sh";
 
-/* A name without a slash is looked for on PATH: as a path it would say that it lies in the working directory. */
+/* Reports a name without a slash unchanged: the C library searches PATH, and report_path() would add the
+   working directory. */
 static void report_program(const char *file) {
   if (file != NULL && strchr(file, '/') == NULL) report_bytes(REPORT_EXEC, file, strlen(file));
   else report_path(REPORT_EXEC, AT_FDCWD, file);
@@ -70,7 +72,7 @@ SHOWN FILE *popen(const char *command, const char *mode) {
   return REAL(popen)(command, mode);
 }
 
-/* How many words follow the first, with the NULL behind them; 0: more than the C library takes. */
+/* Counts the words after the first, with the NULL behind the last; 0 for more than the C library accepts. */
 static size_t count_words(va_list words) {
   size_t count = 1;
   while (va_arg(words, char *) != NULL) {
@@ -79,8 +81,8 @@ static size_t count_words(va_list words) {
   return count;
 }
 
-/* The words of a call that lists them become an array, on the stack as in the C library: there is no other memory in a child of
-   vfork(2). `rest` is left behind the NULL, where execle has its variables. */
+/* Copies a call's list of words into an array, on the stack as in the C library: a child of vfork(2) has no
+   other memory. Leaves `rest` behind the NULL, at the variables of execle. */
 #define WORDS_OF(first, words, rest)                                                \
   va_list rest;                                                                     \
   va_start(rest, first);                                                            \
