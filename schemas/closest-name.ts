@@ -1,7 +1,7 @@
-/** Longer names are no typing mistakes of ours, and comparing them would cost the square of their length. */
+/** Longest compared name: known names are shorter, and the edit distance takes quadratic time. */
 const LONGEST = 40;
 
-/** The known name that was probably meant, or undefined when none is close. */
+/** Finds the known name closest to a misspelt name; undefined without a close match. */
 export function closestName(name: string, known: readonly string[]): string | undefined {
   if (name.length > LONGEST) return undefined;
   const wanted = folded(name);
@@ -20,7 +20,7 @@ function folded(name: string): string {
   return name.toLowerCase().replace(/[_-]/g, "");
 }
 
-/** A name that only goes on where the other ends is as close as one wrong letter: `warning` and `warn`. */
+/** Counts a prefix of three letters or more as a single wrong letter: `warning` and `warn`. */
 function distanceBetween(a: string, b: string): number {
   const [short, long] = a.length < b.length ? [a, b] : [b, a];
   return short.length >= 3 && long !== short && long.startsWith(short) ? 1 : editDistance(a, b);
@@ -30,7 +30,7 @@ function allowance(name: string, candidate: string): number {
   return Math.min(3, Math.floor(Math.max(name.length, candidate.length) / 3));
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
+/** Edit distance with insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
 function editDistance(a: string, b: string): number {
   let before: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, column) => column);

@@ -1,9 +1,9 @@
 import { plainText } from "./quoted-value.ts";
 
-/** Where in a document: the names and list positions from its root. */
+/** A place in a document: names and list positions from the root. */
 export type Pointer = readonly (string | number)[];
 
-/** The steps of a JSON Pointer (RFC 6901); a step into a list becomes a number. */
+/** Splits a JSON Pointer (RFC 6901) into steps; a step into a list becomes a number. */
 export function pointerOf(document: unknown, instancePath: string): (string | number)[] {
   const pointer: (string | number)[] = [];
   let value = document;
@@ -16,12 +16,12 @@ export function pointerOf(document: unknown, instancePath: string): (string | nu
   return pointer;
 }
 
-/** The value there, or undefined. */
+/** Reads the value at the pointer; undefined for a missing value. */
 export function valueAt(document: unknown, pointer: Pointer): unknown {
   return pointer.reduce(childOf, document);
 }
 
-/** `commands.denied[2].pattern`, `env.FOO`, `env["A B"]`; empty for the document itself. */
+/** Writes a pointer for people: `commands.denied[2].pattern`, `env.FOO`, `env["A B"]`; empty for the whole document. */
 export function pathText(pointer: Pointer): string {
   let text = "";
   for (const step of pointer) {

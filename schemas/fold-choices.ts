@@ -1,8 +1,8 @@
 import type { ErrorObject } from "ajv";
 
 /**
- * A failed `anyOf` or `oneOf` comes as the errors of every choice and then its own. One of them is enough: if one
- * choice has the type that was received, its errors; else one error that names the types of all choices.
+ * Reduces the errors of a failed `anyOf` or `oneOf`. ajv reports the errors of every choice, then the error of the keyword. If a
+ * single choice has the received type, only the errors of the choice remain; else a single error names the types of all choices.
  */
 export function foldChoices(errors: readonly ErrorObject[]): ErrorObject[] {
   const folded: ErrorObject[] = [];
@@ -17,7 +17,7 @@ export function foldChoices(errors: readonly ErrorObject[]): ErrorObject[] {
   return folded;
 }
 
-/** ajv lists the errors of the choices right before the error of the choice itself. */
+/** Index of the first error of the choices: ajv lists them right before the error of `anyOf` or `oneOf`. */
 function startOfChoices(folded: readonly ErrorObject[], choice: ErrorObject): number {
   let start = folded.length;
   while (start > 0 && belongsTo(folded[start - 1], choice)) start--;
@@ -31,7 +31,7 @@ function belongsTo(error: ErrorObject | undefined, choice: ErrorObject): boolean
   return inside && (error.schemaPath.startsWith(`${choice.schemaPath}/`) || isReferred(error.schemaPath));
 }
 
-/** The path of a schema that a choice refers to starts anew, at that schema. */
+/** Whether the path begins at a referenced schema: behind a `$ref`, ajv starts a new path. */
 function isReferred(schemaPath: string): boolean {
   return !schemaPath.startsWith("#") || schemaPath.startsWith("#/definitions/");
 }
@@ -56,7 +56,7 @@ function branches(choice: ErrorObject, errors: readonly ErrorObject[]): ErrorObj
   return [...byBranch.values()];
 }
 
-/** The number of the choice an error comes from; those behind a reference count as one. */
+/** Number of the choice that caused an error; all referenced choices count as a single choice. */
 function branchOf(error: ErrorObject, choice: ErrorObject): string {
   const start = `${choice.schemaPath}/`;
   return error.schemaPath.startsWith(start)

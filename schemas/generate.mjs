@@ -1,9 +1,9 @@
 /**
  * Writes `schemas/generated/`, `world/native/lib/frames.h`, `policies/REFERENCE.md` and `api/REFERENCE.md` from the JSON Schemas in this folder.
  *
- *   node schemas/generate.mjs                write what differs
+ *   node schemas/generate.mjs                write the files that differ
  *   node schemas/generate.mjs --check        write nothing; exit 1 and name the files in git that differ
- *   node schemas/generate.mjs --validators   write `generated/validators.js` alone: git ignores it, and set-up makes it
+ *   node schemas/generate.mjs --validators   write only `generated/validators.js`, which git ignores and the set-up makes
  */
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -25,7 +25,7 @@ if (process.argv.includes("--check")) {
   await write(await driftedFiles(new Map([...(await filesInGit()), ...validators()])));
 }
 
-/** 44,000 lines that every change of a schema would change. */
+/** The validators, not in git: 44,000 lines, rewritten by every change of a schema. */
 function validators() {
   return new Map([["schemas/generated/validators.js", validatorsModule(schemas)]]);
 }
@@ -76,7 +76,7 @@ async function write(files) {
   for (const [path, text] of files) {
     const target = join(ROOT, path);
     await mkdir(dirname(target), { recursive: true });
-    // Whoever builds or tests meanwhile reads the old file or the new one, never half of it.
+    // Replace atomically: a concurrent build or test must not read half a file.
     await writeFile(`${target}.${process.pid}.tmp`, text);
     await rename(`${target}.${process.pid}.tmp`, target);
     console.log(`wrote ${path}`);

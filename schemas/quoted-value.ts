@@ -1,11 +1,11 @@
 const LONGEST = 80;
 
-/** Control characters, line separators and the marks that turn the direction of text: nothing may rule a terminal. */
+/** Control characters, line separators and direction marks: escaped, because a terminal would obey them. */
 const UNPRINTABLE = /[\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
 /**
- * A received value for an error message: text quoted, shortened to 80 characters and with control characters
- * escaped; lists and objects only by their size, since they can be long and hold secrets.
+ * Formats a received value for an error message: text quoted, shortened to 80 characters, control characters escaped; lists and
+ * objects only by size, because they can be long and hold secrets.
  */
 export function quotedValue(value: unknown): string {
   switch (typeof value) {
@@ -31,12 +31,12 @@ function size(value: object): string {
   return list ? `a list of ${count} ${noun}` : `an object with ${count} ${noun}`;
 }
 
-/** The text in double quotes, at most 80 characters of it. */
+/** Puts the text into double quotes, shortened to 80 characters. */
 export function quotedText(text: string): string {
   return JSON.stringify(shortened(text)).replace(UNPRINTABLE, escaped);
 }
 
-/** The text without quotes, fit for a path: at most 80 characters, control characters escaped. */
+/** Formats text for a path, without quotes: at most 80 characters, control characters escaped. */
 export function plainText(text: string): string {
   return quotedText(text).slice(1, -1);
 }

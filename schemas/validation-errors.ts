@@ -5,22 +5,22 @@ import { foldChoices } from "./fold-choices.ts";
 import { quotedText, quotedValue } from "./quoted-value.ts";
 import { wantedBy } from "./wanted-words.ts";
 
-/** One thing that is wrong with a document. */
+/** A fault in a document. */
 export interface DocumentProblem {
-  /** Where: `commands.denied[2].pattern`, `env.FOO`; empty for the document itself. */
+  /** Place of the fault: `commands.denied[2].pattern`, `env.FOO`; empty for the whole document. */
   readonly path: string;
-  /** A whole sentence without a full stop that names the place, what was wanted and what was received. */
+  /** A sentence without a full stop: place, wanted value, received value. */
   readonly message: string;
-  /** The steps of `path`, to find line and column. For a missing field: those of the object that lacks it. */
+  /** Steps of `path`, for finding line and column. For a missing field, the steps of the incomplete object. */
   readonly pointer: (string | number)[];
 }
 
-/** More than a person reads; a file of errors must not become a file of messages. */
+/** Maximum of reported problems: more than a person reads, and a large invalid file must not make as large a report. */
 const MOST = 50;
 
 /**
- * What the errors of a validator mean for the one who wrote the document, the most useful first: misspelt fields
- * (often the cause of missing ones), missing fields, wrong types, wrong values. At least one for any error.
+ * Translates a validator's errors for the author of the document, most useful first: misspelt fields (often the cause of missing
+ * fields), missing fields, wrong types, wrong values. Never empty if `errors` is not empty.
  */
 export function describeErrors(document: unknown, errors: readonly ErrorObject[]): DocumentProblem[] {
   const ranked = foldChoices(errors)
@@ -31,7 +31,7 @@ export function describeErrors(document: unknown, errors: readonly ErrorObject[]
   return [...distinct.values()].slice(0, MOST);
 }
 
-/** Errors that only repeat that another one happened. */
+/** Whether an error only repeats another error. */
 function isEcho(error: ErrorObject): boolean {
   return error.keyword === "if" || error.keyword === "propertyNames";
 }
@@ -104,7 +104,7 @@ function verbOf(error: ErrorObject): string {
   return error.keyword === "oneOf" ? "have" : "be";
 }
 
-/** Of several exclusive fields, how many; of everything else, the value. */
+/** Received value for the message: "neither" or "both" for exclusive fields, a length for text length, else the value. */
 function receivedBy(error: ErrorObject, value: unknown): string {
   const { passingSchemas } = error.params;
   if (error.keyword === "oneOf") return passingSchemas === null ? "neither" : "both";

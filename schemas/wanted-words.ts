@@ -1,7 +1,7 @@
 import type { ErrorObject } from "ajv";
 import { closestName } from "./closest-name.ts";
 
-/** What a schema says that is of use to its reader. */
+/** Schema keywords used in messages. */
 type Limits = {
   readonly type?: unknown;
   readonly minimum?: number;
@@ -19,7 +19,7 @@ const TYPES: Readonly<Record<string, string>> = {
   string: "a string",
 };
 
-/** What was wanted instead, to stand behind "must be". A schema's own words are its `x-wanted`. */
+/** Describes the wanted value, to follow "must be". `x-wanted` holds a schema's own description. */
 export function wantedBy(error: ErrorObject): string {
   const { limit, wanted, allowedValue } = error.params;
   const schema = (error.parentSchema ?? {}) as Limits;
@@ -50,7 +50,7 @@ export function wantedBy(error: ErrorObject): string {
   }
 }
 
-/** `a string`, `an integer from 1 to 86400000`, `a string: an absolute path`. */
+/** Describes the wanted type: `a string`, `an integer from 1 to 86400000`, `a string: an absolute path`. */
 function wantedType(error: ErrorObject, schema: Limits): string {
   const { type } = error.params;
   const own = ownWords(schema);
@@ -65,7 +65,7 @@ function wantedEnum(error: ErrorObject): string {
   return `one of ${allowed.join(", ")}${close === undefined ? "" : ` (did you mean '${close}'?)`}`;
 }
 
-/** Both limits, since whoever misses one wants to know the other; a limit nobody reaches is left out. */
+/** Names both limits: a reader who exceeded one limit needs the other too. A maximum of 2^53 - 1 is omitted unless exceeded. */
 function range({ type, minimum, maximum }: Limits, limit?: unknown): string {
   const noun = type === "integer" ? "an integer" : "a number";
   const bounded = maximum !== undefined && (maximum !== Number.MAX_SAFE_INTEGER || limit === maximum);

@@ -6,7 +6,7 @@ import { typesOf } from "./types.mjs";
 /** @typedef {{ name: string, value: number, description: string }} Constant */
 
 /**
- * `frames.ts`: the numbers as tables and the structured payloads as types.
+ * Writes `frames.ts`: frame numbers and tags as tables, structured payloads as types.
  * @param {SchemaFile[]} schemas
  * @returns {Promise<string>}
  */
@@ -23,7 +23,7 @@ export async function framesModule(schemas) {
 }
 
 /**
- * `frames.h`: the same numbers for substrate-init.
+ * Writes `frames.h`: the same numbers for substrate-init.
  * @param {SchemaFile[]} schemas
  */
 export function framesHeader(schemas) {
@@ -85,7 +85,7 @@ function frames(schema) {
 }
 
 /**
- * Every tag once, in order of its number. A tag means the same in every frame that has it.
+ * Lists all tags, sorted by number. A tag has the same meaning in all frames.
  * @param {Schema} schema
  * @returns {Constant[]}
  */

@@ -5,7 +5,7 @@ import { BANNER } from "./documents.mjs";
 /** @typedef {{ readonly schema: any, readonly file: string }} Place */
 
 /**
- * A part of a page: a heading, what stands below it, and the document whose keys it lists.
+ * A section of a page: heading, text, and the document whose keys are listed.
  * @typedef {{ readonly title: string, readonly text: string, readonly file: string }} Part
  */
 
@@ -34,7 +34,7 @@ const CALLS = [
 ];
 
 /**
- * `policies/REFERENCE.md`: every key that a person may write, with its values and its meaning.
+ * Writes `policies/REFERENCE.md`: all keys of policies and settings, with values and meaning.
  * @param {SchemaFile[]} schemas
  */
 export function policiesReference(schemas) {
@@ -42,7 +42,7 @@ export function policiesReference(schemas) {
 }
 
 /**
- * `api/REFERENCE.md`: every field that an agent may send, and those of the reply to a command.
+ * Writes `api/REFERENCE.md`: all fields of agents' requests and of the reply to a command.
  * @param {SchemaFile[]} schemas
  */
 export function apiReference(schemas) {
@@ -56,7 +56,7 @@ export function apiReference(schemas) {
  */
 function page(heading, parts, schemas) {
   const files = new Map(schemas.map(({ file, schema }) => [file, schema]));
-  /** @type {Map<string, Place>} Values that several keys take: explained once, at the end. */
+  /** @type {Map<string, Place>} Values shared by several keys: explained once, at the end. */
   const named = new Map();
   const sections = parts.map(({ title, file, text }) => {
     const keys = keysOf({ schema: schemaOf(files, file), file }, "", { files, named });
@@ -67,13 +67,13 @@ function page(heading, parts, schemas) {
 }
 
 /**
- * A line for each value that a key is said to take, also those that only another value names.
+ * Writes a line for each shared value, including values named only by other values.
  * @param {Map<string, Place>} named
  * @param {ReadonlyMap<string, Schema>} files
  */
 function valuesOfAll(named, files) {
   const lines = [];
-  // A map's iteration reaches what is added meanwhile.
+  // Iteration over a Map includes entries added meanwhile.
   for (const [name, place] of named) lines.push(`- *${name}*: ${meaning(place, { files, named })}`);
   return lines;
 }
@@ -81,7 +81,7 @@ function valuesOfAll(named, files) {
 /** @typedef {{ readonly files: ReadonlyMap<string, Schema>, readonly named: Map<string, Place> }} Page */
 
 /**
- * A line for each key of an object, those of objects in it by their whole name (`fs.read`).
+ * Writes a line for each key of an object; keys of nested objects have the full name (`fs.read`).
  * @param {Place} place
  * @param {string} above
  * @param {Page} page
@@ -109,7 +109,7 @@ function linesOf(place, name, page) {
 }
 
 /**
- * The values that a key takes, where its description does not say so.
+ * Lists the values of a key; undefined if the description names the values.
  * @param {Place} place
  * @param {Page} page
  * @returns {string | undefined}
@@ -154,7 +154,7 @@ function meaning(place, page) {
 }
 
 /**
- * Stars outside of backquotes stand for themselves, and begin no emphasis.
+ * Escapes stars outside of backquotes, so Markdown shows literal stars.
  * @param {string | undefined} text
  */
 function escaped(text) {

@@ -4,11 +4,11 @@ import { BANNER, documents } from "./documents.mjs";
 /** @typedef {import("./documents.mjs").Schema} Schema */
 /** @typedef {import("./documents.mjs").SchemaFile} SchemaFile */
 
-/** Keywords that TypeScript cannot say. */
+/** Keywords without an equivalent in TypeScript types. */
 const RULES = new Set(["if", "then", "else", "not", "propertyNames", "dependencies", "$id", "$schema"]);
 
 /**
- * The TypeScript types of all documents and shared parts, each once, named by its title, deeply readonly.
+ * Writes `types.ts`: the types of all documents and shared definitions, named by title, deeply readonly.
  * @param {SchemaFile[]} schemas
  * @returns {Promise<string>}
  */
@@ -60,7 +60,7 @@ function titlesByReference(schemas) {
 }
 
 /**
- * The part of a schema that a type can say. The first member of `allOf` is an object's shape; the others are rules.
+ * Reduces a schema to the parts expressible as a type. The first member of `allOf` is an object's shape; other members are rules.
  * @param {any} schema
  * @param {string} file
  * @param {Map<string, string>} titles
@@ -119,7 +119,7 @@ function withoutRoot(code) {
 }
 
 /**
- * Documents are read and written, never changed in place.
+ * Makes all properties and lists readonly: no code changes a document in place.
  * @param {string} code
  */
 function readonly(code) {

@@ -6,8 +6,8 @@ import { BANNER, documents } from "./documents.mjs";
 /** @typedef {import("./documents.mjs").SchemaFile} SchemaFile */
 
 /**
- * Files of the operator, who wants to see every mistake at once. Everything else stops at the first error:
- * a body of 10 MiB can hold five million of them.
+ * The operator's files, where all mistakes are reported at once. Validation of other documents stops at the first error: a body
+ * of 10 MiB can hold five million errors.
  */
 const EVERY_ERROR = new Set([
   "approvals.schema.json",
@@ -17,7 +17,7 @@ const EVERY_ERROR = new Set([
   "policy.schema.json",
 ]);
 
-/** What ajv would import at run time (ajv/dist/runtime/ucs2length.js): length in code points. */
+/** Replaces ajv's run-time import (ajv/dist/runtime/ucs2length.js): length in code points. */
 const CODE_POINT_LENGTH = `function codePointLength(text) {
   let length = text.length;
   for (let at = 0; at + 1 < text.length; at++) {
@@ -30,8 +30,8 @@ const CODE_POINT_LENGTH = `function codePointLength(text) {
 `;
 
 /**
- * `validators.js`: one function per document, plain JavaScript without imports. Each stands in a scope of its own
- * and is marked pure, so that a bundle holds only those that it uses.
+ * Writes `validators.js`: for each document a function, plain JavaScript without imports. Each function has a scope of its own and
+ * is marked pure, so bundlers drop unused validators.
  * @param {SchemaFile[]} schemas
  */
 export function validatorsModule(schemas) {
@@ -43,7 +43,7 @@ export function validatorsModule(schemas) {
 }
 
 /**
- * `validators.d.ts`: the same functions as type guards.
+ * Writes `validators.d.ts`: declares the validators as type guards.
  * @param {SchemaFile[]} schemas
  */
 export function validatorsDeclaration(schemas) {
@@ -63,13 +63,13 @@ ${titles.map((title) => `export declare const validate${title}: Validator<${titl
 }
 
 /**
- * The body of a function that returns the validator.
+ * Writes the body of a function returning the validator.
  * @param {SchemaFile[]} schemas
  * @param {string} file
  * @returns {string}
  */
 function validatorCode(schemas, file) {
-  // verbose: errors carry their schema, from which describeErrors takes words and known fields.
+  // verbose: errors carry the schema, and `describeErrors` reads words and known fields there.
   const ajv = new Ajv({
     allErrors: EVERY_ERROR.has(file),
     verbose: true,
@@ -86,7 +86,7 @@ function validatorCode(schemas, file) {
 }
 
 /**
- * Replaces the CommonJS that ajv writes around a validator.
+ * Strips ajv's CommonJS wrapper from a validator.
  * @param {string} code
  */
 function withoutModule(code) {
@@ -102,7 +102,7 @@ function withoutModule(code) {
 }
 
 /**
- * Descriptions are for readers of schemas and types; at run time they would only be weight.
+ * Drops descriptions, which only readers of schemas and types need.
  * @param {any} schema
  * @returns {any}
  */
