@@ -1,4 +1,4 @@
-/** The entry point: reads the process's surroundings once, and hands them on. */
+/** The entry point: reads environment, user and streams of the process once, and passes them on. */
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,13 +11,13 @@ import { runCli } from "./cli/program.ts";
 import { EXIT_SUBSTRATE, type Terminal } from "./cli/terminal/terminal.ts";
 import { installationAt } from "./serve/installation.ts";
 
-/** Where a privileged broker keeps upper and work folders (CONTRACT §2): homes are often on file systems without room. */
+/** Upper and work folders of a privileged broker (CONTRACT §2): homes are often on file systems without room. */
 const ROOT_OVERLAY = "/var/lib/substrate/overlay";
 
-/** A world is ready in some 20 ms; a host under load may take a hundred times as long. */
+/** Time limit for the doctor's first world. A world is ready in some 20 ms; a host under load may take a hundred times as long. */
 const FIRST_TRY_MS = 15_000;
 
-// Whoever reads our output may stop (`| head`): that is no failure of ours.
+// A closed pipe (`| head`) is not a failure of the CLI.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
 });
@@ -62,7 +62,7 @@ function terminalOf(host: NodeJS.Process): Terminal {
   };
 }
 
-/** Worlds from the host itself; where it refuses those, from podman or docker (`world/container`). */
+/** Creates native Linux worlds, or worlds from podman or docker (`world/container`) where the host refuses native worlds. */
 async function firstBackend(
   environment: NodeJS.ProcessEnv,
   native: LinuxOptions,

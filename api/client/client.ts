@@ -2,14 +2,14 @@ import { request } from "node:http";
 
 export type Answer = { readonly status: number; readonly document: unknown };
 
-/** No broker answers on the socket. */
+/** Error: no broker answers on the socket. */
 export class NoBroker extends Error {
   override readonly name = "NoBroker";
 }
 
 /**
- * Another sandbox refuses this process the connection: of sockets the kernel itself says EACCES, and a seccomp filter EPERM. Codex
- * puts such a filter around its commands unless they may use the network.
+ * Error: another sandbox's seccomp filter refuses the connection with EPERM; the kernel's own refusal would be EACCES. Codex installs
+ * such a filter for commands without network access.
  */
 export class Sandboxed extends Error {
   override readonly name = "Sandboxed";
@@ -23,8 +23,8 @@ export class Sandboxed extends Error {
 }
 
 /**
- * One call to the broker over a Unix socket. Throws {@link NoBroker} when nobody listens, and the connection's error
- * when it breaks in the middle.
+ * Calls the broker over a Unix socket. Throws {@link NoBroker} without a listener, {@link Sandboxed} on EPERM, else the
+ * connection's error.
  */
 export function call(
   socketPath: string,
@@ -32,7 +32,7 @@ export function call(
   path: string,
   body?: unknown,
   signal?: AbortSignal,
-  /** A UUID to know the call by; the broker makes one otherwise. */
+  /** Request id, a UUID; by default made by the broker. */
   requestId?: string,
 ): Promise<Answer> {
   const payload = body === undefined ? undefined : Buffer.from(JSON.stringify(body), "utf8");

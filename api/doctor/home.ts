@@ -1,4 +1,4 @@
-/** Node and SUBSTRATE_HOME, tried as a broker would use them. */
+/** Checks of Node and SUBSTRATE_HOME, made by using both as a broker would. */
 import {
   closeSync,
   existsSync,
@@ -16,11 +16,11 @@ import type { Home } from "../../broker/settings/home.ts";
 
 const LEAST_NODE = [20, 19] as const;
 
-/** A trace, a database and held changes need room; with less than that a broker soon refuses commands. */
+/** Minimum room for trace, database and held changes; with less room a broker soon refuses commands. */
 const LEAST_ROOM = 256 * 1024 * 1024;
 const LEAST_FILES = 1000;
 
-/** `sun_path` ends at 108 bytes with its NUL (unix(7)). */
+/** `sun_path` has 108 bytes including the NUL (unix(7)). */
 const MAX_SOCKET_PATH = 107;
 
 export function homeChecks(home: Home, uid: number, node: string): readonly HostCheck[] {
@@ -80,7 +80,7 @@ function homeFolder({ root, controlSocket }: Home, uid: number): HostFinding {
   return { verdict: "ok", seen: `${seen}; its mode is 700`, mend: [] };
 }
 
-/** Why a folder does not take a file; undefined when it did. */
+/** Tries to write a file into the folder; returns the error's code, undefined after success. */
 function writeRefusal(folder: string): string | undefined {
   const path = join(folder, `.substrate-doctor-${process.pid}`);
   try {
@@ -111,7 +111,7 @@ function room({ root, overlay }: Home): HostFinding {
 
 function roomAt(place: string): { readonly bytes: number; readonly files: number } {
   const { bavail, bsize, ffree, files } = statfsSync(place);
-  // Some file systems (btrfs) count no files at all.
+  // btrfs and others report 0 files in total: they have no fixed number.
   return { bytes: bavail * bsize, files: files === 0 ? Number.MAX_SAFE_INTEGER : ffree };
 }
 

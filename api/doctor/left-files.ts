@@ -5,7 +5,7 @@ import type { Home } from "../../broker/settings/home.ts";
 import { claimedBy } from "../serve/claim.ts";
 import { isAnswered, removeFile } from "../serve/sockets.ts";
 
-/** Sockets nobody answers on, and files that name a broker which is gone. The next start replaces them too. */
+/** Checks for files of dead brokers: unanswered sockets, `broker.json` and claims. The next start replaces such files too. */
 export function leftFilesCheck(home: Home, mend: boolean): HostCheck {
   return {
     name: "left-files",
@@ -24,7 +24,7 @@ async function run(home: Home, mend: boolean): Promise<HostFinding> {
   return { verdict: "ok", seen: `removed ${names}`, mend: [] };
 }
 
-/** None while a broker runs or starts here: all of them are its own. */
+/** Lists the left files; empty while a broker runs or starts in the home, because all files then belong to the live broker. */
 async function leftFiles(home: Home): Promise<readonly string[]> {
   if (claimedBy(home.startLock) !== undefined) return [];
   const agents = existsSync(home.agentSockets)
@@ -36,7 +36,7 @@ async function leftFiles(home: Home): Promise<readonly string[]> {
   return [...sockets, ...[home.brokerFile].filter((path) => existsSync(path)), ...deadClaims(home.startLock)];
 }
 
-/** The claim, and the drafts of starts that were killed: `start.lock.PID`. */
+/** Lists claims of dead processes: `start.lock`, and drafts of killed starts (`start.lock.PID`). */
 function deadClaims(lock: string): readonly string[] {
   const folder = dirname(lock);
   if (!existsSync(folder)) return [];
@@ -54,7 +54,7 @@ function readText(path: string): string {
   try {
     return readFileSync(path, "utf8").trim();
   } catch {
-    // Gone meanwhile.
+    // Removed meanwhile.
     return "";
   }
 }

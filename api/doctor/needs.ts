@@ -5,8 +5,8 @@ import { loadPolicy } from "../../broker/policy/index.ts";
 import type { Installation } from "../serve/installation.ts";
 
 /**
- * The parts of the isolation vector that the default policy wants beyond what every world has: those it requires, and
- * the overlay when it isolates commands. One that does not load refuses every command, and requires nothing here.
+ * Lists the parts of the isolation vector needed by the default policy: the required parts, and the overlay if the policy isolates
+ * commands. Empty for a policy with errors, which refuses every command.
  */
 export function neededParts(home: Home, installation: Installation): ReadonlySet<string> {
   const own = join(home.policies, "default.yaml");

@@ -1,13 +1,13 @@
 import type { HostCheck, HostFinding } from "../../broker/broker.ts";
 import type { DoctorCheck } from "../../schemas/generated/types.ts";
 
-/** A check makes a few worlds of some 20 ms each; a host under load may take a hundred times as long. */
+/** Time limit of a check. A check makes a few worlds of some 20 ms each; a host under load may take a hundred times as long. */
 const PATIENCE_MS = 15_000;
 
-/** After its signal, how long a check may still take to clean up. */
+/** Time for an aborted check to clean up. */
 const CLEAN_UP_MS = 5000;
 
-/** Runs checks in their order, one at a time, and hands out each finding as it comes. Never throws. */
+/** Runs the checks in order, one at a time, and reports each finding at once. Never throws. */
 export async function runChecks(
   checks: readonly HostCheck[],
   onFinding: (found: DoctorCheck) => void,

@@ -5,14 +5,14 @@ import type { Span } from "../../schemas/generated/types.ts";
 import { claimedBy } from "../serve/claim.ts";
 
 /**
- * Which layers somebody may still want: held changes, those of a command that runs or begins, and of a running broker's
- * worlds. Nobody can the others: their command or world was lost with its broker, or its changes are not held. Without a
- * trace that could tell, all are wanted.
+ * Finds the overlay layers still in use: held changes, layers of running or starting commands, and of a running broker's worlds.
+ * Other layers are left-overs: their command or world died with the broker, or the changes are not held. Without a trace, all
+ * layers count as in use.
  */
 export async function wantedLayers(home: Home): Promise<(layers: string) => boolean> {
   const there = existsSync(home.overlay) ? readdirSync(home.overlay) : [];
   if (there.length === 0 || !existsSync(home.trace)) return () => true;
-  // Layers are made before the line of their command is written: while a broker runs, those without one are its own.
+  // The broker makes layers before writing the command's trace line: layers without a line belong to a running broker.
   const running = claimedBy(home.startLock) !== undefined;
   const wanted = new Map(there.map((layers) => [layers, running] as const));
   for await (const text of readTrace(home.trace)) {
@@ -22,7 +22,7 @@ export async function wantedLayers(home: Home): Promise<(layers: string) => bool
   return (layers) => wanted.get(layers) ?? true;
 }
 
-/** The last line of a span decides. */
+/** Whether a span's layers are in use; the span's last line decides. */
 function isWanted(span: Span, running: boolean): boolean {
   return span.event_type === "command_start" ? running : span.fs_diff?.held === true;
 }
@@ -31,7 +31,7 @@ function spanOf(text: string): Span | undefined {
   try {
     return JSON.parse(text) as Span;
   } catch {
-    // A line that was cut or edited tells nothing; `trace verify` names it.
+    // Skip a truncated or edited line; `trace verify` reports such lines.
     return undefined;
   }
 }

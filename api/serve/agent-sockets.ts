@@ -1,4 +1,4 @@
-/** The agents' own sockets: one for each agent that the settings name, as long as they name it. */
+/** The agents' own sockets: open for each agent named in the settings. */
 import { readdirSync } from "node:fs";
 import type { Server } from "node:http";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ export class AgentSockets {
   #following: Promise<void> = Promise.resolve();
   #closed = false;
 
-  /** Removes the files of agents that nobody names any more: an earlier broker left them. */
+  /** Removes socket files of unnamed agents, left by an earlier broker. */
   constructor(home: Home, named: readonly string[], create: CreateServer, log: Log) {
     this.#home = home;
     this.#create = create;
@@ -28,7 +28,7 @@ export class AgentSockets {
     }
   }
 
-  /** Paths by agent. */
+  /** Socket path by agent. */
   get paths(): Readonly<Record<string, string>> {
     return Object.fromEntries([...this.#open].map(([agent, { path }]) => [agent, path]));
   }
@@ -37,12 +37,12 @@ export class AgentSockets {
     return [...this.#open.values()].map(({ server }) => server);
   }
 
-  /** Opens the sockets of these agents. Throws when one cannot be opened: a broker does not begin without it. */
+  /** Opens the named agents' sockets at the start. Throws if a socket cannot be opened: the broker then does not start. */
   async open(named: readonly string[]): Promise<void> {
     for (const agent of named) await this.#listen(agent);
   }
 
-  /** Opens what is missing and closes what is named no more, one change after another; false once this is closed. */
+  /** Opens missing sockets and closes those of unnamed agents, in the order of calls; false after {@link close}. */
   follow(named: readonly string[]): Promise<boolean> {
     const change = async (): Promise<boolean> => {
       if (!this.#closed) await this.#change(new Set(named));
@@ -53,7 +53,7 @@ export class AgentSockets {
     return followed;
   }
 
-  /** No new connections; those there are go on. */
+  /** Refuses new connections; open connections go on. */
   close(): void {
     this.#closed = true;
     for (const { server, path } of this.#open.values()) {
@@ -80,7 +80,7 @@ export class AgentSockets {
     if (this.#closed) this.#remove(agent);
   }
 
-  /** Whoever is connected has no such identity any more: the calls end, and their commands with them. */
+  /** Closes an agent's socket and connections: callers lose the identity, so their calls and commands end. */
   #remove(agent: string): void {
     const known = this.#open.get(agent);
     if (known === undefined) return;

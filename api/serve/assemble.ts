@@ -1,4 +1,4 @@
-/** Puts the parts of a broker together. The only place that knows them all. */
+/** Assembles the broker; no other file knows all parts. */
 import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, readFileSync, realpathSync } from "node:fs";
 import { homedir, release } from "node:os";
@@ -114,7 +114,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
           { policy: name, problems: problems.map(({ text }) => text) },
           "Policy does not load; the last good one stays",
         );
-      // Once whoever asked has it: worlds ask for their policies by the same way.
+      // Run the followers after the current read has returned: they read policies through the same path.
       if (news) setImmediate(() => readAgain.forEach((follow) => follow()));
     },
   );
@@ -205,7 +205,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
   };
 }
 
-/** Policies are read wherever their files are compared, for each connection too: a full disk must not end the broker there. */
+/** Records a policy's reload and logs a failed write: any decision or connection may reload, and a full disk must not end the broker. */
 function tellReload(trace: Trace, line: SpanRecord, onFault: OnFault): void {
   try {
     trace.event(line);
@@ -248,12 +248,12 @@ function openPublisher(worlds: Worlds, sessions: Sessions, trace: Trace, log: Lo
   return publisher;
 }
 
-/** Those that have a socket of their own. */
+/** Agents with their own socket, as named in the settings. */
 function agentsOf(config: Config): readonly string[] {
   return Object.keys(config.current().agents ?? {});
 }
 
-/** The operator's copy of the shipped policy, theirs to edit: written once, never over an existing file. */
+/** Copies the shipped policy for the operator to edit; never overwrites a file. */
 function writeDefaultPolicy(home: Home, installation: Installation): void {
   const own = join(home.policies, "default.yaml");
   if (!existsSync(own)) copyFileSync(join(installation.policies, "default.yaml"), own);

@@ -2,15 +2,14 @@ import { linkSync, readFileSync, renameSync, unlinkSync, writeFileSync } from "n
 
 const ATTEMPTS = 20;
 
-/** Another broker runs, or is starting, in the same home. */
+/** Error: another broker runs or starts in the same home. */
 export class AlreadyRunning extends Error {
   override readonly name = "AlreadyRunning";
 }
 
 /**
- * Makes this process the only broker of its home: the trace and the database have one writer. The claim names
- * the process and when it began, so that a number used again by another program is not taken for a broker.
- * Throws {@link AlreadyRunning}.
+ * Claims the home for the calling process, because trace and database allow a single writer. The claim holds the pid and the
+ * process's start time, so a reused pid is not taken for a broker. Throws {@link AlreadyRunning}.
  */
 export function claimStart(path: string): { readonly release: () => void } {
   const own = `${process.pid} ${beginOf(process.pid)}`;
@@ -18,7 +17,7 @@ export function claimStart(path: string): { readonly release: () => void } {
   writeFileSync(draft, own, { mode: 0o600 });
   try {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      // A link appears whole or not at all: nobody reads a claim that is half written.
+      // link(2) is atomic: no reader sees a half-written claim.
       if (linkNew(draft, path)) return { release: () => unlinkSync(path) };
       const holder = readIfThere(path);
       if (holder === undefined) continue;
@@ -34,7 +33,7 @@ export function claimStart(path: string): { readonly release: () => void } {
   }
 }
 
-/** The process that holds a claim now; undefined when none does. */
+/** Reads the pid of the live process holding the claim; undefined without a live holder. */
 export function claimedBy(path: string): number | undefined {
   const [pid, begin] = readIfThere(path)?.split(" ") ?? [];
   return pid !== undefined && begin !== undefined && beginOf(Number(pid)) === begin ? Number(pid) : undefined;
@@ -50,7 +49,7 @@ function linkNew(draft: string, path: string): boolean {
   }
 }
 
-/** Moves the claim aside and looks again: if another starter has replaced it meanwhile, its claim is put back. */
+/** Removes a stale claim: renames, then compares. Puts back a live claim that another starter made meanwhile. */
 function removeStale(path: string, stale: string): void {
   const aside = `${path}.${process.pid}.stale`;
   try {
@@ -72,12 +71,12 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-/** When a process began, in clock ticks since boot (field 22 of /proc/PID/stat, proc(5)); undefined when it is gone. */
+/** Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat, proc(5)); undefined for an ended process. */
 function beginOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    // Z and X: it has ended, and only its parent has not looked yet.
+    // States Z and X: ended, but not yet reaped by the parent.
     return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
   } catch {
     return undefined;

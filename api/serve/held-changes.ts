@@ -7,8 +7,8 @@ const HOUR_MS = 3_600_000;
 const DEFAULT_MAX_AGE_HOURS = 168;
 
 /**
- * Finishes or takes back what a broker that was killed was applying, and says so in the trace. To be called before
- * anything else touches held changes.
+ * Completes or rolls back each apply or undo interrupted by the death of a broker, and records the result in the trace. Call before
+ * any other use of held changes.
  */
 export async function recoverChanges(broker: Broker, log: Log): Promise<void> {
   try {
@@ -27,8 +27,8 @@ export async function recoverChanges(broker: Broker, log: Log): Promise<void> {
 }
 
 /**
- * Removes what a broker that was killed left of its isolated commands. To be called before the first command can come:
- * layers without a span are then nobody's. Removing takes as long as it takes, and nobody waits for it.
+ * Removes the overlay layers of a dead broker's isolated commands, in the background. Call before the first command: until then,
+ * layers without a span belong to no command.
  */
 export function dropLeftChanges(broker: Broker, log: Log): void {
   broker.backend
@@ -41,7 +41,7 @@ export function dropLeftChanges(broker: Broker, log: Log): void {
     .catch((error: unknown) => log.error({ err: error }, "Layers of lost commands cannot be removed"));
 }
 
-/** Discards held changes past their age, now and every hour; returns the timer. What fails is logged and tried again. */
+/** Discards expired held changes, now and every hour; returns the timer. A failure is logged and retried at the next sweep. */
 export function expireHeldChanges(broker: Broker, log: Log): NodeJS.Timeout {
   const sweep = async (): Promise<void> => {
     const hours = broker.config().held?.max_age_hours ?? DEFAULT_MAX_AGE_HOURS;

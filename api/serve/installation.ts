@@ -1,27 +1,27 @@
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 
-/** Where this program's own files are. */
+/** Paths of the program's own files. */
 export type Installation = {
   readonly root: string;
   readonly version: string;
   readonly init: string;
-  /** The program that stands for others on PATH. */
+  /** Binary of the shims on PATH. */
   readonly shim: string;
-  /** The library that programs of worlds load to report of themselves. */
+  /** Telemetry library loaded into a world's programs. */
   readonly preload: string;
-  /** What the build makes: a broker that is older runs other code. */
+  /** Files made by the build: a broker started before their change runs older code. */
   readonly built: readonly string[];
   readonly policies: string;
-  /** The launcher that starts this program again. */
+  /** Launcher script of the CLI and the broker. */
   readonly launcher: string;
-  /** What `npm start` and this program run, and what the build is made of: read-only in a world whose project is this folder. */
+  /** Sources of the build, and everything run by `npm start` and the broker: read-only in worlds of the installation's own project. */
   readonly sealed: readonly string[];
 };
 
 /**
- * `npm start` builds anew what changed, and starts it. So a command that changes a source of a running checkout changes what its
- * person runs next; tests, documents and settings of the checkers are what is left to write.
+ * Sealed entries of the checkout. `npm start` rebuilds and runs changed sources, so an agent's write to a source would run as the
+ * operator later. Tests, documents and settings of the checkers stay writable.
  */
 const RUNS = [
   ".build",
@@ -37,7 +37,7 @@ const RUNS = [
   "world",
 ] as const;
 
-/** The installation below a folder. Throws when it is not complete. */
+/** Describes the installation in a folder. Throws for an incomplete installation. */
 export function installationAt(folder: string): Installation {
   const root = realpathSync(folder);
   const init = join(root, ".build/substrate-init");

@@ -7,10 +7,10 @@ import type { OnFault } from "../../broker/spans/span-index.ts";
 import { Trace } from "../../broker/spans/trace.ts";
 import type { Log } from "../http/context.ts";
 
-/** How often long work says how far it is. */
+/** Interval of progress lines during long work. */
 const PROGRESS_MS = 2000;
 
-/** The trace of a home as its settings want it, and what it says of long work. */
+/** Opens the home's trace with the limits of the settings; logs the progress of an index rebuild. */
 export function openTrace(
   home: Home,
   config: Config,
@@ -21,7 +21,7 @@ export function openTrace(
   let said = Date.now();
   return Trace.open(home.trace, home.database, config.current().trace?.sync ?? false, onFault, followers, {
     limits: () => traceLimits(config.current().trace ?? {}),
-    // Each folder there is named for the span whose changes it holds.
+    // Each folder holds the changes of a span and has the span's id as name.
     held: () => (existsSync(home.overlay) ? readdirSync(home.overlay) : []),
     onProgress: (read, all) => {
       if (read < all && Date.now() - said < PROGRESS_MS) return;

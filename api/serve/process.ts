@@ -1,4 +1,4 @@
-/** `substrate broker start --foreground`: one broker from its start to its signal. */
+/** `substrate broker start --foreground`: runs a broker from the start to the stop signal. */
 import { chmodSync } from "node:fs";
 import { pino } from "pino";
 import { askAhead } from "../../broker/journey/ask-ahead.ts";
@@ -16,18 +16,18 @@ export type ProcessOptions = Omit<Parts, "log" | "backend"> & {
   readonly createBackend: (onChoice: (choice: BackendChoice) => void) => Promise<WorldBackend>;
 };
 
-/** For finding out which backend works: a container runtime may take seconds for its first container. */
+/** Time limit for finding a working backend: a container runtime may take seconds for the first container. */
 const PROBE_PATIENCE_MS = 30_000;
 
 /**
- * Runs until SIGTERM, SIGINT or SIGHUP, and settles when everything is taken down. Throws when another broker
- * runs in this home or a part cannot be opened.
+ * Runs until SIGTERM, SIGINT or SIGHUP; resolves after the shutdown. Throws if another broker runs in the home or a part cannot be
+ * opened.
  */
 export async function runBroker(options: ProcessOptions): Promise<void> {
   prepareHome(options.home, options.uid);
   const lines = pino.destination({ dest: options.home.log, sync: true, mkdir: true });
   lines.on("error", () => {
-    // A full disk takes lines of the log, ignoring: the trace refuses by itself, and ending here would end every world.
+    // Full disk: log lines are lost, ignoring: the trace itself refuses commands, and exiting would end all worlds.
   });
   const log = pino(lines);
   chmodSync(options.home.log, 0o600);
@@ -42,7 +42,7 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
     await recoverChanges(broker, log);
     dropLeftChanges(broker, log);
     const running = await serve(broker, log);
-    // Ahead of the first command, which asks for the same answer.
+    // Warms the cached probe of the first command.
     backend.probe(AbortSignal.timeout(PROBE_PATIENCE_MS)).catch((error: unknown) => {
       log.warn({ err: error }, "No world can be made yet");
     });
@@ -67,8 +67,8 @@ function sayChoice({ backend, refused }: BackendChoice, log: Log): void {
 }
 
 /**
- * Listened to before anything is opened: a signal that comes early stops the broker as soon as it is up. The listeners stay:
- * execa has its own while a tool of the host is asked, and ends the process by the signal when it finds no other.
+ * Waits for a stop signal. Called before any part opens: an early signal stops the broker right after the start. The listeners stay
+ * registered: execa, with a listener of its own while a host tool runs, kills the process if no other listener exists.
  */
 function untilSignal(): Promise<string> {
   return new Promise((resolve) => {

@@ -8,7 +8,7 @@ import { UnmarkedFolders } from "../../broker/project/unmarked.ts";
 import type { Surroundings } from "../../broker/worlds/world-spec.ts";
 import type { Parts } from "./assemble.ts";
 
-/** What folders can be projects, by the settings as they are whenever it is asked. */
+/** Rules deciding which folders can be projects; each call reads the current settings. */
 export function projectRulesOf(
   { uid, host, installation: { root: installation } }: Pick<Parts, "uid" | "host" | "installation">,
   { home, hidden }: Surroundings,
@@ -26,7 +26,7 @@ export function projectRulesOf(
   };
   return () => {
     const { roots, folders } = listed();
-    // The tour runs in the installation, which may be unpacked anywhere and without its repository.
+    // List the installation for the tour: an unpacked archive may lie anywhere, without a repository.
     const known: KnownFolders = { ...lasting, listed: [...folders, installation] };
     return { home, hidden, uid, installation, roots, known };
   };

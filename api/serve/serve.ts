@@ -1,4 +1,4 @@
-/** The broker as a process: opens its sockets, says that it is there, and takes everything down again. */
+/** The running broker: opens the sockets, writes broker.json, and shuts everything down. */
 import { renameSync, writeFileSync } from "node:fs";
 import type { Server } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,7 +10,7 @@ import { createListener } from "../http/listener.ts";
 import { AgentSockets } from "./agent-sockets.ts";
 import { listenOn, removeEmptyFolder, removeFile } from "./sockets.ts";
 
-/** A running broker. `stop` ends its commands and worlds, closes the trace and removes its sockets. */
+/** A running broker. `stop` ends all commands and worlds, closes the trace and removes the sockets. */
 export type Running = { readonly stop: () => Promise<void> };
 
 type Open = { readonly server: Server; readonly path: string };
@@ -49,17 +49,17 @@ export async function serve(broker: Broker, log: Log): Promise<Running> {
   return { stop: () => stop(broker, open, agents, log) };
 }
 
-/** As the settings are when it is asked: the body of a call may come long after its head. */
+/** Agents with their own socket, looked up in the current settings: a request's body may come long after the head. */
 function agentsOf(broker: Broker): { readonly has: (name: string) => boolean } {
   return { has: (name) => Object.hasOwn(broker.config().agents ?? {}, name) };
 }
 
-/** How long answers to ended commands may take to be written; they are ready within milliseconds. */
+/** Time limit for writing the answers of ended commands, which are ready within milliseconds. */
 const LAST_ANSWERS_MS = 5000;
 
 /**
- * Order: no new calls, no questions, no ports into worlds, then no worlds (which ends every command), then the last answers and lines of the commands that
- * were ended, then the record. A caller that does not read its answer is not waited for.
+ * Order: stop new calls, questions and published ports; end the worlds, which ends every command; write the last answers and trace
+ * lines of ended commands; close the trace. Does not wait for callers that leave their answer unread.
  */
 async function stop(broker: Broker, open: readonly Open[], agents: AgentSockets, log: Log): Promise<void> {
   for (const { server, path } of open) close(server, path);
@@ -89,7 +89,7 @@ function close(server: Server, path: string): void {
   removeFile(path);
 }
 
-/** Written beside and renamed, so that nobody reads half of it. */
+/** Writes broker.json atomically by a rename. */
 function writeBrokerFile(broker: Broker, agents: AgentSockets, since: string): void {
   const file: BrokerFile = {
     pid: process.pid,

@@ -3,22 +3,21 @@ import type { Server } from "node:http";
 import { connect } from "node:net";
 import { Sandboxed } from "../client/client.ts";
 
-/** Another process answers on a socket that this one was to open. */
+/** Error: another process answers on the socket. */
 export class SocketInUse extends Error {
   override readonly name = "SocketInUse";
 }
 
 /**
- * Listens on a Unix socket that only its owner may use. A socket file that a dead broker left is replaced.
- * The mask is set around bind(2), so that there is no moment at which others may connect.
- * Throws {@link SocketInUse} when somebody answers there.
+ * Listens on a Unix socket with owner-only access, replacing a dead broker's socket file. The umask is set around bind(2), so other
+ * users can connect at no moment. Throws {@link SocketInUse} if another process answers on the path.
  */
 export async function listenOn(server: Server, path: string): Promise<void> {
   if (await isAnswered(path)) throw new SocketInUse(`Another broker answers on '${path}'`);
   removeFile(path);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
-    // Node binds before listen() returns: no other file of this process meets the mask.
+    // Node binds before listen() returns, so the umask affects no other file of the process.
     const mask = process.umask(0o177);
     try {
       server.listen(path, () => resolve());
@@ -29,7 +28,7 @@ export async function listenOn(server: Server, path: string): Promise<void> {
   chmodSync(path, 0o600);
 }
 
-/** Whether somebody accepts connections on a Unix socket. Rejects with {@link Sandboxed} where nobody here can know. */
+/** Whether a process accepts connections on a Unix socket. Rejects with {@link Sandboxed} on EPERM, which hides the answer. */
 export function isAnswered(path: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const probe = connect(path);
@@ -44,7 +43,7 @@ export function isAnswered(path: string): Promise<boolean> {
   });
 }
 
-/** Removes a file; one that is gone already is what was wanted. */
+/** Removes a file; a missing file counts as removed. */
 export function removeFile(path: string): void {
   try {
     unlinkSync(path);
@@ -53,7 +52,7 @@ export function removeFile(path: string): void {
   }
 }
 
-/** Removes a folder that holds nothing; one that does stays. */
+/** Removes an empty folder; keeps a non-empty folder. */
 export function removeEmptyFolder(path: string): void {
   try {
     rmdirSync(path);

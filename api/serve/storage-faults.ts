@@ -1,16 +1,16 @@
 import type { Log } from "../http/context.ts";
 
 /**
- * When a commit fails, lmdb rejects the promises of the writes, which their callers look at, and one of its own, which
- * nobody can. Node ends a process for such a rejection: a full disk then took every world with it. Those are logged;
- * any other unhandled rejection still ends the process.
+ * Logs failed commits of lmdb instead of exiting. After a failed commit lmdb rejects the promises of the writes, handled by their
+ * callers, and an internal promise without any handler. Node exits on such a rejection, so a full disk ended every world. Other
+ * unhandled rejections still end the process.
  */
 export function surviveStorageFaults(log: Log): () => void {
   const onRejection = (error: unknown): void => {
     if (!isCommitFailure(error)) throw error;
     log.error({ err: error }, "The database cannot be written");
   };
-  // lmdb also prints what went wrong, and the file that stderr leads to may lie on the same full disk.
+  // lmdb also prints the error, and stderr may be a file on the same full disk.
   const onPrintError = (): void => {};
   process.on("unhandledRejection", onRejection);
   process.stderr.on("error", onPrintError);

@@ -4,12 +4,12 @@ import type { Broker } from "../../broker/broker.ts";
 import type { Log } from "../http/context.ts";
 
 /**
- * Loads a policy, or the settings, as soon as the file changes: the log names a mistake before the next command meets it,
- * that command need not wait, and an agent that is named now has its socket. Only a head start: each decision compares the file itself.
+ * Loads a policy or the settings as soon as the file changes: the log names mistakes early, the next command need not wait, and newly
+ * named agents get their sockets. Only an optimisation: each decision compares the files anyway.
  */
 export async function watchFiles(broker: Broker, log: Log): Promise<() => Promise<void>> {
   const { root, policies, config } = broker.home;
-  // A file that is not there yet is only seen through its folder; nothing else in that is looked at.
+  // Watch the folder to see files created later; ignore all other entries.
   const ignored = (path: string): boolean => dirname(path) === root && path !== policies && path !== config;
   const watcher = watch([root, policies], { depth: 0, ignoreInitial: true, ignored });
   const load = (path: string): void => {
@@ -21,7 +21,7 @@ export async function watchFiles(broker: Broker, log: Log): Promise<() => Promis
     log.warn({ err: error }, "Policies and settings are not watched; each command still compares them"),
   );
   await new Promise<void>((resolve) => watcher.once("ready", () => resolve()));
-  // What was written since the broker read it, before anybody watched.
+  // Catch changes between the broker's first read and the start of the watch.
   broker.config();
   return () => watcher.close();
 }

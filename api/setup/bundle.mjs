@@ -10,8 +10,8 @@ const ENTRY = join(CHECKOUT, "api/main.ts");
 const KEEP_OLD_PARTS_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Split, so that `import()` stays lazy: in one file every package would be imported by every subcommand.
- * The parts lie beside the entry, so `import.meta.url` names the same folder in all of them.
+ * Code splitting keeps `import()` lazy: in a single file every subcommand would import every package.
+ * The chunks lie beside the entry, so `import.meta.url` names the same folder everywhere.
  */
 const OPTIONS = /** @satisfies {import("esbuild").BuildOptions} */ ({
   bundle: true,
@@ -28,7 +28,7 @@ const OPTIONS = /** @satisfies {import("esbuild").BuildOptions} */ ({
   write: false,
 });
 
-/** `.build/substrate.mjs`: the CLI and the broker. */
+/** Step: `.build/substrate.mjs`, the CLI and the broker. */
 export const bundle = {
   /** @param {import("./stamp.mjs").Stamp} stamp */
   isCurrent({ bundle: made }) {
@@ -49,8 +49,8 @@ export const bundle = {
 };
 
 /**
- * Bundles an entry. Throws with esbuild's words when it cannot.
- * @param {string} folder where the result goes
+ * Bundles an entry. Throws with esbuild's message on errors.
+ * @param {string} folder output folder
  * @param {string} entry
  * @returns {Promise<string[]>} the names of the files written
  */
@@ -66,7 +66,7 @@ export async function bundleInto(folder, entry) {
   }).catch((/** @type {unknown} */ error) => {
     throw new SetUpError(error instanceof Error ? error.message : String(error));
   });
-  // The entry last: whoever starts meanwhile finds all of its parts.
+  // Write the entry last: a concurrent start then finds all chunks.
   const parts = outputFiles.filter((file) => basename(file.path) !== "substrate.mjs");
   const entries = outputFiles.filter((file) => basename(file.path) === "substrate.mjs");
   for (const file of [...parts, ...entries]) writeWhole(file.path, file.contents);
@@ -74,7 +74,7 @@ export async function bundleInto(folder, entry) {
 }
 
 /**
- * Parts of older bundles go, except those of the last day: a broker that still runs may yet import one.
+ * Removes chunks of older bundles after a day: a running broker may still import an old chunk.
  * @param {readonly string[]} files
  */
 function removeOthers(files) {

@@ -4,7 +4,7 @@ import { dirname, join, relative } from "node:path";
 import { CHECKOUT } from "./checkout.mjs";
 
 /**
- * A hash over files (path and content) and facts (plain words).
+ * Hashes files (path and content) and facts (plain strings).
  * @param {readonly string[]} files absolute paths
  * @param {readonly string[]} facts
  * @returns {string} hexadecimal SHA-256
@@ -18,7 +18,7 @@ export function fingerprint(files, facts = []) {
 }
 
 /**
- * Every file below a folder of the checkout whose name ends in one of the suffixes.
+ * Lists all files below a folder of the checkout with one of the suffixes.
  * @param {string} folder relative to the checkout; may be missing
  * @param {readonly string[]} suffixes
  * @returns {string[]} absolute paths
@@ -32,7 +32,7 @@ export function filesBelow(folder, suffixes) {
 }
 
 /**
- * The same without what lies in folders below it.
+ * Lists the folder's own files with one of the suffixes, without subfolders.
  * @param {string} folder
  * @param {readonly string[]} suffixes
  */

@@ -4,7 +4,7 @@ import { CHECKOUT } from "./checkout.mjs";
 import { SetUpError } from "./say.mjs";
 
 /**
- * Runs an entry point's work and turns its result into this process's exit code.
+ * Runs an entry point's work and sets the exit code; prints a {@link SetUpError} without a stack trace.
  * @param {() => Promise<number>} work
  */
 export async function journey(work) {
@@ -18,14 +18,14 @@ export async function journey(work) {
 }
 
 /**
- * Runs a script with this Node, in front of the user.
+ * Runs a script with the current Node, on the user's terminal.
  * @param {readonly string[]} argv
- * @returns {Promise<number>} its exit code; 128 + n when signal n ended it
+ * @returns {Promise<number>} exit code of the script; 128 + n after signal n
  */
 export function runNode(argv) {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, argv, { cwd: CHECKOUT, stdio: "inherit" });
-    // The terminal sends Ctrl-C to both; the child decides what it means.
+    // The terminal sends Ctrl-C to parent and child; only the child reacts.
     const leaveItToTheChild = () => {};
     process.on("SIGINT", leaveItToTheChild);
     child.once("error", reject);

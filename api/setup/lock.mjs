@@ -4,12 +4,12 @@ import { BUILD } from "./checkout.mjs";
 import { findProgram, run } from "./programs.mjs";
 import { say } from "./say.mjs";
 
-/** flock(1) answers this when somebody else has the lock. */
+/** Ending of flock(1) when another process has the lock. */
 const HELD = "exit code 1";
 
 /**
- * One set-up at a time per checkout. The kernel holds the lock on our descriptor (flock(2): on the open file, which
- * flock(1) shares with us and outlives it), so it ends with us, however we end.
+ * Runs the work under the checkout's lock, so set-ups run one at a time. flock(2) locks the open file, shared between flock(1) and
+ * the set-up process: the kernel keeps the lock after flock(1) has exited, and releases the lock when the process dies.
  * @template T
  * @param {(lock: number | undefined) => Promise<T>} work
  * @returns {Promise<T>}

@@ -11,8 +11,8 @@ const FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"];
 const PROGRAM = [...FLAGS, "-static"];
 
 /**
- * Bound at once, because the linker's lock is not for children of vfork(2). Without the inline forms of what it wraps, and with
- * the right to compare with NULL what headers say is none.
+ * Flags of the preload library. `-z now`: children of vfork(2) must not take the linker's lock. No _FORTIFY_SOURCE: headers would
+ * inline the wrapped functions. No deletion of NULL checks: headers declare checked parameters as non-null.
  */
 const LIBRARY = [
   ...[
@@ -27,8 +27,7 @@ const LIBRARY = [
 ];
 
 /**
- * What is built of C: the files that lie in a folder, and with `rooms` those in the folders below it, which then include each other by
- * paths from that folder.
+ * A program or library in C, built from a folder's files. `rooms`: subfolders belong too, and includes are relative to the folder.
  * @typedef {{ folder: string, file: string, flags: readonly string[], rooms?: true }} Native
  */
 
@@ -39,16 +38,16 @@ export const NATIVE = {
   preload: { folder: "shim/preload", file: "substrate-preload.so", flags: LIBRARY },
 };
 
-/** `.build/substrate-init`: the native program that is PID 1 of a world. */
+/** Step: `.build/substrate-init`, PID 1 of a world. */
 export const init = nativeStep("init");
 
-/** `.build/substrate-shim`: the one that stands on PATH for others. */
+/** Step: `.build/substrate-shim`, linked on PATH under other programs' names. */
 export const shim = nativeStep("shim");
 
-/** `.build/substrate-preload.so`: what reports from inside the programs of a world. */
+/** Step: `.build/substrate-preload.so`, which reports from inside a world's programs. */
 export const preload = nativeStep("preload");
 
-/** @param {keyof typeof NATIVE} name its key in the stamp too */
+/** @param {keyof typeof NATIVE} name also the key in the stamp */
 function nativeStep(name) {
   const { folder, file, rooms } = NATIVE[name];
   const flags = flagsOf(CHECKOUT, NATIVE[name]);
@@ -78,8 +77,8 @@ function nativeStep(name) {
 }
 
 /**
- * Compiles C. Throws with the compiler's words when it refuses.
- * @param {string} output where the program goes
+ * Compiles C. Throws with the compiler's output on errors.
+ * @param {string} output path of the program
  * @param {readonly string[]} sources absolute paths
  * @param {readonly string[]} flags
  */

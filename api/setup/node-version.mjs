@@ -3,7 +3,7 @@ import { SetUpError } from "./say.mjs";
 const OLDEST = { major: 20, minor: 19 };
 
 /**
- * Throws when this Node is too old to run the project.
+ * Throws if the running Node is too old for the project.
  * @param {string} version as in `process.versions.node`
  */
 export function requireNode(version) {

@@ -9,11 +9,11 @@ import { updateStamp } from "./stamp.mjs";
 /** @typedef {{ version?: string, optional?: boolean, os?: string[], cpu?: string[] }} LockedPackage */
 
 const LOCKFILE = join(CHECKOUT, "package-lock.json");
-/** npm writes this one last, so it is there only after an install that ended well. */
+/** npm writes the installed lockfile last, so only a complete install has the file. */
 const INSTALLED = join(CHECKOUT, "node_modules/.package-lock.json");
 const PROGRESS_MS = 10_000;
 
-/** The npm packages of the lockfile, in node_modules. */
+/** Step: the lockfile's npm packages, in node_modules. */
 export const packages = {
   /** @param {import("./stamp.mjs").Stamp} stamp */
   isCurrent(stamp) {
@@ -21,7 +21,7 @@ export const packages = {
     return stamp.packages === inputs() || isInstalled(readPackages(LOCKFILE), readPackages(INSTALLED));
   },
 
-  /** @param {number | undefined} lock kept open by npm, so that a killed set-up's npm still counts as running */
+  /** @param {number | undefined} lock kept open by npm: the lock stays taken while the npm of a killed set-up runs */
   async make(lock) {
     say("installing the npm packages (about 20 s)");
     const started = Date.now();
@@ -40,7 +40,7 @@ export const packages = {
 };
 
 /**
- * Whether a node_modules that something else made (a plain `npm ci`) is the one the lockfile asks for.
+ * Whether an existing node_modules, for example from a plain `npm ci`, matches the lockfile.
  * @param {Record<string, LockedPackage>} wanted
  * @param {Record<string, LockedPackage>} installed
  */

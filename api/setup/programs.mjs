@@ -3,14 +3,14 @@ import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { CHECKOUT } from "./checkout.mjs";
 
-/** Ordinary users often have no sbin on their PATH, yet may run what is in there. */
+/** Ordinary users may run the programs in sbin, but often lack sbin on PATH. */
 const SBIN = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 const TAIL_BYTES = 4000;
 
 /**
  * @param {string} name
- * @returns {string | undefined} its full path
+ * @returns {string | undefined} full path of the program
  */
 export function findProgram(name) {
   const folders = [...(process.env["PATH"] ?? "").split(delimiter), ...SBIN].filter(
@@ -20,10 +20,10 @@ export function findProgram(name) {
 }
 
 /**
- * Runs a program without stdin and keeps the end of what it prints.
+ * Runs a program without stdin and keeps the end of the output.
  * @param {readonly [string, ...string[]]} argv
  * @param {{ env?: Record<string, string>, timeoutMs?: number, killSignal?: NodeJS.Signals, holding?: number }} [options]
- *   `killSignal`: what it gets after `timeoutMs`; `holding`: a descriptor that it keeps open as its 3
+ *   `killSignal`: sent after `timeoutMs`; `holding`: a descriptor inherited by the program as number 3
  * @returns {Promise<{ ok: boolean, ending: string, tail: string }>} never rejects
  */
 export function run([program, ...args], { env = {}, timeoutMs, killSignal = "SIGKILL", holding } = {}) {
@@ -50,7 +50,7 @@ export function run([program, ...args], { env = {}, timeoutMs, killSignal = "SIG
 /**
  * @param {string} text
  * @param {number} count
- * @returns {string} its last lines, indented
+ * @returns {string} the last lines of the text, indented
  */
 export function lastLines(text, count) {
   return text

@@ -1,4 +1,4 @@
-/** What a person can mend: printed without a stack trace. */
+/** An error for people to mend, printed without a stack trace. */
 export class SetUpError extends Error {}
 
 /** @param {string} line */

@@ -9,8 +9,8 @@ import { tools } from "./tools.mjs";
 import { validators } from "./validators.mjs";
 
 /**
- * A part of set-up. `isCurrent` looks and changes nothing; `make` may run again at any time. `advice` is one line on
- * what is left for a person to do, also when `isCurrent` because nobody here may do it.
+ * A step of the set-up. `isCurrent` changes nothing; `make` may be repeated at any time. `advice`: a line on work left for a
+ * person, also from a current step, for example one without the rights to install.
  * @typedef {{
  *   isCurrent(stamp: import("./stamp.mjs").Stamp): boolean,
  *   make(lock: number | undefined): Promise<void>,
@@ -18,19 +18,19 @@ import { validators } from "./validators.mjs";
  * }} Step
  */
 
-/** In this order: the generator and the bundler are packages, and the bundle has the validators. @type {readonly Step[]} */
+/** All steps in order of dependency: generator and bundler are packages, the bundle contains the validators. @type {readonly Step[]} */
 export const EVERYTHING = [packages, tools, init, shim, preload, validators, bundle];
 
 /** @type {readonly Step[]} */
 export const BUILD_ONLY = [init, shim, preload, validators, bundle];
 
 /**
- * Brings the checkout to where it can run. Safe to repeat, and from two places at once.
+ * Makes the checkout ready to run. Safe to repeat and to run concurrently.
  * @param {readonly Step[]} steps
  */
 export async function setUp(steps) {
   requireNode(process.versions.node);
-  // Looking needs no lock, so a checkout that another user owns and has built can be used.
+  // Without pending steps take no lock, so another user's built checkout can be used.
   if (pending(steps).length === 0) return sayWhatIsLeft(steps, "nothing to do");
   await withLock(async (lock) => {
     for (const step of steps) {
@@ -48,7 +48,7 @@ function pending(steps) {
 
 /**
  * @param {readonly Step[]} steps
- * @param {string} [done] what there is to say without advice
+ * @param {string} [done] printed even without advice
  */
 function sayWhatIsLeft(steps, done) {
   const advice = steps.flatMap((step) => step.advice?.() ?? []).join("; ");

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { BUILD } from "./checkout.mjs";
 
 /**
- * What earlier runs did: a fingerprint of the inputs per step.
+ * Record of earlier runs: for each step a fingerprint of the inputs.
  * @typedef {{
  *   packages?: string,
  *   tools?: { missing: string[], at: number },
@@ -18,7 +18,7 @@ import { BUILD } from "./checkout.mjs";
 const FILE = join(BUILD, "setup.json");
 
 /**
- * An unreadable stamp is no stamp: the steps then run again, which is safe.
+ * Reads the stamp. A missing or unreadable stamp counts as empty: all steps run again, which is safe.
  * @returns {Stamp}
  */
 export function readStamp() {
@@ -35,7 +35,7 @@ export function updateStamp(changes) {
 }
 
 /**
- * A reader sees the old file or the new one, never half of it.
+ * Replaces a file atomically: readers never see half a file.
  * @param {string} path
  * @param {string | Uint8Array} content
  */

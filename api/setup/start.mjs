@@ -6,7 +6,7 @@ const LAUNCHER = "api/bin/substrate.mjs";
 
 await journey(async () => {
   await setUp(EVERYTHING);
-  // A broker that was started before this build would go on answering with the old program.
+  // Replace a broker started before the build: an older broker would go on running the old program.
   const started = await runNode([LAUNCHER, "broker", "start", "--current"]);
   return started === 0 ? runNode([LAUNCHER, "tour"]) : started;
 });

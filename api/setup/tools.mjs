@@ -2,18 +2,18 @@ import { findProgram, lastLines, run } from "./programs.mjs";
 import { say } from "./say.mjs";
 import { updateStamp } from "./stamp.mjs";
 
-/** Programs of the system that worlds use, and the Debian package each comes in. */
+/** System programs used by worlds, with their Debian packages. */
 const TOOLS = [
   { program: "nft", package: "nftables" },
   { program: "ip", package: "iproute2" },
   { program: "unshare", package: "util-linux" },
 ];
 
-/** After a failed attempt, a person has the line that says what to run; the next starts do not wait for apt again. */
+/** Pause after a failed attempt: the advice line is printed, and further starts must not wait for apt again. */
 const RETRY_AFTER_MS = 60 * 60 * 1000;
-/** An update can be cut off anywhere. */
+/** `apt-get update` may be killed at any point. */
 const UPDATE_LIMIT = /** @type {const} */ ({ timeoutMs: 3 * 60 * 1000, killSignal: "SIGKILL" });
-/** Killed in the middle of an install, dpkg leaves packages half configured, and every later install fails. */
+/** SIGTERM for an install: SIGKILL would leave packages half configured, and every later install would fail. */
 const INSTALL_LIMIT = /** @type {const} */ ({ timeoutMs: 10 * 60 * 1000, killSignal: "SIGTERM" });
 const APT_OPTIONS = [
   "-o",
@@ -24,7 +24,7 @@ const APT_OPTIONS = [
   "DPkg::Lock::Timeout=60",
 ];
 
-/** What apt can install. Missing tools never stop a start: what needs one says so itself. */
+/** Step: tools installed by apt. Missing tools never stop a start: features report their own missing tools. */
 export const tools = {
   /** @param {import("./stamp.mjs").Stamp} stamp */
   isCurrent(stamp) {
@@ -56,7 +56,7 @@ export const tools = {
  */
 async function install(prefix, missing) {
   say(`installing ${missing.join(", ")} with apt-get`);
-  // An update may fail for one source of many; the install then tells.
+  // Ignore a failed update: one broken source of many is enough, and the install reports real trouble.
   await aptGet(prefix, ["update"], UPDATE_LIMIT);
   const apt = await aptGet(prefix, ["install", "-y", "--no-install-recommends", ...missing], INSTALL_LIMIT);
   if (!apt.ok) say(`apt-get ended with ${apt.ending}: ${lastLines(apt.tail, 1).trim()}`);
@@ -68,12 +68,12 @@ async function install(prefix, missing) {
  * @param {typeof UPDATE_LIMIT | typeof INSTALL_LIMIT} limit
  */
 function aptGet(prefix, step, limit) {
-  // `env` because sudo drops the caller's variables.
+  // Set the variable with `env`, because sudo drops the caller's variables.
   const argv = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", ...APT_OPTIONS, ...step];
   return run(/** @type {[string, ...string[]]} */ (argv), limit);
 }
 
-/** @returns {Promise<string[] | undefined>} what to put before apt-get; undefined when it may not run */
+/** @returns {Promise<string[] | undefined>} words before `apt-get`; undefined without the right to install */
 async function privilege() {
   if (process.getuid?.() === 0) return [];
   const sudo = await run(["sudo", "-n", "true"], { timeoutMs: 5000 });

@@ -8,7 +8,7 @@ import { updateStamp } from "./stamp.mjs";
 
 const FILE = "schemas/generated/validators.js";
 
-/** `schemas/generated/validators.js`: the checks of requests, policies and settings, as code of ajv's. */
+/** Step: `schemas/generated/validators.js`, ajv's generated validators of requests, policies and settings. */
 export const validators = {
   /** @param {import("./stamp.mjs").Stamp} stamp */
   isCurrent(stamp) {

@@ -1,4 +1,4 @@
-/** What starts vitest, for a Node in the checkout. What follows names tests. */
+/** Node arguments to start vitest in the checkout; file names and `-t` may follow. */
 export const VITEST = [
   "node_modules/vitest/vitest.mjs",
   "run",

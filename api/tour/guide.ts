@@ -1,16 +1,16 @@
-/** What each stop of the tour says and does it with. */
+/** Steps shared by all stops of the tour: call the broker, print, check. */
 import type { ErrorReply, ExecuteReply, Span, TraceReply } from "../../schemas/generated/types.ts";
 import { type Colours, paintVerdict } from "../cli/words/colours.ts";
 import { Complaint, harmless, printLine, type Terminal } from "../cli/terminal/terminal.ts";
 import { type Answer, call } from "../client/client.ts";
 
-/** The shipped policy that the tour narrows with, so that it enforces whatever the operator has set. */
+/** The shipped policy named by the tour's commands as profile, to enforce under every operator's policy. */
 export const PROFILE = "tour";
 
-/** `spans`: those of the commands so far, which the last stop shows. */
+/** Context of a stop. `spans`: ids of the commands so far, for the last stop. */
 export type Guide = { readonly terminal: Terminal; readonly colours: Colours; readonly spans: string[] };
 
-/** Shows the command, and posts it to the broker of the guide's terminal. */
+/** Prints the command and posts a request to the broker of the guide's terminal. */
 export function execute(guide: Guide, body: Readonly<Record<string, unknown>>): Promise<Answer> {
   const { home, cwd } = guide.terminal;
   const what = String(body["cmd"]);
@@ -18,14 +18,14 @@ export function execute(guide: Guide, body: Readonly<Record<string, unknown>>): 
   return call(home.agentSocket, "POST", "/v1/execute", { agent_id: "tour", cwd, ...body });
 }
 
-/** A span and those below it. */
+/** Reads a span with its children from the trace. */
 export async function traced(guide: Guide, id: string): Promise<TraceReply> {
   const answer = await call(guide.terminal.home.controlSocket, "GET", `/v1/trace/${id}`);
   expect(answer.status === 200, `span ${id} was to be found`);
   return answer.document as TraceReply;
 }
 
-/** The reply of a command that ran; throws {@link Complaint} for any other answer. */
+/** Takes the reply of an executed command; throws {@link Complaint} for any other answer. */
 export function ran(guide: Guide, answer: Answer): ExecuteReply {
   if (answer.status !== 200) {
     const { message, hint } = (answer.document as ErrorReply).error;
@@ -40,7 +40,7 @@ export function keep(guide: Guide, span: string | undefined): void {
   if (span !== undefined) guide.spans.push(span);
 }
 
-/** Throws {@link Complaint} when something is not as it was promised. */
+/** Throws {@link Complaint} if a promise of the tour does not hold. */
 export function expect(holds: boolean, wanted: string): void {
   if (!holds) throw new Complaint(`The tour stops here: ${wanted}, and that is not what happened`);
 }

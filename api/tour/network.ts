@@ -1,4 +1,4 @@
-/** The stop about the network: a name that is refused by the broker at hand, and one that another broker allows. */
+/** The tour's stop about the network: a name refused by the running broker, then a name allowed by a second broker. */
 import { createServer, type Server } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ExecuteReply, Span } from "../../schemas/generated/types.ts";
@@ -6,15 +6,15 @@ import { Complaint } from "../cli/terminal/terminal.ts";
 import { execute, expect, type Guide, PROFILE, ran, say, show, title, traced } from "./guide.ts";
 import { withOwnBroker } from "./own-broker.ts";
 
-/** RFC 2606 section 2: no such name exists anywhere. It makes no difference: nobody is asked. */
+/** A name without an owner (RFC 2606 section 2). The refusal needs no DNS question. */
 const STRANGER = "collector.example";
 
 const GREETING = "hello from this machine";
 
-/** A line is written when its connection has ended, a moment after the command's reply. */
+/** Time to wait for a connection's span: the broker writes the span at the connection's end, after the command's reply. */
 const SPAN_PATIENCE_MS = 5000;
 
-/** No network is needed: what is reached is a server of the tour's own. */
+/** Runs the stop. Needs no network: the reached server belongs to the tour. */
 export async function network(guide: Guide): Promise<void> {
   title(
     guide,
@@ -48,7 +48,7 @@ export async function network(guide: Guide): Promise<void> {
   }
 }
 
-/** False where this host gives worlds no network at all: there nothing more can be shown. */
+/** Shows the refused name. False on a host whose worlds have no network; the stop ends there. */
 async function blockedName(guide: Guide): Promise<boolean> {
   const reply = ran(guide, await execute(guide, { ...dial(STRANGER, 443), profile: PROFILE }));
   const said = text(reply.stderr_b64);
@@ -81,7 +81,7 @@ async function allowedName(guide: Guide, port: number): Promise<void> {
   );
 }
 
-/** The same port without the name is the world's own. */
+/** Dials the server's port at 127.0.0.1 instead of by name: the world has its own localhost. */
 async function worldsLocalhost(guide: Guide, port: number): Promise<void> {
   const reply = ran(guide, await execute(guide, dial("127.0.0.1", port)));
   show(guide, text(reply.stderr_b64));

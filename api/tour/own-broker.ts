@@ -1,4 +1,4 @@
-/** A broker for one stop of the tour: its policy says what no operator's should. */
+/** A second broker for a stop of the tour, with a policy unfit for operators. */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -8,8 +8,8 @@ import type { Terminal } from "../cli/terminal/terminal.ts";
 import type { Guide } from "./guide.ts";
 
 /**
- * Starts a broker in a folder of its own, with `policy` as its default one, and ends it with all that it made. The guide
- * that `act` gets speaks to it, and keeps no spans: they go with their trace.
+ * Starts a broker in a temporary home with `policy` as the default policy, runs `act`, then ends the broker and removes the home.
+ * The guide passed to `act` calls the second broker and keeps no spans, because the second trace is removed too.
  */
 export async function withOwnBroker(
   guide: Guide,
@@ -31,7 +31,7 @@ export async function withOwnBroker(
   }
 }
 
-/** Where a privileged broker's layers lie apart from its home, those of any other of the same user do too. */
+/** Layout of the second home. If the first broker's overlay lies outside the first home, the second overlay lies beside it. */
 function homeBeside({ root: known, overlay }: Home, root: string): Home {
   return homeLayout(root, dirname(overlay) === known ? undefined : dirname(overlay));
 }

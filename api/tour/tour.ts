@@ -1,4 +1,4 @@
-/** `npm start` ends with this: real commands through the real broker, on the project that is at hand. */
+/** The tour at the end of `npm start`: real commands through the real broker, in the current project. */
 import { loadPolicy } from "../../broker/policy/index.ts";
 import type { ChangesReply, DiffReply, ErrorReply } from "../../schemas/generated/types.ts";
 import { coloursFor } from "../cli/words/colours.ts";
@@ -21,7 +21,7 @@ import {
 } from "./guide.ts";
 import { network } from "./network.ts";
 
-/** Returns 0 when every stop of the tour showed what it promises; throws {@link Complaint} at the first that does not. */
+/** Runs all stops of the tour. Returns 0; throws {@link Complaint} at the first broken promise. */
 export async function runTour(terminal: Terminal): Promise<number> {
   const guide = { terminal, colours: coloursFor(terminal), spans: [] };
   sayMode(guide);
@@ -34,7 +34,7 @@ export async function runTour(terminal: Terminal): Promise<number> {
   return 0;
 }
 
-/** Before everything else: who sees the stops below believes that the policy stops things already. */
+/** Prints the mode of the operator's policy first: otherwise the stops suggest an enforcing policy. */
 function sayMode({ terminal, colours }: Guide): void {
   const file = policyFile(terminal, "default");
   const result = loadPolicy(file, terminal.installation.policies);
@@ -113,7 +113,7 @@ async function isolated(guide: Guide): Promise<void> {
   await lookAndDiscard(guide, reply.span_id);
 }
 
-/** As 'substrate diff' and 'substrate discard' do it: the tour leaves the project as it was. */
+/** Shows the held changes and discards them, as `substrate diff` and `substrate discard` do, to leave the project unchanged. */
 async function lookAndDiscard(guide: Guide, id: string): Promise<void> {
   const { terminal, colours } = guide;
   const held = await call(terminal.home.controlSocket, "GET", `/v1/diff/${id}`);
