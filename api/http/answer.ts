@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Refusal } from "../../broker/model/refusal.ts";
 import { ERRORS } from "./errors.ts";
 
-/** Sends a JSON document. The request id was set when the request came in. */
+/** Sends a JSON document; no-op after a sent or broken response. The listener has set `x-request-id` before. */
 export function sendJson(response: ServerResponse, status: number, document: unknown): void {
   if (response.destroyed || response.headersSent) return;
   const body = JSON.stringify(document);
@@ -10,11 +10,11 @@ export function sendJson(response: ServerResponse, status: number, document: unk
     "content-type": "application/json; charset=utf-8",
     "content-length": Buffer.byteLength(body),
   });
-  // As text: Node puts it behind the headers and writes both at once.
+  // A string, not a Buffer: Node writes headers and string together.
   response.end(body);
 }
 
-/** Sends a refusal in the one error shape, with the status that the table gives its code. */
+/** Sends a refusal as an error document, with the status of the code in {@link ERRORS}. */
 export function sendRefusal(response: ServerResponse, error: Refusal): void {
   sendJson(response, ERRORS[error.code].status, { error });
 }

@@ -6,7 +6,7 @@ import type { Caller } from "./caller.ts";
 import type { Context } from "./context.ts";
 import { ROUTES } from "./routes.ts";
 
-/** Every route that is not on the path of a command. */
+/** Express application with all routes except the `direct` routes. */
 export function expressApp(context: () => Context): Express {
   const app = express();
   app.disable("x-powered-by");
@@ -47,7 +47,7 @@ function sendUnknown({ kind }: Caller, request: Request, response: Response): vo
   );
 }
 
-/** Express marks what the caller did wrong (a path that is no valid escape) with a status below 500. */
+/** Whether the caller caused the error, such as an invalid escape in the path: Express sets a status below 500. */
 function isCallersFault(error: unknown): error is Error {
   return (
     error instanceof Error && "status" in error && typeof error.status === "number" && error.status < 500

@@ -5,21 +5,21 @@ import { type Refusal, refusal } from "../../broker/model/refusal.ts";
 /** Longest request body, in bytes (CONTRACT §3). */
 export const MAX_BODY = 10 * 1024 * 1024;
 
-/** The length that a request declares, where it is more than is taken. */
+/** Reads the declared length; undefined unless above {@link MAX_BODY}. */
 export function excessOf({ headers }: IncomingMessage): number | undefined {
   const declared = Number(headers["content-length"] ?? 0);
   return declared > MAX_BODY ? declared : undefined;
 }
 
 /**
- * The JSON document of a request's body, whatever its content type says. A body that says that it is too long is answered
- * before it comes; one that turns out to be is read to its end and forgotten, so that the client gets to see the answer instead
- * of a broken connection. Rejects only when the client goes away, with {@link ClientLeft}.
+ * Reads the body of a request as JSON, under any content type. A body declared too long is refused before arrival. A body found too
+ * long while reading is read to the end and dropped, so the client receives the refusal instead of a broken connection. Rejects only
+ * with {@link ClientLeft}.
  */
 export function readJson(request: IncomingMessage): Promise<{ readonly document: unknown } | Refusal> {
   const excess = excessOf(request);
   if (excess !== undefined) {
-    // What comes all the same is read and thrown away: to close now would take the answer from a client that still writes.
+    // Read and drop a body sent anyway: closing now would break the connection before a writing client reads the answer.
     request.resume().on("error", () => {});
     return Promise.resolve(tooLarge(excess));
   }
@@ -36,7 +36,7 @@ export function readJson(request: IncomingMessage): Promise<{ readonly document:
   });
 }
 
-/** The connection ended in the middle of a request: nobody is left to be answered, and nothing is wrong here. */
+/** Error: the client closed the connection in the middle of a request. Not a fault of the broker. */
 export class ClientLeft extends Error {
   override readonly name = "ClientLeft";
 

@@ -3,18 +3,18 @@ import { resetBudget, showBudget, showBudgets } from "../../broker/budgets/show.
 import { isRefusal, quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { Call } from "./call.ts";
 
-/** `GET /v1/budgets`: everybody of whom something counts. */
+/** `GET /v1/budgets`: lists all agents with counts. */
 export function handleBudgets({ broker }: Call): object {
   return showBudgets(broker);
 }
 
-/** `GET /v1/budgets/:agent_id?cwd=`: an agent's counts, with the limits that hold for it, or for it in a folder. */
+/** `GET /v1/budgets/:agent_id?cwd=`: shows an agent's counts and limits; with `cwd`, the limits in the folder. */
 export function handleBudget({ broker, request }: Call<undefined, Request>): object {
   const cwd = folderOf(request.query);
   return typeof cwd === "object" ? cwd : showBudget(broker, String(request.params["agent_id"]), cwd);
 }
 
-/** `DELETE /v1/budgets/:agent_id`: sets them to nothing used; the reset is on record. */
+/** `DELETE /v1/budgets/:agent_id`: sets an agent's counts to zero and records the reset. */
 export function handleBudgetReset({ broker, log, request }: Call<undefined, Request>): object {
   const name = String(request.params["agent_id"]);
   const reply = resetBudget(broker, name);

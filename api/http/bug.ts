@@ -4,7 +4,7 @@ import { sendRefusal } from "./answer.ts";
 import { ClientLeft } from "./body.ts";
 import type { Log } from "./context.ts";
 
-/** What nobody foresaw: the log has the cause, the client an id to find it by. A client that left is no bug. */
+/** Answers an unexpected error with `internal`: the log has the cause, the client the request id. A {@link ClientLeft} is not a bug. */
 export function sendBug(response: ServerResponse, log: Log, error: unknown): void {
   const id = String(response.getHeader("x-request-id"));
   if (error instanceof ClientLeft) return log.info({ request: id }, error.message);

@@ -1,23 +1,23 @@
-/** What every call goes through: what it sends is read and checked, its handler is asked, and what comes of it is sent. */
+/** The steps of every call: read and check the request, run the handler, send the reply. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isRefusal, type Refusal } from "../../broker/model/refusal.ts";
 import { sendJson, sendRefusal } from "./answer.ts";
 import type { Context } from "./context.ts";
 
-/** From a request to what its handler gets of it, or why the call is refused before. */
+/** Reads a request and returns the handler's valid input, or a refusal. */
 export type Read<Body, From extends IncomingMessage = IncomingMessage> = (
   request: From,
   context: Context,
 ) => Promise<{ readonly valid: Body } | Refusal>;
 
-/** A call that makes sense. */
+/** A call with a valid body. */
 export type Call<Body = undefined, From extends IncomingMessage = IncomingMessage> = Context & {
   readonly body: Body;
   readonly request: From;
   readonly response: ServerResponse;
 };
 
-/** Returns the reply or a refusal; undefined when it has sent its answer itself. */
+/** A handler. Returns the reply or a refusal; undefined after sending the answer itself. */
 export type Handle<Body, From extends IncomingMessage> = (
   call: Call<Body, From>,
 ) => object | undefined | Promise<object | undefined>;
@@ -28,7 +28,7 @@ export type Answer<From extends IncomingMessage> = (
   response: ServerResponse,
 ) => Promise<void>;
 
-/** The one way from a request to its answer. */
+/** Makes the answering function of a route from reader and handler. */
 export function answering<Body, From extends IncomingMessage>(
   read: Read<Body, From>,
   handle: Handle<Body, From>,

@@ -1,13 +1,13 @@
-/** Who is calling, told by the socket the call came through. */
+/** Identity of a caller, given by the socket of the connection. */
 export type Caller =
-  /** `agent.sock`: the call names itself. Agents with a socket of their own are not to be had here. */
+  /** `agent.sock`: the caller chooses a name, except the names of agents with their own socket (`reserved`). */
   | { readonly kind: "label"; readonly reserved: Pick<ReadonlySet<string>, "has"> }
-  /** An agent's own socket: it is that agent, whatever it says. */
+  /** An agent's own socket: the socket alone fixes the agent. */
   | { readonly kind: "agent"; readonly agent: string }
-  /** `control.sock`: the operator, who sees every agent. */
+  /** `control.sock`: the operator, allowed to see every agent. */
   | { readonly kind: "operator" };
 
-/** Whether the caller may see what belongs to an agent; what belongs to none is the operator's. */
+/** Whether the caller may see an agent's spans and sessions; without an agent (`null`), only the operator may. */
 export function maySee(caller: Caller, agent: string | null): boolean {
   if (caller.kind === "operator") return true;
   if (agent === null) return false;

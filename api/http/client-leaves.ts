@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** Aborts when the connection closes before the answer was sent: a client that goes away ends its command. */
+/** Makes a signal for a client's departure, aborted if the connection closes before the answer is sent. Used to end the command. */
 export function whenClientLeaves(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const leaving = new AbortController();
-  // The connection's end and not the response's: one that waits behind another in the pipeline never hears of it.
+  // Listen on the socket: a response queued in the HTTP pipeline gets no `close` event.
   const { socket } = request;
   const leave = (): void => leaving.abort(new Error("The client went away"));
   socket.once("close", leave);

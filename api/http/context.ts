@@ -2,18 +2,18 @@ import type { Broker } from "../../broker/broker.ts";
 import type { Caller } from "./caller.ts";
 import type { UnreadAnswers } from "./unread-answers.ts";
 
-/** The part of a logger that the API uses. */
+/** The logger methods used by the API. */
 export type Log = {
   readonly info: (facts: object, message: string) => void;
   readonly warn: (facts: object, message: string) => void;
   readonly error: (facts: object, message: string) => void;
 };
 
-/** What a handler gets beside its request. */
+/** Context of a request, passed to the handler. */
 export type Context = {
   readonly broker: Broker;
   readonly caller: Caller;
   readonly log: Log;
-  /** Of the listener that the call came through. */
+  /** Unread answers of the connection's listener. */
   readonly unread: UnreadAnswers;
 };

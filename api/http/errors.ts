@@ -1,6 +1,6 @@
 import type { ErrorCode } from "../../broker/model/refusal.ts";
 
-/** Every error code of the API: its status and whose turn it is. The table in `api/README.md` is this one. */
+/** Error codes of the API: HTTP status, and the side that can mend the error. A test keeps the table of `api/README.md` equal. */
 export const ERRORS: Readonly<
   Record<ErrorCode, { readonly status: number; readonly turn: "caller" | "policy" | "host" | "us" }>
 > = {

@@ -7,7 +7,7 @@ import type { Call } from "./call.ts";
 import { textReply } from "./text-reply.ts";
 import { whenClientLeaves } from "./client-leaves.ts";
 
-/** `POST /v1/execute`: from a valid request to the journey, and its outcome as an answer. */
+/** `POST /v1/execute`: runs the journey of a valid request and sends the outcome. */
 export async function handleExecute(call: Call<ExecuteRequest>): Promise<object | undefined> {
   const { broker, caller, log, body, request, response } = call;
   if (body.pty === true) {

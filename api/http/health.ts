@@ -4,7 +4,7 @@ import { maySee } from "./caller.ts";
 
 const PATIENCE_MS = 10_000;
 
-/** `GET /v1/health`: what worlds on this host achieve, and the warm ones that the caller may see. */
+/** `GET /v1/health`: shows the isolation achieved on the host, and the warm worlds visible to the caller. */
 export function handleHealth({ broker, caller }: Call): Promise<object> {
   return health(broker, (agent) => maySee(caller, agent), AbortSignal.timeout(PATIENCE_MS));
 }

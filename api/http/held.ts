@@ -1,4 +1,4 @@
-/** Held changes: looked at by whoever may see the span, changed by the operator, or by an agent whose policy lets it. */
+/** Routes of held changes: shown to every caller allowed to see the span, changed by the operator or an agent permitted by policy. */
 import { realpathSync } from "node:fs";
 import type { Request } from "express";
 import type { Broker } from "../../broker/broker.ts";
@@ -16,13 +16,13 @@ import { whenClientLeaves } from "./client-leaves.ts";
 import type { Context } from "./context.ts";
 import { strangeIn } from "./paging.ts";
 
-/** Paths of one query; the parser of queries forgets those beyond 1,000. */
+/** Maximum of paths in a query; the query parser silently drops parameters beyond 1,000. */
 const MAX_PATHS = 500;
 
-/** What a call about a span sends, where the caller may see that span. */
+/** Input of a call about a span visible to the caller. */
 type OfSpan<Body> = { readonly span: Span; readonly body: Body };
 
-/** The span that the path names, and then what the call sends. */
+/** Finds the span of the path, then reads the body. */
 export function ofSpan<Body>(read: Read<Body>): Read<OfSpan<Body>, Request> {
   return async (request, context) => {
     const span = spanNamed(context, request);
@@ -32,7 +32,7 @@ export function ofSpan<Body>(read: Read<Body>): Read<OfSpan<Body>, Request> {
   };
 }
 
-/** Somebody else's span is as unknown as one that never was. */
+/** Finds the span of the path; undefined also for another agent's span, so answers do not reveal its existence. */
 export function spanNamed({ broker, caller }: Context, request: Request): Span | undefined {
   const span = broker.trace.find(String(request.params["span_id"]));
   return span !== undefined && maySee(caller, span.agent_id) ? span : undefined;
@@ -46,7 +46,7 @@ export function unknownSpan(request: Request): Refusal {
   );
 }
 
-/** `GET /v1/held?cwd=`: the commands whose changes wait, of the agents that the caller may see. */
+/** `GET /v1/held?cwd=`: lists commands with held changes, of the agents visible to the caller. */
 export async function handleHeld(call: Call<undefined, Request>): Promise<object> {
   const { broker, caller, request, response } = call;
   const strange = strangeIn(request.query, ["cwd"]);
@@ -59,12 +59,12 @@ export async function handleHeld(call: Call<undefined, Request>): Promise<object
   return (await listed) ?? stopping();
 }
 
-/** Spans name projects by their real paths. */
+/** Resolves symlinks, because spans hold real project paths. */
 function realOr(path: string): string {
   try {
     return realpathSync.native(path);
   } catch {
-    // A folder that is gone may have had changes.
+    // A deleted folder may still have held changes.
     return path;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * One HTTP listener per socket. The `direct` calls of `ROUTES` are answered before Express is reached: they are on the path of every
- * command, and routing them costs a third of a millisecond otherwise. Everything else is Express.
+ * HTTP listeners, one per socket. The `direct` calls of `ROUTES` bypass Express: every command makes such calls, and routing in
+ * Express costs a third of a millisecond. Express answers all other calls.
  */
 import {
   createServer,
@@ -23,7 +23,7 @@ import { UnreadAnswers } from "./unread-answers.ts";
 
 const KEEP_ALIVE_MS = 120_000;
 
-/** A server for one kind of caller; the caller of this function listens and closes. */
+/** Creates a server for one kind of caller, not yet listening. */
 export function createListener(broker: Broker, caller: () => Caller, log: Log): Server {
   const unread = new UnreadAnswers();
   const context = (): Context => ({ broker, caller: caller(), log, unread });
@@ -33,7 +33,7 @@ export function createListener(broker: Broker, caller: () => Caller, log: Log): 
     const excess = excessOf(request);
     if (excess === undefined) response.writeContinue();
     else {
-      // The body does not come, so nothing else can on this connection.
+      // The client withholds the body, so the connection cannot be reused.
       response.shouldKeepAlive = false;
       response.setHeader("x-request-id", uuidv7());
       return sendRefusal(response, tooLarge(excess));
@@ -67,15 +67,15 @@ function directFirst(context: () => Context, rest: RequestListener): RequestList
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * The caller's own id where it is a UUID: a terminal knows by it which questions are about its call. No other caller can guess a random
- * one, and only the operator's socket shows it.
+ * Takes the caller's request id if a UUID, else makes a new id. A terminal recognises the approvals of its own call by the id. Other
+ * callers cannot guess a random UUID, and only the operator's socket shows request ids.
  */
 function requestIdOf({ headers }: IncomingMessage): string {
   const sent = headers["x-request-id"];
   return typeof sent === "string" && UUID.test(sent) ? sent : uuidv7();
 }
 
-/** Node answers it by itself otherwise, without a body and without a request id. */
+/** Refuses unknown `expect` headers: Node's own answer would lack body and request id. */
 function unmetExpectation({ headers: { expect } }: IncomingMessage): Refusal {
   return refusal(
     "invalid_request",
@@ -84,7 +84,7 @@ function unmetExpectation({ headers: { expect } }: IncomingMessage): Refusal {
   );
 }
 
-/** What was sent cannot be read as HTTP, so there is no response to write it with. */
+/** Writes a raw answer to bytes that are not HTTP: Node has no response object for them. */
 function answerToNoHttp(error: Error): string {
   const reason = refusal(
     "invalid_request",

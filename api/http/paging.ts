@@ -1,4 +1,4 @@
-/** `limit` and `cursor`, as the calls that answer in pages take them. */
+/** Query parameters `limit` and `cursor` of paged calls. */
 import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 
 export type Query = Readonly<Record<string, unknown>>;
@@ -15,7 +15,7 @@ export function pagingOf(
   return typeof limit === "number" ? { limit, cursor: query["cursor"] as string | undefined } : limit;
 }
 
-/** A parameter that the call does not have, or that was given twice. */
+/** Refuses unknown and repeated query parameters. */
 export function strangeIn(query: Query, known: readonly string[]): Refusal | undefined {
   const strange = Object.keys(query).find((name) => !known.includes(name));
   if (strange !== undefined) {

@@ -3,14 +3,14 @@ import { reload, showPolicyInForce } from "../../broker/journey/reload.ts";
 import { isRefusal } from "../../broker/model/refusal.ts";
 import type { Call } from "./call.ts";
 
-/** `POST /v1/policy/reload`: 200 with what holds now, also when a file does not load. */
+/** `POST /v1/policy/reload`: rereads the policies. Answers 200 with the policies in force, even if a file has errors. */
 export function handleReload({ broker, log }: Call<object>): object {
   const reply = reload(broker);
   log.info({ policies: reply.policies.length }, "An operator had the policies read again");
   return reply;
 }
 
-/** `GET /v1/policy/:name`: what holds now, also when the file does not load. */
+/** `GET /v1/policy/:name`: shows the policy in force, even if the file has errors. */
 export function handlePolicy({ broker, request }: Call<undefined, Request>): object {
   const reply = showPolicyInForce(broker, String(request.params["name"]));
   return isRefusal(reply) ? { ...reply, code: "not_found" } : reply;

@@ -6,7 +6,7 @@ import type { Call } from "./call.ts";
 import { whenClientLeaves } from "./client-leaves.ts";
 import { spanNamed, unknownSpan } from "./held.ts";
 
-/** `POST /v1/replay/:span_id`. Somebody else's span is as unknown as one that never was. */
+/** `POST /v1/replay/:span_id`. Another agent's span counts as unknown. */
 export async function handleReplay(call: Call<ReplayRequest, Request>): Promise<object> {
   const { broker, caller, log, body, request, response } = call;
   const signal = whenClientLeaves(request, response);

@@ -5,7 +5,7 @@ import type { ReportRequest } from "../../schemas/generated/types.ts";
 import type { Call } from "./call.ts";
 import { whenClientLeaves } from "./client-leaves.ts";
 
-/** `POST /v1/report`: a program behind a shim is about to start, or has ended. */
+/** `POST /v1/report`: a shim asks before starting a program, or reports the program's end. */
 export async function handleReport(call: Call<ReportRequest>): Promise<object> {
   const { broker, unread, body, request, response } = call;
   const gone = whenClientLeaves(request, response);

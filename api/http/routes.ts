@@ -1,4 +1,4 @@
-/** The one table of calls: whose sockets have it, method, path, what it sends, and what answers it. */
+/** The table of calls: permitted callers, method, path, body, handler. */
 import type { Request } from "express";
 import type { IncomingMessage } from "node:http";
 import {
@@ -31,13 +31,13 @@ import { handlePublish, handleRestart, handleWarm } from "./worlds.ts";
 type Method = "get" | "post" | "delete";
 
 export type Route = {
-  /** Whose sockets have it; on the others it is as unknown as a path that never was. */
+  /** Sockets with the route; on other sockets the path counts as unknown. */
   readonly for: "everybody" | "operator";
   readonly method: Method;
   readonly path: string;
 } & (
   | { readonly direct: false; readonly answer: Answer<Request> }
-  /** Answered before Express is reached (`listener.ts`), at exactly this path. */
+  /** Answered before Express (`listener.ts`), for the exact path only. */
   | { readonly direct: true; readonly answer: Answer<IncomingMessage> }
 );
 

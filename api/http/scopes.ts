@@ -4,7 +4,7 @@ import type { RequestScopesRequest } from "../../schemas/generated/types.ts";
 import type { Call } from "./call.ts";
 import { whenClientLeaves } from "./client-leaves.ts";
 
-/** `POST /v1/request_scopes`: a token, or who must be asked first. The token is in this answer and in no log. */
+/** `POST /v1/request_scopes`: answers with a token or a pending approval. The token appears in the answer and in no log. */
 export async function handleRequestScopes(call: Call<RequestScopesRequest>): Promise<object> {
   const { broker, body, request, response } = call;
   const signal = whenClientLeaves(request, response);

@@ -9,15 +9,15 @@ const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 1000;
 const KNOWN = ["session_id", "agent_id", "verdict", "outcome", "programs", "since", "limit", "cursor"];
 
-/** What a span's decision can say, and how it can end: a misspelt one would quietly find nothing. */
+/** Accepted values of the filters: a misspelt value would silently match no span. */
 const VERDICTS = ["allow", "isolate", "ask", "deny", "would_deny", "would_ask", "would_isolate"];
 const OUTCOMES = ["running", "ended", "timed_out", "cancelled", "lost", "refused", "failed"];
 
 const PROGRAMS = ["true", "false"];
 
 /**
- * `GET /v1/spans?session_id=&agent_id=&verdict=&outcome=&since=&limit=&cursor=`, newest first. `programs=true` lists the
- * programs that commands started, instead of everything else.
+ * `GET /v1/spans?session_id=&agent_id=&verdict=&outcome=&since=&limit=&cursor=`, newest first. `programs=true` lists only programs
+ * started by commands; by default programs are omitted.
  */
 export function handleSpans({ broker, caller, request }: Call<undefined, Request>): object {
   const query = parseQuery(request.query);
@@ -67,7 +67,7 @@ function parseQuery(query: Query): SpanQuery | Refusal {
   };
 }
 
-/** In milliseconds since 1970; null when it is no time. */
+/** Parses a time into milliseconds since 1970; null for an invalid time. */
 function timeOf(value: unknown): number | undefined | null {
   if (value === undefined) return undefined;
   const time = typeof value === "string" ? new Date(value) : undefined;

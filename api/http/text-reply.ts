@@ -1,8 +1,8 @@
 import type { ExecuteReply, ExecuteTextReply } from "../../schemas/generated/types.ts";
 
 /**
- * The reply that `format: "text"` asks for: what an agent reads, and nothing that is the same in every reply. What is no UTF-8 in
- * the outputs becomes U+FFFD.
+ * Makes the reply for `format: "text"`: the fields useful to an agent, without those equal in every reply. Invalid UTF-8 in the
+ * outputs becomes U+FFFD.
  */
 export function textReply(reply: ExecuteReply): ExecuteTextReply {
   const { span_id, decision, exit, signal, timed_out, duration_ms, truncated, notices, hint } = reply;

@@ -6,13 +6,13 @@ import type { Call } from "./call.ts";
 import { maySee } from "./caller.ts";
 import { type Paging, pagingOf, wrongParameter } from "./paging.ts";
 
-/** A build has thousands of programs: while a page of them is read nobody else is served. */
+/** Page sizes of a tree. A build has thousands of programs, and reading a page blocks the event loop. */
 const OF_TREE = { usual: 500, most: 1000 };
 
-/** Nearly every command has fewer. */
+/** Page sizes of a span's children; nearly every command has fewer. */
 const OF_CHILDREN = { usual: 2000, most: 5000 };
 
-/** `GET /v1/trace/:span_id?limit=&cursor=`. Somebody else's span is as unknown as one that never was. */
+/** `GET /v1/trace/:span_id?limit=&cursor=`: shows a span and its direct children. Another agent's span counts as unknown. */
 export function handleTrace(call: Call<undefined, Request>): object {
   const { trace } = call.broker;
   const asked = askedFor(call, OF_CHILDREN);
@@ -29,7 +29,7 @@ export function handleTrace(call: Call<undefined, Request>): object {
   };
 }
 
-/** `GET /v1/trace/:span_id/tree?limit=&cursor=`: all below it. */
+/** `GET /v1/trace/:span_id/tree?limit=&cursor=`: shows all descendants of a span. */
 export function handleTraceTree(call: Call<undefined, Request>): object {
   const asked = askedFor(call, OF_TREE);
   if (isRefusal(asked)) return asked;

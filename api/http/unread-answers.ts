@@ -3,16 +3,16 @@ import type { Socket } from "node:net";
 type Watched = { readonly read: number; readonly act: () => void };
 
 /**
- * Whether an answer came to its client. That it was written does not say so: `finish` comes after a write that failed too, and
- * what the kernel took may wait in the client's buffer. A client that closes with unread bytes in it makes the kernel tell the
- * other side (ECONNRESET; unix_release_sock in net/unix/af_unix.c), and one that has read them ends quietly.
+ * Detects answers left unread by the client. A written answer proves nothing: `finish` fires after failed writes too, and written
+ * bytes may wait in the client's receive buffer. If the client closes with unread bytes, the kernel reports ECONNRESET to the broker
+ * (unix_release_sock in net/unix/af_unix.c); after reading, the connection closes without an error.
  */
 export class UnreadAnswers {
   readonly #last = new WeakMap<Socket, Watched>();
 
   /**
-   * Acts when the answer that is about to be sent was not read, at most once: the connection breaks before anything else came
-   * from there. `gone` aborts when it closes before the answer was sent.
+   * Runs `act` at most once, if the client does not read the next answer: the connection breaks before further bytes from the client,
+   * or `gone` aborts because the connection closed before the answer was sent.
    */
   watch(socket: Socket, gone: AbortSignal, act: () => void): void {
     if (gone.aborted) return act();

@@ -1,4 +1,4 @@
-/** From a request's body to a valid document of its schema, with the caller's identity in it. */
+/** Readers of request bodies: parse, add the caller's identity, validate by schema. */
 import { isRefusal, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { IncomingMessage } from "node:http";
 import type { EmptyRequest } from "../../schemas/generated/types.ts";
@@ -10,10 +10,10 @@ import type { Caller } from "./caller.ts";
 
 type Errors = Parameters<typeof describeErrors>[1];
 
-/** A generated validator: a type guard that leaves its errors on itself. */
+/** A generated validator: a type guard with the last call's errors as a property. */
 export type Validator<T> = ((document: unknown) => document is T) & { errors?: Errors | null };
 
-/** A body that says which agent the call is for. */
+/** Reads a body with a required `agent_id`. */
 export function agentBody<Body>(validate: Validator<Body>): Read<Body> {
   return async (request, { caller }) => {
     const sent = await readJson(request);
@@ -23,7 +23,7 @@ export function agentBody<Body>(validate: Validator<Body>): Read<Body> {
   };
 }
 
-/** The same of a call that need not name an agent. No body is an empty one. */
+/** Reads a body without `agent_id`; a missing body counts as empty. */
 export function body<Body>(validate: Validator<Body>): Read<Body> {
   return async (request) => {
     if (hasNoBody(request)) return checked({}, validate);
@@ -32,13 +32,13 @@ export function body<Body>(validate: Validator<Body>): Read<Body> {
   };
 }
 
-/** Of a call that takes no field. */
+/** Reads a body without any fields. */
 export const NO_FIELDS: Read<EmptyRequest> = body<EmptyRequest>(validateEmptyRequest);
 
-/** Of a call whose body nobody reads. */
+/** Ignores the body. */
 export const NO_BODY: Read<undefined> = () => Promise.resolve({ valid: undefined });
 
-/** A message without either header has none (RFC 9112, 6.3). */
+/** Whether a request has no body: no `transfer-encoding`, and `content-length` missing or 0 (RFC 9112, 6.3). */
 function hasNoBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) === 0;
 }
@@ -51,13 +51,13 @@ function checked<T>(document: unknown, validate: Validator<T>): { readonly valid
 }
 
 /**
- * The document with each field that is null taken as absent (CONTRACT §3), but fields for which null is a value of its own. A field
- * that the schema does not know stays, so that it is refused as any other.
+ * Removes null fields, which count as absent (CONTRACT §3), except where null is a valid value. Keeps unknown fields, so validation
+ * refuses them.
  */
 function withoutNulls<T>(document: Record<string, unknown>, validate: Validator<T>): unknown {
   const given = Object.entries(document);
   const bare = Object.fromEntries(given.filter(([, value]) => value !== null));
-  // Whatever is wrong without them is wrong with them.
+  // Invalid even without null fields: adding null fields cannot help.
   if (!validate(bare)) return bare;
   const kept: Record<string, null> = {};
   for (const [name] of given.filter(([, value]) => value === null)) {
@@ -69,7 +69,7 @@ function withoutNulls<T>(document: Record<string, unknown>, validate: Validator<
   return { ...bare, ...kept };
 }
 
-/** On an agent's own socket the agent need not say who it is. */
+/** Adds a missing `agent_id` on an agent's own socket. */
 function withIdentity(document: unknown, caller: Caller): unknown {
   if (caller.kind !== "agent" || !isObject(document) || (document["agent_id"] ?? undefined) !== undefined)
     return document;

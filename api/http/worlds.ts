@@ -9,17 +9,17 @@ import type {
 } from "../../schemas/generated/types.ts";
 import type { Call } from "./call.ts";
 
-/** `POST /v1/world/warm`: the session's world, made now. */
+/** `POST /v1/world/warm`: makes the session's world. */
 export function handleWarm(call: Call<WorldWarmRequest, Request>): Promise<object> {
   return operate(call, () => warmWorld(call.broker, call.body));
 }
 
-/** `POST /v1/world/restart`: the session's world, or all of them, ended with everything inside. */
+/** `POST /v1/world/restart`: ends the session's world or all worlds, with all their processes. */
 export function handleRestart(call: Call<WorldRestartRequest, Request>): Promise<object> {
   return operate(call, () => restartWorld(call.broker, call.body));
 }
 
-/** `POST /v1/world/publish`: a port of the host that leads into the session's world, opened or closed. */
+/** `POST /v1/world/publish`: opens or closes a host port leading into the session's world. */
 export function handlePublish(call: Call<WorldPublishRequest, Request>): Promise<object> {
   return operate(call, () => publishWorld(call.broker, call.body));
 }
