@@ -1,4 +1,4 @@
-/** `substrate budget`: its verbs, options and help. */
+/** `substrate budget`: verbs, options and help. */
 import type { Command } from "commander";
 import type { BudgetOptions } from "./commands/budget.ts";
 import type { Action } from "./program-world.ts";

@@ -1,4 +1,4 @@
-/** `substrate status`, and the short words that people try first: `help`, `start`, `stop`, `logs`, `version`. */
+/** `substrate status`, and the first words tried by new users: `help`, `start`, `stop`, `logs`, `version`. */
 import { type Command, CommanderError } from "commander";
 import { closestName } from "../../schemas/closest-name.ts";
 import { Complaint, harmlessLine, printLine, type Terminal } from "./terminal/terminal.ts";
@@ -31,7 +31,7 @@ function printVersion(terminal: Terminal): Promise<number> {
   return Promise.resolve(0);
 }
 
-/** The broker's verbs without their noun: hidden, since `substrate broker` lists them. */
+/** Describes the broker's verbs without the noun `broker`; hidden, because `substrate broker` lists the same verbs. */
 function describeBrokerWords(program: Command, choose: (action: Action) => void): void {
   program
     .command("start", { hidden: true })
@@ -53,7 +53,7 @@ function describeBrokerWords(program: Command, choose: (action: Action) => void)
     );
 }
 
-/** Throws a {@link CommanderError} after the help, as `--help` does. */
+/** Prints the help, then throws a {@link CommanderError} as `--help` does. */
 function showHelp(program: Command, words: readonly string[]): void {
   let command = program;
   for (const [index, word] of words.entries()) {

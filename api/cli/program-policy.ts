@@ -1,4 +1,4 @@
-/** `substrate policy`: its verbs, options and help. */
+/** `substrate policy`: verbs, options and help. */
 import type { Command } from "commander";
 import type { AllowOptions } from "./commands/policy-allow.ts";
 import type { LearnOptions } from "./commands/policy-learn.ts";

@@ -1,4 +1,4 @@
-/** `substrate shim`: its verbs, options and help. */
+/** `substrate shim`: verbs, options and help. */
 import type { Command } from "commander";
 import type { ShimOptions } from "./commands/shim.ts";
 import type { Action } from "./program-world.ts";

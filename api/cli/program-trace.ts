@@ -1,4 +1,4 @@
-/** `substrate trace`: its verbs, options and help. */
+/** `substrate trace`: verbs, options and help. */
 import type { Command } from "commander";
 import type { ListOptions } from "./commands/trace.ts";
 import type { TailOptions } from "./commands/trace.ts";

@@ -1,4 +1,4 @@
-/** `substrate world`: its verbs, options and help. */
+/** `substrate world`: verbs, options and help. */
 import type { Command } from "commander";
 import type { DoctorOptions } from "./commands/doctor.ts";
 import type { StatusOptions } from "./commands/world.ts";
@@ -6,7 +6,7 @@ import type { RestartOptions, WarmOptions } from "./commands/world-operate.ts";
 import type { PublishOptions } from "./commands/world-publish.ts";
 import type { Terminal } from "./terminal/terminal.ts";
 
-/** What a command line asks for, done once the whole of it is read. */
+/** The action of a command line, run after the whole line is parsed. */
 export type Action = (terminal: Terminal) => Promise<number>;
 
 const AGENT = ["--agent <id>", "whose world (default: SUBSTRATE_AGENT_ID, else human)"] as const;

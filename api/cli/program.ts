@@ -1,4 +1,4 @@
-/** The command line: nouns, verbs, options and help. What a verb does is in `commands/`, loaded when it is called. */
+/** The command line: nouns, verbs, options and help. The actions lie in `commands/`, each imported when called. */
 import { Command, CommanderError } from "commander";
 import { describeApprovals } from "./program-approvals.ts";
 import { describeBudget } from "./program-budget.ts";
@@ -12,7 +12,7 @@ import { type Action, describeWorld } from "./program-world.ts";
 import { closestName } from "../../schemas/closest-name.ts";
 import { Complaint, EXIT_SUBSTRATE, harmlessLine, type Terminal } from "./terminal/terminal.ts";
 
-/** Runs one command line and returns its exit code. Never throws. */
+/** Runs a command line and returns the exit code. Never throws. */
 export async function runCli(terminal: Terminal, words: readonly string[]): Promise<number> {
   let action: Action | undefined;
   const program = describeProgram(terminal, (chosen) => {
@@ -57,10 +57,10 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
   return program;
 }
 
-/** Nouns of the contract that this version has nothing for. */
+/** Nouns of the contract, not implemented yet. */
 const NOT_YET: readonly string[] = ["shell", "run", "mcp", "init"];
 
-/** No word at all is a question; any other is a mistake, or what is still to come. */
+/** Answers a line without a known command: help for an empty line, else an error that names the nearest command. */
 function answerNoCommand(program: Command): void {
   const [word] = program.args;
   if (word === undefined) return program.help();
@@ -167,7 +167,7 @@ const EXEC_HELP = `
 The output is printed when the command has ended. Resource limits are the world's own: what 'ulimit' has set in this shell does
 not hold for the command, which can lower them for itself (exec -- 'ulimit -n 256; COMMAND').`;
 
-/** Errors that say all that a person needs: shown without a stack trace. */
+/** Names of errors written for people: shown without a stack trace. */
 const KNOWN: readonly string[] = [
   "NoBroker",
   "Sandboxed",

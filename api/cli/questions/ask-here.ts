@@ -1,4 +1,4 @@
-/** A call of `substrate exec` whose command, or a program that it starts, a person must approve. */
+/** Calls of `substrate exec` waiting for approval of the command or of a program started by the command. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Approval } from "../../../schemas/generated/types.ts";
@@ -8,32 +8,32 @@ import { eachQuestion } from "./questions.ts";
 import { errorOf } from "../terminal/replies.ts";
 import { Complaint, EXIT_DENIED, type Terminal } from "../terminal/terminal.ts";
 
-/** The longest wait that a request can ask for; questions end sooner, by their policy's `approval.timeout_secs`. */
+/** Longest wait accepted in a request; the policy's `approval.timeout_secs` ends questions sooner. */
 export const LONGEST_WAIT_MS = 86_400_000;
 
-/** Before the first look at what waits: most commands are over by then. */
+/** Delay before the first look at pending questions; most commands have ended by then. */
 const FIRST_LOOK_MS = 100;
 
-/** Between a question that nobody answered and the next one. */
+/** Pause between an unanswered question and the next call. */
 const AGAIN_MS = 1000;
 
 export type Asking = {
-  /** The body that is sent. */
+  /** Body of the request. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** `--wait`: until a person answers, here or anywhere, however long that takes. */
+  /** `--wait`: wait without limit until a person answers, on any terminal. */
   readonly wait: boolean;
-  /** `--json`: standard error is not a dialogue. */
+  /** `--json`: no dialogue on standard error. */
   readonly silent: boolean;
-  /** Nothing that is typed could be an answer. */
+  /** The command uses the terminal's input, so nobody can type an answer. */
   readonly inputTaken: boolean;
 };
 
-/** Makes the call, under an `x-request-id` if one is given: its answer, or the exit code of whoever ended the wait. */
+/** Makes the call, with `x-request-id` if given. Returns the answer, or an exit code after a signal ended the wait. */
 type Send = (body: object, requestId?: string) => Promise<Answer | number>;
 
 /**
- * Makes a call that waits for a person, if one sits here or `--wait` was said, and puts its questions to the person here.
- * Returns its answer, or the exit code of a denial that was given here.
+ * Makes a call and puts the call's questions to the person at the terminal. Without a person and without `--wait`, the call does not
+ * wait for approval. Returns the answer, or the exit code of a denial typed at the terminal.
  */
 export async function askingHere(terminal: Terminal, asking: Asking, send: Send): Promise<Answer | number> {
   const isHere = isSomebodyHere(terminal) && !asking.silent && !asking.inputTaken;
@@ -59,7 +59,7 @@ async function withQuestions(
   send: Send,
 ): Promise<{ readonly answer: Answer | number; readonly deniedHere: boolean }> {
   const over = new AbortController();
-  // Neither the agent's name nor the folder says whose question it is: another caller may have both.
+  // Recognise the call's own questions by request id: another caller may have the same agent and folder.
   const id = randomUUID();
   const sent = send({ ...asking.body, approval_wait_ms: LONGEST_WAIT_MS }, id).finally(() => over.abort());
   const isOurs = ({ calls }: Approval): boolean => calls.includes(id);
@@ -70,14 +70,14 @@ async function withQuestions(
   };
   const questions = sleep(FIRST_LOOK_MS, undefined, { signal: over.signal })
     .then(() => eachQuestion(terminal, over.signal, put, isOurs))
-    // The call itself says what is wrong with the broker, ignoring: and it may be over.
+    // A failed look at the questions, ignoring: the call itself reports a broken broker, and may be over.
     .catch(() => {});
   const answer = await sent;
   await questions;
   return { answer, deniedHere };
 }
 
-/** Whether the person here said no. */
+/** Asks the person at the terminal; true for a denial. */
 async function askHere(terminal: Terminal, approval: Approval, gone: AbortSignal): Promise<boolean> {
   say(terminal, ["A person must approve this first"]);
   const decision = (await decided(terminal, approval, gone)) ?? "deny";
@@ -86,7 +86,7 @@ async function askHere(terminal: Terminal, approval: Approval, gone: AbortSignal
     say(terminal, ["substrate: it was answered elsewhere, or is over"]);
   } catch (error) {
     if (!(error instanceof Complaint)) throw error;
-    // A full disk, say: the question goes on waiting, and can be answered from elsewhere.
+    // The broker refused the answer, for example on a full disk: the question stays pending for other terminals.
     say(terminal, [`substrate: ${error.message}`]);
     sayWaiting(terminal, approval);
   }

@@ -1,4 +1,4 @@
-/** One question to the person at this terminal, and what was typed. */
+/** Asks the person at the terminal a question and reads the typed answer. */
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Approval, ApprovalDecision, ApprovalPreviewReply } from "../../../schemas/generated/types.ts";
@@ -8,7 +8,7 @@ import { type Colours, coloursFor } from "../words/colours.ts";
 import { tell, wordsOf } from "../terminal/replies.ts";
 import { Complaint, type Terminal } from "../terminal/terminal.ts";
 
-/** What was typed, or sent by the terminal, before the question could be read is no answer to it. */
+/** Time to discard input from before the question: typed or sent by the terminal too early to be an answer. */
 const TYPED_AHEAD_MS = 60;
 
 type Choice = ApprovalDecision | "preview";
@@ -21,7 +21,7 @@ const KEYS: Readonly<Record<Choice, { readonly shown: string; readonly typed: re
   preview: { shown: "p)review", typed: ["p", "preview"] },
 };
 
-/** Whether a person sits at both ends: they see a question, and can answer it. */
+/** Whether stdin and stderr are terminals, so a person can see and answer questions. */
 export function isSomebodyHere({ stdin, err }: Terminal): boolean {
   return stdin.isTTY === true && err.isTTY === true;
 }
@@ -31,8 +31,8 @@ export function say(terminal: Terminal, lines: readonly string[]): void {
 }
 
 /**
- * Shows a question and reads its answer. Whatever is none of the offered answers is no. Undefined: nothing was answered, because
- * of Ctrl-C, the end of input, or `gone`.
+ * Shows a question and reads the answer; unknown input counts as no. Undefined without an answer, after Ctrl-C, the end of input,
+ * or `gone`.
  */
 export async function decided(
   terminal: Terminal,
@@ -53,7 +53,7 @@ export async function decided(
   }
 }
 
-/** What the command would change, or why that cannot be said. */
+/** Describes the changes of the command by a preview, or the reason for a missing preview. */
 async function previewed(terminal: Terminal, approval: Approval): Promise<string> {
   try {
     const { preview } = await tell<ApprovalPreviewReply>(terminal, `${pathOf(approval)}/preview`, {});
@@ -64,7 +64,7 @@ async function previewed(terminal: Terminal, approval: Approval): Promise<string
   }
 }
 
-/** False: the question was over before the answer came. Throws {@link Complaint} with what else the broker says. */
+/** Sends the decision. False if the question was over before. Throws {@link Complaint} for other errors of the broker. */
 export async function answer(
   { home }: Terminal,
   approval: Approval,
@@ -84,7 +84,7 @@ function questionWords(colours: Colours, offers: readonly Choice[]): string {
   return `${offers.map((offer) => KEYS[offer].shown).join("  ")} [${colours.bold("n")}] `;
 }
 
-/** A line typed in answer to a question, asked on standard error; undefined for Ctrl-C, the end of input, and `gone`. */
+/** Asks a question on standard error and reads a line; undefined after Ctrl-C, the end of input, or `gone`. */
 export async function typedLine(
   terminal: Terminal,
   question: string,

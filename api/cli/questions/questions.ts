@@ -1,4 +1,4 @@
-/** Questions that wait for a person, handed on as they come. */
+/** Polls the broker for pending questions. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Approval, ApprovalsReply } from "../../../schemas/generated/types.ts";
 import { ask } from "../terminal/replies.ts";
@@ -9,9 +9,9 @@ const POLL_MS = 250;
 type Waiting = { readonly approval: Approval; readonly gone: AbortController };
 
 /**
- * Hands each question that waits to `each` once, one after the other and the oldest first, until `over` aborts. Questions that `isMeant`
- * rejects are looked at again later: a call may come to wait for one that stood before it. `gone` aborts when the question was answered
- * elsewhere or has ended. Throws what the broker says, and when it is gone.
+ * Passes each pending question to `each` once, one at a time, oldest first, until `over` aborts. Questions rejected by `isMeant` are
+ * tested again later: a call may join an older question. `gone` aborts when the question is answered elsewhere or ends. Throws the
+ * broker's errors, and an error after the broker's end.
  */
 export async function eachQuestion(
   terminal: Terminal,
@@ -43,12 +43,12 @@ export async function eachQuestion(
   if (failed.signal.aborted) throw failed.signal.reason;
 }
 
-/** What the command would change is part of the question, where the policy has it tried out first. */
+/** Whether the question's preview is ready: with a preview required by policy, the changes are part of the question. */
 function isReady({ approval }: Waiting): boolean {
   return approval.preview.state !== "running";
 }
 
-/** Keeps `waiting` as the broker's own list is, until `end` aborts. */
+/** Keeps `waiting` equal to the broker's list until `end` aborts. */
 async function follow(terminal: Terminal, waiting: Map<string, Waiting>, end: AbortSignal): Promise<void> {
   while (!end.aborted) {
     const { approvals } = await ask<ApprovalsReply>(terminal, "/v1/approvals");
@@ -68,6 +68,6 @@ async function follow(terminal: Terminal, waiting: Map<string, Waiting>, end: Ab
 
 async function pause(end: AbortSignal): Promise<void> {
   await sleep(POLL_MS, undefined, { signal: end }).catch(() => {
-    // It is over, ignoring: the loop looks for itself.
+    // Aborted sleep, ignoring: the loop checks `end` itself.
   });
 }

@@ -1,11 +1,11 @@
-/** Whether the name after `--agent` was probably meant for an agent that config.yaml lists. */
+/** Detects a misspelt agent of config.yaml after `--agent`. */
 import { closestName } from "../../../schemas/closest-name.ts";
 import { readBrokerFile } from "./broker-file.ts";
 import { Complaint, harmlessLine, type Terminal } from "./terminal.ts";
 
 /**
- * Any name is a label that its caller may choose. But one that is nearly an agent's of config.yaml would get another policy and
- * other budgets than that agent, and nobody would notice: it is refused, with the way to have it all the same.
+ * Refuses a misspelt agent of config.yaml. Callers may choose any label, but a near miss would silently get another policy and other
+ * budgets than the agent. The error names the way to use the label anyway.
  */
 export function refuseMisspeltAgent(terminal: Terminal, name: string): void {
   const listed = Object.keys(readBrokerFile(terminal)?.sockets.agents ?? {});
@@ -16,14 +16,14 @@ export function refuseMisspeltAgent(terminal: Terminal, name: string): void {
   );
 }
 
-/** The listed name that was meant; undefined where `name` is listed, or is a label of its own. */
+/** Finds the listed agent behind a misspelt name; undefined for a listed name and for a distinct label. */
 export function misspelt(name: string, listed: readonly string[]): string | undefined {
   if (listed.includes(name)) return undefined;
   const near = closestName(name, listed);
   return near === undefined || isSibling(name, near) ? undefined : near;
 }
 
-/** `claude-2`, `claude.review` and `bot2` beside `claude` and `bot1` are more of the same, not mistakes. */
+/** Whether a name is a deliberate variant: `claude-2` and `claude.review` of `claude`, `bot2` of `bot1`. */
 function isSibling(name: string, near: string): boolean {
   const goesOn = name.startsWith(near) && /^[0-9._:@-]/.test(name.slice(near.length));
   return goesOn || name.replace(/[0-9]+/g, "") === near.replace(/[0-9]+/g, "");

@@ -3,7 +3,7 @@ import type { BrokerFile } from "../../../schemas/generated/types.ts";
 import { validateBrokerFile } from "../../../schemas/generated/validators.js";
 import type { Terminal } from "./terminal.ts";
 
-/** What the broker wrote; undefined when it is not there, or is not what a broker writes. */
+/** Reads broker.json; undefined for a missing or invalid file. */
 export function readBrokerFile(terminal: Terminal): BrokerFile | undefined {
   if (!existsSync(terminal.home.brokerFile)) return undefined;
   try {

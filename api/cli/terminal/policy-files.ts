@@ -1,9 +1,9 @@
-/** Where policies and their cases lie: the operator's before the shipped ones. */
+/** Finds the files of policies and cases: the operator's before the shipped. */
 import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { Complaint, type Terminal } from "./terminal.ts";
 
-/** A name means the operator's policy, else the shipped one; what ends in `.yaml` is a file. */
+/** Resolves a policy argument: a file if ending in `.yaml`, else the name of an operator's or shipped policy. */
 export function policyFile({ home, installation, cwd }: Terminal, name: string): string {
   if (name.endsWith(".yaml")) return resolve(cwd, name);
   const own = join(home.policies, `${name}.yaml`);
@@ -13,12 +13,12 @@ export function policyFile({ home, installation, cwd }: Terminal, name: string):
   throw new Complaint(`No policy is called '${name}' in '${home.policies}' or among the shipped ones`);
 }
 
-/** The files of the operator's folder, or the shipped ones where there is no such folder. */
+/** Lists the operator's policy files; the shipped policies if the operator's folder is missing. */
 export function ownPolicyFiles({ home, installation }: Terminal): readonly string[] {
   return yamlFiles(existsSync(home.policies) ? home.policies : installation.policies);
 }
 
-/** Each policy that a name can mean: the operator's, and the shipped ones that no file of the operator's hides. */
+/** Lists all policies reachable by name: the operator's, and the shipped ones without an operator's file of the same name. */
 export function everyPolicyFile({ home, installation }: Terminal): readonly string[] {
   const own = yamlFiles(home.policies);
   const names = new Set(own.map((path) => basename(path)));
@@ -26,8 +26,8 @@ export function everyPolicyFile({ home, installation }: Terminal): readonly stri
 }
 
 /**
- * Folders with the cases of the policy in a file: beside it, and, when it is one that a name can mean, the operator's and
- * the shipped ones of that name.
+ * Lists the folders with a policy's cases: beside the file; for a policy reachable by name, the operator's and the shipped folder
+ * of the name.
  */
 export function caseFolders({ home, installation }: Terminal, file: string): readonly string[] {
   const folder = dirname(file);

@@ -2,7 +2,7 @@ import type { BackendChoice, DoctorOrder, HostCheck, WorldBackend } from "../../
 import type { Home } from "../../../broker/settings/home.ts";
 import type { Installation } from "../../serve/installation.ts";
 
-/** What came of names that were to be linked, or unlinked. */
+/** Result of linking or unlinking names. */
 export type ShimChange = {
   readonly done: readonly string[];
   readonly same: readonly string[];
@@ -18,15 +18,15 @@ export type ShimLinks = {
   ): readonly { readonly name: string; readonly state: string; readonly real: string | null }[];
 };
 
-/** What a CLI command may use of the process it runs in; the entry point fills it in. */
+/** Surroundings of a CLI command: everything from the process that commands may use, filled in by the entry point. */
 export type Terminal = {
   readonly home: Home;
   readonly installation: Installation;
-  /** Throws {@link Complaint} for a SUBSTRATE_BACKEND that there is not. */
+  /** Throws {@link Complaint} for an unknown SUBSTRATE_BACKEND. */
   readonly createBackend: (onChoice: (choice: BackendChoice) => void) => Promise<WorldBackend>;
-  /** What the backend wants of this host, ready to be tried. */
+  /** Creates the backend's checks of the host. */
   readonly createChecks: (order: DoctorOrder) => Promise<readonly HostCheck[]>;
-  /** The folder of the shims, for whoever has this PATH. */
+  /** Opens the shims folder, judged by the caller's PATH. */
   readonly shims: () => Promise<ShimLinks>;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly uid: number;
@@ -36,22 +36,22 @@ export type Terminal = {
   readonly stdin: NodeJS.ReadStream;
 };
 
-/** Something a person asked for cannot be done; shown without a stack trace, exit code 125. */
+/** An error for the person at the terminal: shown without a stack trace, exit code 125. */
 export class Complaint extends Error {
   override readonly name = "Complaint";
 }
 
-/** `substrate` itself failed; not the command that it ran. */
+/** Exit code: `substrate` itself failed, not the command. */
 export const EXIT_SUBSTRATE = 125;
 
-/** The policy denied the command. */
+/** Exit code: the policy denied the command. */
 export const EXIT_DENIED = 126;
 
 export function printJson(terminal: Terminal, document: unknown): void {
   printLine(terminal, harmlessJson(JSON.stringify(document, null, 2)));
 }
 
-/** What a terminal would obey stands in it as JSON's own escapes: the document is the same to a program. */
+/** Escapes control and invisible characters as JSON escapes: harmless on a terminal, the same document for programs. */
 export function harmlessJson(json: string): string {
   return json.replace(UNSEEN, (character) => (character === "\n" ? "\n" : escapedUnits(character)));
 }
@@ -66,12 +66,12 @@ export function printLine(terminal: Terminal, line = ""): void {
 }
 
 /**
- * What is not seen, or moves what is seen: controls, marks of direction and format, every space and line end but the
- * usual ones, lone surrogates, and letters that are drawn as nothing.
+ * Characters that are invisible or move visible text: controls, direction and format marks, spaces and line ends except the usual,
+ * lone surrogates, and letters drawn as nothing.
  */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u034f\u115f\u1160\u2800\u3164\uffa0]|(?! )\p{Zs}/gu;
 
-/** Text that came from a command or a policy, with what a terminal would obey made visible. */
+/** Makes terminal sequences and invisible characters visible, in text of commands and policies. */
 export function harmless(text: string): string {
   return text.replace(UNSEEN, (character) => (character === "\n" ? "\n" : visible(character)));
 }
@@ -81,12 +81,12 @@ function visible(character: string): string {
   return hex.length > 2 ? `\\u{${hex}}` : `\\x${hex.padStart(2, "0")}`;
 }
 
-/** The same where a line of its own would say something else: a path and a program's words may hold line breaks. */
+/** Like {@link harmless}, with line breaks escaped too: a path or an argument could otherwise forge a line of output. */
 export function harmlessLine(text: string): string {
   return harmless(text).replaceAll("\n", "\\x0a");
 }
 
-/** A line of at most `most` characters: of a longer text its beginning and its end, with how much is between. */
+/** Shortens a line to `most` characters: the beginning, the number of omitted characters, the end. */
 export function harmlessExcerpt(text: string, most: number): string {
   if (text.length <= most) return harmlessLine(text);
   const part = Math.floor(most / 2);

@@ -1,15 +1,15 @@
-/** What `policy allow` is about to change, for a person and for a program. */
+/** Describes the change of `policy allow` for people and for programs. */
 import type { Edit } from "../../../broker/allow/allow.ts";
 import type { AllowKind, Standing, Wish } from "../../../broker/allow/wish.ts";
 import type { CompiledPolicy } from "../../../broker/policy/index.ts";
 import { harmless, harmlessLine, printLine, type Terminal } from "../terminal/terminal.ts";
 
-/** A policy that would answer the wish. */
+/** The policy to edit. */
 export type PolicyToEdit = {
   readonly name: string;
   readonly policy: CompiledPolicy;
   readonly text: string;
-  /** Where it is read from, and where it is written: of a shipped policy, the operator's own that starts from it. */
+  /** Source and target file. They differ for a shipped policy: the operator's extending copy is written. */
   readonly from: string;
   readonly to: string;
 };
@@ -19,7 +19,7 @@ export type Allowed = {
   readonly wanted: string;
   readonly target: PolicyToEdit;
   readonly wish: Wish;
-  /** Absent where nothing is to be changed. */
+  /** Absent if the policy needs no change. */
   readonly edit: Edit | undefined;
   readonly notes: readonly string[];
 };
@@ -41,10 +41,10 @@ function alreadyWords({ already }: Wish): string {
   return `already allowed by ${already?.source ?? "the policy"}: ${already?.how ?? "nothing speaks against it"}. Nothing was changed`;
 }
 
-/** As many as a person reads: home folders hold a hundred names that a policy denies. */
+/** Maximum of listed names: policies deny a hundred names in a home folder. */
 const SHOWN = 8;
 
-/** One line for all that one line of the policy brings. */
+/** Describes places still refused, grouped by the policy's line. */
 function partlyWords({ partly }: Wish): readonly string[] {
   const bySource = new Map<string, Standing[]>();
   for (const one of partly) {
@@ -61,7 +61,7 @@ function partlyWords({ partly }: Wish): readonly string[] {
     : lines;
 }
 
-/** Why nothing can be added that would help, and what could be done instead. */
+/** Explains a refusal that no addition can lift, and names the alternative. */
 export function refusedWords(wanted: string, { list, pattern, source }: Standing, file: string): string {
   const asks = list === "commands.ask";
   const whose = source.includes(":") ? source : `${source} has no such list, so its default holds`;
@@ -73,7 +73,7 @@ export function refusedWords(wanted: string, { list, pattern, source }: Standing
   return `${harmlessLine(what)}.\n  ${harmlessLine(answer + mend)}`;
 }
 
-/** What a policy that narrows the edited one says of the same wish. */
+/** Notes on a narrowing policy that does not allow the wish. */
 export function narrowingNotes(name: string, { additions, refusals }: Wish): readonly string[] {
   const [refusal] = refusals;
   if (refusal !== undefined)
@@ -86,7 +86,7 @@ export function narrowingNotes(name: string, { additions, refusals }: Wish): rea
   ];
 }
 
-/** The same for a program. */
+/** The change as a JSON document. */
 export function allowedDocument(
   { kind, wanted, target, wish, edit, notes }: Allowed,
   written: boolean,

@@ -1,15 +1,15 @@
-/** A question as a person reads it. All of it came from an agent, so all of it is made harmless. */
+/** Formats a question for people. All text comes from an agent, so all text is escaped. */
 import type { Approval, ApprovalPreview, ApprovalSubject } from "../../../schemas/generated/types.ts";
 import type { Colours } from "./colours.ts";
 import { harmlessExcerpt, harmlessLine } from "../terminal/terminal.ts";
 
-/** Characters of a command, and of everything else that may be long. */
+/** Maximum of shown characters of a command, and of other long text. */
 const MOST_OF_COMMAND = 4000;
 const MOST = 400;
 
 const MOST_LISTED = 20;
 
-/** The lines of one question, without its id. */
+/** Formats a question, without the id. */
 export function approvalLines(colours: Colours, approval: Approval): readonly string[] {
   const { subject, rule, preview } = approval;
   const rows: readonly (readonly [string, string])[] = [
@@ -54,7 +54,7 @@ function subjectRows(colours: Colours, subject: ApprovalSubject): readonly (read
   ];
 }
 
-/** "writes 134 files: …", or why that is not known. */
+/** Describes a preview: "writes 134 files: …", or the reason for a missing preview. */
 export function previewWords(preview: ApprovalPreview): string {
   const { state, why } = preview;
   if (state === "running") return "is being made";

@@ -1,4 +1,4 @@
-/** How long, on a command line. */
+/** Durations on the command line. */
 import { Complaint } from "../terminal/terminal.ts";
 
 const UNITS: Readonly<Record<string, number>> = {
@@ -10,10 +10,10 @@ const UNITS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** The longest time limit that a call may ask for (CONTRACT §3). */
+/** Longest time limit of a call (CONTRACT §3). */
 const LONGEST_MS = 86_400_000;
 
-/** Milliseconds of `10m`, `90s`, `500ms`, `2h` or a plain number of them. Throws {@link Complaint}. */
+/** Parses `10m`, `90s`, `500ms`, `2h` or a plain number of milliseconds; returns milliseconds. Throws {@link Complaint}. */
 export function timeLimit(text: string): number {
   const [, count = "", unit = ""] = /^([0-9]{1,12})(|ms|s|m|h|d)$/.exec(text) ?? [];
   const value = Number(count) * (UNITS[unit] ?? 0);

@@ -1,4 +1,4 @@
-/** What `policy learn` found, for a person: a patch, and everything else as comments that `patch` passes over. */
+/** Prints the findings of `policy learn`: a patch, with all other lines as comments skipped by `patch`. */
 import { seenWords } from "../../../broker/learn/observations.ts";
 import type { JudgedCommand } from "../../../broker/learn/command-fates.ts";
 import type { Observed } from "../../../broker/learn/observations.ts";
@@ -7,19 +7,19 @@ import type { CompiledPolicy } from "../../../broker/policy/index.ts";
 import type { DecisionRule } from "../../../schemas/generated/types.ts";
 import { harmlessLine, printLine, type Terminal } from "../terminal/terminal.ts";
 
-/** What there is to print: a proposal that was tried, and what it rests on. */
+/** A tested proposal, with the observations behind the proposal. */
 export type LearnedPolicy = {
   readonly policy: CompiledPolicy;
   readonly file: string;
-  /** The file is the installation's: a person changes a copy of their own. */
+  /** For a shipped policy, the path of the operator's own copy to change. */
   readonly ownFile: string | undefined;
   readonly observed: Observed;
-  /** Lines of the trace that are no spans. */
+  /** Number of trace lines that are not spans. */
   readonly unreadable: number;
   readonly proposal: Proposal;
 };
 
-/** The same for a program. */
+/** The findings as a JSON document. */
 export function learnedDocument(learned: LearnedPolicy): object {
   const { policy, file, observed, unreadable, proposal } = learned;
   const of = (kind: JudgedCommand["fate"]["kind"]): readonly object[] =>
@@ -177,7 +177,7 @@ function commandWords({ observed, fate }: JudgedCommand): string {
   return `${observed.text}${rule === undefined ? "" : ruleWords(rule)}${why}; ${seenWords(observed.seen)}`;
 }
 
-/** A key that decides without a pattern is told by its line alone: what it would say stands in the policy. */
+/** Names the rule of a decision. For a command missing in `commands.allowed` no pattern matched, so only list and line are named. */
 function ruleWords({ list, pattern, source, reason }: DecisionRule): string {
   if (list === "commands.allowed") return `: not in ${list}, ${source}`;
   return `: '${pattern}' in ${list}, ${source}${reason === undefined ? "" : ` (${reason})`}`;

@@ -1,7 +1,7 @@
-/** What a policy that only observes would have stopped, for the person who ran the command. */
+/** Tells the caller of a command the verdict that an observing policy would enforce. */
 import type { ExecuteReply } from "../../../schemas/generated/types.ts";
 
-/** One sentence about the command itself; undefined when an enforcing policy would have run it the same way. */
+/** Writes a sentence about the command; undefined if an enforcing policy would run the command the same way. */
 export function observedWords({ decision, policy_id: policy }: ExecuteReply): string | undefined {
   const then = THEN[decision.verdict];
   if (then === undefined) return undefined;

@@ -1,9 +1,9 @@
-/** A diff for a person's terminal: coloured, and with nothing in it that the terminal would obey. Pure. */
+/** Formats a diff for a terminal: coloured, with terminal sequences escaped. Pure. */
 import type { DiffChange, DiffReply } from "../../../schemas/generated/types.ts";
 import type { Colours } from "./colours.ts";
 import { harmless, harmlessLine } from "../terminal/terminal.ts";
 
-/** The patch, line by line in colours. Tabs stay: a terminal only moves on at them. */
+/** Paints a patch line by line. Tabs stay, because tabs only move a terminal's cursor forward. */
 export function paintPatch(colours: Colours, patch: string): string {
   let inHunk = false;
   const painted = withoutBytes(patch.split("\n")).map((line) => {
@@ -14,7 +14,7 @@ export function paintPatch(colours: Colours, patch: string): string {
   return painted.join("\n");
 }
 
-/** Bytes that are no text are for programs: a person is told how many there are. */
+/** Replaces binary patches by the sizes of the file. */
 function withoutBytes(lines: readonly string[]): readonly string[] {
   const shown: string[] = [];
   let sizes: string[] | undefined;
@@ -41,12 +41,12 @@ function paintLine(colours: Colours, line: string, inHunk: boolean): string {
   return line.startsWith("\\") ? colours.dim(text) : text;
 }
 
-/** A carriage return at a line's end is shown like every other control. */
+/** Escapes control characters except tabs; a carriage return at the line's end is escaped too. */
 function visible(line: string): string {
   return line.split("\t").map(harmless).join("\t");
 }
 
-/** Columns of a stat's bar. */
+/** Width of the bar in a stat line, in columns. */
 const BAR = 40;
 
 const MARKS: Readonly<Record<DiffChange["kind"], string>> = {
@@ -58,7 +58,7 @@ const MARKS: Readonly<Record<DiffChange["kind"], string>> = {
   mode: "m",
 };
 
-/** `~ src/a.ts | 3 ++-`, and the sum. */
+/** Formats the stat of a diff: `~ src/a.ts | 3 ++-` for each path, then the sum. */
 export function statLines(colours: Colours, { changes }: DiffReply): readonly string[] {
   const width = Math.min(60, ...[Math.max(0, ...changes.map(({ path }) => harmlessLine(path).length))]);
   const most = Math.max(1, ...changes.map(linesOf));

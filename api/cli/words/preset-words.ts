@@ -1,4 +1,4 @@
-/** What the presets of a policy stand for here, for `policy show`. */
+/** Expands a policy's presets on the host, for `policy show`. */
 import { isRefusal } from "../../../broker/model/refusal.ts";
 import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
@@ -10,12 +10,12 @@ import { locateProject, type ProjectRules } from "../../../broker/project/projec
 import { ownPolicyFiles } from "../terminal/policy-files.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
-/** By preset, `host:port` and notes. */
+/** Hosts (`host:port`) and notes by preset. */
 export type ShownPresets = Readonly<
   Partial<Record<PresetName, { readonly hosts: readonly string[]; readonly notes: readonly string[] }>>
 >;
 
-/** Asks the tools of this host. `@git` is that of the folder where the command was given. */
+/** Expands the presets for display, by asking the host's tools. `@git` is read from the project of the working directory. */
 export async function shownPresets(terminal: Terminal, policy: CompiledPolicy): Promise<ShownPresets> {
   const expanded = await expandedPresets(terminal, policy);
   const shown = [...expanded].map(([name, { entries, notes }]) => {
@@ -24,7 +24,7 @@ export async function shownPresets(terminal: Terminal, policy: CompiledPolicy): 
   return Object.fromEntries(shown) as ShownPresets;
 }
 
-/** The same, as rules of the network take it. */
+/** Expands the presets into entries of network rules. */
 export async function expandedPresets(
   terminal: Terminal,
   policy: CompiledPolicy,
@@ -34,7 +34,7 @@ export async function expandedPresets(
   const documents = [policy, ...own.flatMap((loaded) => ("ok" in loaded ? loaded.ok : []))].map(
     ({ document }) => document,
   );
-  // Which folders were projects is the broker's to know, and this needs none: it may show more of `@git`, never less.
+  // Only the broker knows former projects, and `policy show` needs no broker. Without them `@git` shows more, never less.
   const projects = { rules: () => rules, wasProject: () => false };
   const presets = presetsFor(terminal.environment, projects, () => documents);
   const place = locateProject(terminal.cwd, rules);

@@ -1,25 +1,25 @@
-/** A command, or a program that it started, in words. */
+/** Formats commands, and programs started by commands. */
 import { basename } from "node:path";
 import type { Span } from "../../../schemas/generated/types.ts";
 import { harmlessLine } from "../terminal/terminal.ts";
 
-/** Its words as one would type them, with nothing in them that a terminal obeys. */
+/** Formats the arguments of a span as typed in a shell, with terminal sequences escaped. */
 export function programWords({ cmd, program }: Span): string {
   const words = (wordsIn(cmd ?? "") ?? [cmd ?? ""]).map(typed);
   return harmlessLine([...words, ...(program?.cut === true ? ["…"] : [])].join(" "));
 }
 
-/** A command as one would type it, where it was sent as words; what was sent as a shell's text stays as it is. */
+/** Formats a command sent as argv as typed in a shell; returns shell text unchanged. */
 export function commandWords(cmd: string): string {
   return wordsIn(cmd)?.map(typed).join(" ") ?? cmd;
 }
 
-/** Its file's name: `argv[0]` is whatever its parent chose. */
+/** Name of the program's file, because the parent process chooses `argv[0]` freely. */
 export function programName({ cmd, program }: Span): string {
   return harmlessLine(basename(program?.path ?? "") || (wordsIn(cmd ?? "")?.[0] ?? cmd ?? ""));
 }
 
-/** `exit 0`, `SIGTERM`, `replaced`, or why there is none of them: `running`, `refused`, `lost`. */
+/** Formats the end of a program: `exit 0`, `SIGTERM`, `replaced`; without an end `running`, `refused` or `lost`. */
 export function programEnd({ exit, signal, outcome, program }: Span): string {
   if ((signal ?? null) !== null) return harmlessLine(`${signal}`);
   if (exit !== null) return `exit ${exit}`;
@@ -27,7 +27,7 @@ export function programEnd({ exit, signal, outcome, program }: Span): string {
   return outcome ?? "running";
 }
 
-/** `0.4 ms`, `35 ms`, `1.2 s`, `3 min 20 s`; empty where it is not known. */
+/** Formats a duration: `0.4 ms`, `35 ms`, `1.2 s`, `3 min 20 s`; empty if unknown. */
 export function durationWords(milliseconds: number | null): string {
   if (milliseconds === null) return "";
   if (milliseconds < 10) return `${milliseconds.toFixed(1)} ms`;
@@ -37,13 +37,13 @@ export function durationWords(milliseconds: number | null): string {
   return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
 }
 
-/** The words of an argv, which is written as JSON; undefined for every other text. */
+/** Parses an argv recorded as JSON; undefined for other text. */
 function wordsIn(cmd: string): readonly string[] | undefined {
   try {
     const words: unknown = JSON.parse(cmd);
     if (Array.isArray(words) && words.every((word) => typeof word === "string")) return words;
   } catch {
-    // A shell's text, or it was cut where it is written, ignoring: what is left of it is shown.
+    // Shell text or a truncated argv, ignoring: the caller shows the text unchanged.
   }
   return undefined;
 }

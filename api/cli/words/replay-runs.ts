@@ -1,11 +1,11 @@
 import type { ReplayReply } from "../../../schemas/generated/types.ts";
 
-/** Whether several runs of one command did the same, whatever is on record. A tree that was not hashed is known by its names. */
+/** Whether several runs of a command had equal results, without regard to the recorded run. An unhashed tree is compared by names. */
 export function allAlike(replies: readonly ReplayReply[]): boolean {
   return new Set(replies.map(didOf)).size <= 1;
 }
 
-/** The runs in groups that did the same: each with the numbers of its runs, from 1. */
+/** Groups runs with equal results; each group lists run numbers, from 1. */
 export function groupsOf(replies: readonly ReplayReply[]): readonly (readonly number[])[] {
   const groups = new Map<string, number[]>();
   for (const [index, reply] of replies.entries()) {

@@ -1,4 +1,4 @@
-/** What a replay found, for people: what matches first, then how the rest differs, then what is not as it was. */
+/** Prints a replay's result: the matching parts, then the differences, then changes of the surroundings (drift). */
 import type {
   ReplayChange,
   ReplayDrift,
@@ -9,7 +9,7 @@ import { type Colours, coloursFor } from "./colours.ts";
 import { groupsOf } from "./replay-runs.ts";
 import { harmless, harmlessExcerpt, harmlessLine, printLine, type Terminal } from "../terminal/terminal.ts";
 
-/** Lines of one diff that are shown; `--json` has all. */
+/** Maximum of shown lines of a diff; `--json` has all. */
 const MAX_LINES = 60;
 const MAX_CHANGES = 20;
 const MAX_WORDS = 200;
@@ -34,7 +34,7 @@ export function printReplay(terminal: Terminal, reply: ReplayReply, policy: stri
   printLine(terminal, `  replay    ${reply.replay_span_id}; nothing of it is in the project`);
 }
 
-/** Several runs: what they have in common, and the first of them in full. */
+/** Prints several runs: a comparison, then the first run in full. */
 export function printRuns(
   terminal: Terminal,
   replies: readonly ReplayReply[],

@@ -1,12 +1,12 @@
 import type { Terminal } from "../terminal/terminal.ts";
 
-/** After that long without an answer, a person at a terminal is told what is waited for. */
+/** Delay before a person at a terminal reads the cause of the wait. */
 const SILENCE_MS = 400;
 
-/** And every so often that it is waited for still. */
+/** Interval of further reports during the wait. */
 const AGAIN_MS = 5000;
 
-/** Waits for an answer, and says so at a terminal when it takes a while. */
+/** Waits for an answer; on a terminal, reports a long wait. */
 export async function saying<T>(terminal: Terminal, what: string, asked: Promise<T>): Promise<T> {
   if (terminal.err.isTTY !== true) return await asked;
   const began = performance.now();

@@ -1,4 +1,4 @@
-/** One line for each span, as `trace list`, `trace tail` and a span's children print it. */
+/** Formats a span as a line, for `trace list`, `trace tail` and a span's children. */
 import type { HeldChangesEvent, Span, SpanConnection, Usage } from "../../../schemas/generated/types.ts";
 import { coloursFor, paintVerdict } from "./colours.ts";
 import { durationWords, programEnd, programWords } from "./program-words.ts";
@@ -9,7 +9,7 @@ export function spanLine(terminal: Terminal, span: Span): string {
   return [ts, id, ...wordsOf(terminal, span)].filter((word) => word !== "").join("  ");
 }
 
-/** The same without time and id. */
+/** Formats a span as a line without time and id. */
 export function spanWords(terminal: Terminal, span: Span): string {
   const kind = span.event_type === "builtin_command" ? ["builtin"] : [];
   return [...kind, ...wordsOf(terminal, span)].filter((word) => word !== "").join("  ");
@@ -35,19 +35,19 @@ function commandWords(terminal: Terminal, span: Span, cmd: string): readonly str
   return [verdict, endWord(span), `${span.agent_id}`, replay, `${harmless(cmd).split("\n")[0]}`];
 }
 
-/** `exec  exit 0  claude  12 ms  cc -c x.c` */
+/** Formats a program: `exec  exit 0  claude  12 ms  cc -c x.c` */
 function programLine(span: Span): readonly string[] {
   const agent = harmlessLine(span.agent_id ?? "");
   return [span.event_type, programEnd(span), agent, durationWords(span.duration_ms), programWords(span)];
 }
 
-/** `exit 0`; without an exit code, why there is none: `running`, `lost`, `cancelled`. */
+/** Formats the end of a span: `exit 0`; without an exit code the outcome: `running`, `lost`, `cancelled`. */
 function endWord({ exit, outcome, event_type: type }: Span): string {
   if (exit !== null) return `exit ${exit}`;
   return type === "command_start" ? "running" : (outcome ?? "exit -");
 }
 
-/** `apply  ended  claude  3 done, 1 left  by operator  of spn_…` */
+/** Formats a change of held changes: `apply  ended  claude  3 done, 1 left  by operator  of spn_…` */
 function changeWords(span: Span, { action, by, done, left }: HeldChangesEvent): readonly string[] {
   const counts = done === null ? "" : `${done} done, ${left ?? 0} left`;
   const code = span.code ?? null;
@@ -63,14 +63,14 @@ function changeWords(span: Span, { action, by, done, left }: HeldChangesEvent): 
   ];
 }
 
-/** What is no command: `policy_reload  ended  policy default`. */
+/** Formats other events: `policy_reload  ended  policy default`. */
 function eventWords(span: Span): readonly string[] {
   const about = span.agent_id ?? (span.policy_id === null ? "" : `policy ${span.policy_id}`);
   const said = span.event_type === "world" ? harmlessLine(span.message ?? "") : "";
   return [span.event_type, span.outcome ?? "-", harmless(about), said];
 }
 
-/** `connection  closed  claude  a.example:443  1.2 kB out, 3.0 MB in  233 ms  curl` */
+/** Formats a connection: `connection  closed  claude  a.example:443  1.2 kB out, 3.0 MB in  233 ms  curl` */
 function connectionWords(terminal: Terminal, span: Span, connection: SpanConnection): readonly string[] {
   const { host, port, ended, program, reason, unread } = connection;
   const verdict = span.decision?.verdict ?? "allow";
@@ -88,7 +88,7 @@ function connectionWords(terminal: Terminal, span: Span, connection: SpanConnect
   ];
 }
 
-/** `1.2 kB out, 3.0 MB in`; empty where nobody counted. */
+/** Formats traffic: `1.2 kB out, 3.0 MB in`; empty if not counted. */
 export function trafficWords(usage: Pick<Usage, "egress_bytes" | "ingress_bytes"> | null): string {
   if (usage === null || usage.egress_bytes === null || usage.ingress_bytes === null) return "";
   return `${bytesWord(usage.egress_bytes)} out, ${bytesWord(usage.ingress_bytes)} in`;
@@ -96,10 +96,10 @@ export function trafficWords(usage: Pick<Usage, "egress_bytes" | "ingress_bytes"
 
 const UNITS = ["kB", "MB", "GB", "TB"] as const;
 
-/** In powers of 1000 with one decimal; below 1000 as they are. */
+/** Formats bytes in powers of 1000 with a decimal; below 1000 exactly. */
 function bytesWord(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
-  // 999 950 would be rounded to 1000.0 kB.
+  // Below 999.95, not 1000: 999 950 bytes would be rounded to 1000.0 kB.
   const power = UNITS.findIndex((_unit, index) => bytes / 1000 ** (index + 1) < 999.95);
   const index = power === -1 ? UNITS.length - 1 : power;
   return `${(bytes / 1000 ** (index + 1)).toFixed(1)} ${UNITS[index]}`;

@@ -1,8 +1,8 @@
-/** What programs said of themselves, as `trace SPAN` shows it. */
+/** Formats programs' own telemetry for `trace SPAN`. */
 import type { Span, SpanTelemetry } from "../../../schemas/generated/types.ts";
 import { harmlessLine } from "../terminal/terminal.ts";
 
-/** Of each list; all that a span has are in --json. */
+/** Maximum of shown entries of a list; `--json` has all recorded entries. */
 const MAX_SHOWN = 20;
 
 const LISTS = [

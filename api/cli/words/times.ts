@@ -2,7 +2,7 @@ import { Complaint } from "../terminal/terminal.ts";
 
 const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** An ISO time, or one that long ago. Throws {@link Complaint}. */
+/** Parses an ISO time, or an age such as `24h` before `now`; returns an ISO time. Throws {@link Complaint}. */
 export function timeBefore(text: string, now: number): string {
   const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
   const factor = UNITS[unit ?? ""];

@@ -1,23 +1,23 @@
-/** Which children of a span are shown each, and which as one line that says how many and how they ended. */
+/** Folds a span's children: many similar children become a line with their number and their ends. */
 import type { Span } from "../../../schemas/generated/types.ts";
 import { durationWords, programEnd, programName } from "./program-words.ts";
 import { harmlessLine } from "../terminal/terminal.ts";
 
-/** So many alike are shown each. */
+/** Maximum of similar children shown in full. */
 const MOST_ALIKE = 8;
 
-/** Of more, the first ones, and some of those that went wrong. */
+/** In larger groups: number of first children and of failed children shown. */
 const FIRST_ALIKE = 3;
 const FAILED_ALIKE = 5;
 
-/** Whatever they are. */
+/** Maximum of rows of a span, in all groups together. */
 const MOST_CHILDREN = 60;
 
 /** A span and its children. */
 export type Tree = {
   readonly span: Span;
   readonly children: Tree[];
-  /** Says that what is below was not asked for: there was too much of it, or it is too deep. */
+  /** Children were not fetched: too many spans, or too deep. */
   cut?: true;
 };
 
@@ -58,7 +58,7 @@ function groupsOf(children: readonly Tree[]): readonly Group[] {
   return [...groups.values()];
 }
 
-/** What makes it one of many; a command is always itself. */
+/** Group name of a similar span; undefined for spans never folded, such as commands. */
 function nameOf(span: Span): string | undefined {
   const { event_type: type, connection, violation } = span;
   if (type === "exec") return programName(span);
@@ -78,7 +78,7 @@ export function hasFailed({ exit, outcome }: Span): boolean {
   return (exit ?? 0) !== 0 || outcome === "refused" || outcome === "failed" || outcome === "lost";
 }
 
-/** `292 more of cc: 290 exit 0, 2 exit 1; 12.3 s in all; 584 below them` */
+/** Describes a folded group: `292 more of cc: 290 exit 0, 2 exit 1; 12.3 s in all; 584 below them` */
 function words({ name, members }: Group): string {
   const ends = new Map<string, number>();
   for (const { span } of members) ends.set(endOf(span), (ends.get(endOf(span)) ?? 0) + 1);

@@ -6,7 +6,7 @@ import { spanLine, spanWords } from "./span-lines.ts";
 import { printLine, type Terminal } from "../terminal/terminal.ts";
 import { folded, hasFailed, type Shown, type Tree } from "./tree-folds.ts";
 
-/** On a terminal each line is cut to its width, and only the first one has time and id; `all` folds nothing. */
+/** Prints the tree. On a terminal, lines are cut to the width and only the first has time and id; `all` disables folding. */
 export function printTree(terminal: Terminal, root: Tree, all: boolean): void {
   print(terminal, spanLine(terminal, root.span));
   printBranches(terminal, root, "", all);
@@ -44,27 +44,25 @@ function print(terminal: Terminal, line: string): void {
   printLine(terminal, width === undefined ? line : cutToWidth(line, width));
 }
 
-/** Undefined: it is no terminal, and who reads it wants everything. */
+/** Width of the terminal in columns; undefined without a terminal, where lines are printed whole. */
 function widthOf({ out }: Terminal): number | undefined {
   return out.isTTY === true && out.columns > 0 ? out.columns : undefined;
 }
 
-/** How much room a line takes on a terminal. */
-
-/** A colour of our own: it takes none. */
+/** A colour sequence printed by the CLI: takes no column. */
 const COLOUR = String.raw`\u001b\[[\d;]*m`;
 const PIECES = new RegExp(`${COLOUR}|.`, "gsu");
 const IS_COLOUR = new RegExp(`^${COLOUR}$`);
 const END_OF_COLOUR = "\u001b[39m";
 
-/** Drawn over what stands before them. */
+/** Combining characters, drawn over the character before: no column. */
 const COMBINING = /^[\p{Mn}\p{Me}]$/u;
 
 /** Drawn two columns wide (Unicode's East Asian Width W and F, and emoji). */
 const WIDE =
   /^[\p{Emoji_Presentation}\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]$/u;
 
-/** The line, or as much of it as fits with `…` behind. Its text is harmless already. */
+/** Cuts a line to the width, with `…` at the end. The text must be escaped already. */
 export function cutToWidth(line: string, width: number): string {
   let used = 0;
   let kept = "";
