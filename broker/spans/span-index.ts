@@ -168,9 +168,7 @@ export class SpanIndex {
     return rows.length;
   }
 
-  /**
-   * Forgets all spans before re-indexing. The watermark stays until the first commit, so that a failed start re-indexes again.
-   */
+  /** Forgets all spans before re-indexing. The watermark stays until the first commit: a failed start re-indexes again. */
   async clear(): Promise<void> {
     await Promise.all([this.#spans, this.#lists, this.children, this.#open].map((part) => part.clearAsync()));
   }

@@ -2,6 +2,7 @@ import { checkC } from "./c-source.mjs";
 import { checkLayering } from "./layering.mjs";
 import { checkLength } from "./length.mjs";
 import { checkLinks } from "./links.mjs";
+import { checkEnglish } from "./plain-english.mjs";
 import { runScript } from "./programs.mjs";
 import { checkReadmes } from "./readmes.mjs";
 import { checkRooms } from "./rooms.mjs";
@@ -27,6 +28,7 @@ export const PARTS = {
   layering: checkLayering,
   rooms: checkRooms,
   length: checkLength,
+  english: checkEnglish,
   readmes: checkReadmes,
   links: checkLinks,
   "top level": checkTopLevel,

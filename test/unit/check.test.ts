@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { checkC } from "../check/c-source.mjs";
 import { checkLayering } from "../check/layering.mjs";
 import { checkLength } from "../check/length.mjs";
+import { checkEnglish } from "../check/plain-english.mjs";
 import { checkLinks } from "../check/links.mjs";
 import { checkReadmes } from "../check/readmes.mjs";
 import { checkRooms } from "../check/rooms.mjs";
@@ -108,6 +109,16 @@ describe("the other parts find", () => {
     write("world/b.ts", "\n".repeat(400));
     write("schemas/generated/types.ts", "\n".repeat(1000));
     expect(checkLength(tree)).toEqual(["world/a.ts has 401 lines, the longest allowed is 400"]);
+  });
+
+  test("comments that name nothing, and not those that do", () => {
+    write("world/a.ts", "/** Candidates for eviction when the quota of an agent is full. */\n");
+    expect(checkEnglish(tree)).toEqual([]);
+    write("world/b.ts", "/** What one has to be for it to be that of those. */\n");
+    expect(checkEnglish(tree)).toEqual([
+      expect.stringContaining("are pronouns, at most 7 % may be"),
+      expect.stringContaining("are mostly function words, at most 5 % may be"),
+    ]);
   });
 
   test("a folder without a README", () => {
