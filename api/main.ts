@@ -11,7 +11,7 @@ import { runCli } from "./cli/program.ts";
 import { EXIT_SUBSTRATE, type Terminal } from "./cli/terminal/terminal.ts";
 import { installationAt } from "./serve/installation.ts";
 
-/** Upper and work folders of a privileged broker (CONTRACT §2): homes are often on file systems without room. */
+/** Upper and work folders of a privileged broker: homes are often on file systems without room. */
 const ROOT_OVERLAY = "/var/lib/substrate/overlay";
 
 /** Time limit for the doctor's first world. A world is ready in some 20 ms; a host under load may take a hundred times as long. */

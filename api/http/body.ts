@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { type Refusal, refusal } from "../../broker/model/refusal.ts";
 
-/** Longest request body, in bytes (CONTRACT §3). */
+/** Longest request body, in bytes. */
 export const MAX_BODY = 10 * 1024 * 1024;
 
 /** Reads the declared length; undefined unless above {@link MAX_BODY}. */

@@ -51,7 +51,7 @@ function checked<T>(document: unknown, validate: Validator<T>): { readonly valid
 }
 
 /**
- * Removes null fields, which count as absent (CONTRACT §3), except where null is a valid value. Keeps unknown fields, so validation
+ * Removes null fields, which count as absent (api/README.md), except where null is a valid value. Keeps unknown fields, so validation
  * refuses them.
  */
 function withoutNulls<T>(document: Record<string, unknown>, validate: Validator<T>): unknown {

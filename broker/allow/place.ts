@@ -150,7 +150,7 @@ function writeNotes(
   return [...warning, ...closed];
 }
 
-/** CONTRACT §7, "Outside the project". */
+/** Says what a missing `fs.write` place becomes: the broker creates it below a folder of its own user. */
 function missingNote(real: string, uid: number): string {
   const parent = dirname(real);
   const stat = lstatSync(parent, { throwIfNoEntry: false });

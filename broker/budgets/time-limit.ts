@@ -3,7 +3,7 @@ import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
 import { durationMs } from "./limits.ts";
 
-/** Default time limit in milliseconds (CONTRACT §3). */
+/** Default time limit in milliseconds. */
 const DEFAULT_TIMEOUT_MS = 120_000;
 
 /** The policy key that limits every command: subject of the violation span of a command ended by this limit. */

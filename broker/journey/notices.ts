@@ -1,4 +1,4 @@
-/** Notices of a reply: events inside a command otherwise visible only in the trace (CONTRACT §3). */
+/** Notices of a reply: events inside a command otherwise visible only in the trace (api/README.md). */
 import { basename, dirname } from "node:path";
 import type { FsDiff, Notice, Verdict } from "../../schemas/generated/types.ts";
 import type { WritePlace } from "../../world/backend.ts";

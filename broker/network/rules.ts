@@ -4,7 +4,7 @@ import type { NetEntry, PolicyNet, PresetName } from "./names/entries.ts";
 import { allOf } from "./joint-rules.ts";
 import { type AddressRange, contains, isWithin, rangeText, readAddress, readRange } from "./names/ranges.ts";
 
-/** Ports of an entry without ports (CONTRACT §7). */
+/** Ports of an entry without ports. */
 export const DEFAULT_PORTS: readonly number[] = [80, 443, 22];
 
 export type NetVerdict = {

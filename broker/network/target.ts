@@ -17,7 +17,7 @@ export type Led =
   | { readonly kind: "addresses"; readonly addresses: readonly string[] }
   | { readonly kind: "nowhere"; readonly refused: boolean; readonly why: string };
 
-/** The host's own localhost, reachable from a world only as `host.internal` (CONTRACT §7). */
+/** The host's own localhost, reachable from a world only as `host.internal`. */
 const HOST_ADDRESS = "127.0.0.1";
 
 export function judgeTarget(reach: Reach, { kind, host, port }: Target): Judgement {

@@ -1,5 +1,5 @@
 /**
- * Decides which folder a command works in, and which folders can never be a project (CONTRACT §2). All comparisons use real
+ * Decides which folder a command works in, and which folders can never be a project (README.md). All comparisons use real
  * paths: a link to `/etc` is `/etc`.
  */
 import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";

@@ -1,6 +1,6 @@
 /**
- * Decides when a folder without a mark is a project: not in shared or installed folders, and not above other projects (CONTRACT
- * §2).
+ * Decides when a folder without a mark is a project: not in shared or installed folders, and not above other projects
+ * (README.md).
  */
 import { BoundedMap } from "../model/bounded-map.ts";
 import { lstatSync } from "node:fs";

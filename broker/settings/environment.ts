@@ -157,7 +157,7 @@ export function commandEnvironment(
   return { ...base, ...added, SUBSTRATE_AGENT_ID: agent, SUBSTRATE_SPAN_ID: span };
 }
 
-/** Folders that every world has of its own (CONTRACT §7): commands never see the host's content there. */
+/** Folders that every world has of its own: commands never see the host's content there. */
 const WORLDS_OWN = ["/tmp", "/var/tmp", "/run", "/dev/shm"];
 
 /**

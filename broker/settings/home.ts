@@ -14,7 +14,7 @@ export class HomeRefused extends Error {
   override readonly name = "HomeRefused";
 }
 
-/** The layout below SUBSTRATE_HOME (CONTRACT §2). All paths are absolute. */
+/** The layout below SUBSTRATE_HOME. All paths are absolute. */
 export type Home = {
   readonly root: string;
   readonly agentSocket: string;

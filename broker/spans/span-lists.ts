@@ -43,7 +43,7 @@ const PROGRAMS = "programs";
 /** Each span is in exactly one of these lists. */
 export const EVERY_SPAN: readonly string[] = [COMMANDS, PROGRAMS];
 
-/** Commands run at most a day (CONTRACT §3), so an older command cannot have ended in the requested time. */
+/** Commands run at most a day, so an older command cannot have ended in the requested time. */
 const LONGEST_MS = 25 * 60 * 60 * 1000;
 
 export function putRows(lists: Lists, entry: SpanEntry, span: string): readonly Promise<boolean>[] {

@@ -20,7 +20,7 @@ const GRACE_MS = 250;
 /** Milliseconds from SIGKILL to ending the world. */
 const LAST_RESORT_MS = 5000;
 
-/** How long a reply waits for outputs held open by background processes (CONTRACT §3). */
+/** How long a reply waits for outputs held open by background processes. */
 const DRAIN_MS = 100;
 
 export type RunRequest = {

@@ -1,5 +1,5 @@
 /**
- * The folders of `fs.write` outside the project (CONTRACT §7): finds their current state, and creates missing folders. A world
+ * The folders of `fs.write` outside the project: finds their current state, and creates missing folders. A world
  * binds the folders existing at its start, so a folder created or replaced later takes effect only in another world.
  */
 import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync } from "node:fs";

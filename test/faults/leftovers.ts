@@ -8,7 +8,7 @@ import { type TestBroker, eventually, ROOT_OVERLAY } from "../broker.ts";
 import { MARKER } from "./load.ts";
 import { isAlive, pidNamespace, processes, type Victim } from "./victims.ts";
 
-/** How long the kernel, and whoever cleans up, may take (CONTRACT: a world ends with its broker within 2 s). */
+/** How long the kernel, and whoever cleans up, may take (a world ends with its broker within 2 s). */
 export const PATIENCE_MS = 2000;
 
 /** Looks again until nothing is found or the time is over. */

@@ -91,7 +91,7 @@ async function inForce(terminal: Terminal, name: string): Promise<PolicyReply | 
   }
 }
 
-/** What no entry means: CONTRACT §7. */
+/** Meaning of an empty `net.allowed`, by the policy's mode. */
 const NO_ENTRY = {
   enforce: "nothing: commands have no network",
   observe: "nothing: every host outside is reached all the same, and recorded as would_deny",

@@ -10,7 +10,7 @@ const UNITS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** Longest time limit of a call (CONTRACT §3). */
+/** Longest time limit of a call. */
 const LONGEST_MS = 86_400_000;
 
 /** Parses `10m`, `90s`, `500ms`, `2h` or a plain number of milliseconds; returns milliseconds. Throws {@link Complaint}. */

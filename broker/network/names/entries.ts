@@ -1,4 +1,4 @@
-/** Parses the entries of `net.allowed` (CONTRACT §7). Pure. */
+/** Parses the entries of `net.allowed`. Pure. */
 import type { PolicyDocument } from "../../../schemas/generated/types.ts";
 import { HOST_INTERNAL, hostName, isLocalhost } from "./names.ts";
 import { type AddressRange, readRange } from "./ranges.ts";
