@@ -12,7 +12,6 @@ import {
 import { uuidv7 } from "uuidv7";
 import type { Broker } from "../../broker/broker.ts";
 import { sendRefusal } from "./answer.ts";
-import { expressApp } from "./app.ts";
 import { excessOf, tooLarge } from "./body.ts";
 import type { Caller } from "./caller.ts";
 import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
@@ -27,7 +26,7 @@ const KEEP_ALIVE_MS = 120_000;
 export function createListener(broker: Broker, caller: () => Caller, log: Log): Server {
   const unread = new UnreadAnswers();
   const context = (): Context => ({ broker, caller: caller(), log, unread });
-  const answer = directFirst(context, expressApp(context));
+  const answer = directFirst(context, lazyExpress(context));
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, answer);
   server.on("checkContinue", (request, response) => {
     const excess = excessOf(request);
@@ -61,6 +60,18 @@ function directFirst(context: () => Context, rest: RequestListener): RequestList
     if (answer === undefined) return rest(request, response);
     const here = context();
     answer(here, request, response).catch((error: unknown) => sendBug(response, here.log, error));
+  };
+}
+
+/** Loads Express at the first call that is not `direct`: loading takes a tenth of a broker's start, and many brokers never need it. */
+function lazyExpress(context: () => Context): RequestListener {
+  let app: Promise<RequestListener> | undefined;
+  return (request, response) => {
+    app ??= import("./app.ts").then(({ expressApp }) => expressApp(context));
+    app.then(
+      (answer) => answer(request, response),
+      (error: unknown) => sendBug(response, context().log, error),
+    );
   };
 }
 

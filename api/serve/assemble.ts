@@ -191,10 +191,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     homeLinks: new HomeLinks(around.home, programFolders),
     warmSpecs: new WarmSpecs(around, parts.uid),
     environments: new BaseEnvironments(hostEnvironment(parts.host), home.root),
-    worldImages: {
-      enforce: worldImage(installation.init, parts.backend.filterHash("enforce")),
-      log: worldImage(installation.init, parts.backend.filterHash("log")),
-    },
+    worldImages: worldImages(installation.init, parts.backend),
     startedIn: parts.cwd,
     config: () => config.current(),
     settingsProblems: () => config.problems(),
@@ -259,12 +256,20 @@ function writeDefaultPolicy(home: Home, installation: Installation): void {
   if (!existsSync(own)) copyFileSync(join(installation.policies, "default.yaml"), own);
 }
 
-function worldImage(init: string, filterHash: string | null): WorldImage {
-  return {
+/** The image of each seccomp mode; log mode's filter is hashed at its first use. */
+function worldImages(init: string, backend: WorldBackend): Broker["worldImages"] {
+  const shared = {
     init_hash: `sha256:${createHash("sha256").update(readFileSync(init)).digest("hex")}`,
-    filter_hash: filterHash,
     os_release: osRelease(),
     kernel: release(),
+  };
+  let log: WorldImage | undefined;
+  return {
+    enforce: { ...shared, filter_hash: backend.filterHash("enforce") },
+    get log() {
+      log ??= { ...shared, filter_hash: backend.filterHash("log") };
+      return log;
+    },
   };
 }
 

@@ -28,17 +28,26 @@ export type SeccompChoice = { readonly withoutCgroup: SeccompVariants; readonly 
 /** Calls notified for every command. */
 const ALWAYS_TOLD = [...START_CALLS, ...SOCKET_CALLS];
 
+/** Assembles each mode's programs at their first use: most brokers use one mode, and one of three backends. */
 export function seccompPrograms(
   architecture: Architecture,
 ): Readonly<Record<"enforce" | "log", SeccompChoice>> {
+  let enforce: SeccompChoice | undefined;
+  let log: SeccompChoice | undefined;
   return {
-    enforce: {
-      withoutCgroup: enforcing(DENIED, [], architecture),
-      withCgroup: enforcing(DENIED_TO_ALL, DENIED_TO_COMMANDS, architecture),
+    get enforce() {
+      enforce ??= {
+        withoutCgroup: enforcing(DENIED, [], architecture),
+        withCgroup: enforcing(DENIED_TO_ALL, DENIED_TO_COMMANDS, architecture),
+      };
+      return enforce;
     },
-    log: {
-      withoutCgroup: logging(DENIED, [], architecture),
-      withCgroup: logging(DENIED_TO_ALL, DENIED_TO_COMMANDS, architecture),
+    get log() {
+      log ??= {
+        withoutCgroup: logging(DENIED, [], architecture),
+        withCgroup: logging(DENIED_TO_ALL, DENIED_TO_COMMANDS, architecture),
+      };
+      return log;
     },
   };
 }
