@@ -67,6 +67,23 @@ export class Reaches {
     this.#presets = presets;
   }
 
+  /**
+   * Returns the reach for a command that begins, without asking a tool that only a name could need: starting pip, cargo and go
+   * costs a second. A world's first question for a name waits for {@link pending}. npm alone is asked here where a policy
+   * enforces, because a world's npm settings hang on it.
+   */
+  async begin(effective: Effective, project: string): Promise<Reach> {
+    if (this.#isKnown(effective, project)) return await this.fresh(effective, project);
+    if (effective.policies.some(({ mode, net }) => mode === "enforce" && presetsIn(net).includes("@npm")))
+      this.#expansions.set(`@npm ${project}`, await this.#presets.expand("@npm", project));
+    return this.now(effective, project);
+  }
+
+  /** Settles when every preset of the policies has its first answer; undefined when all have one. */
+  pending(effective: Effective, project: string): Promise<unknown> | undefined {
+    return this.#isKnown(effective, project) ? undefined : this.fresh(effective, project);
+  }
+
   /** Returns the reach with current presets. A preset's first use waits for the preset's tool. */
   async fresh(effective: Effective, project: string): Promise<Reach> {
     const known = this.#made.get(keyOf(effective, project));
@@ -80,6 +97,12 @@ export class Reaches {
   /** Returns the reach at once, with presets as last known. A preset never asked for allows nothing yet. */
   now(effective: Effective, project: string): Reach {
     return this.#of(effective, project, 0);
+  }
+
+  #isKnown({ policies }: Effective, project: string): boolean {
+    return policies.every(({ net }) =>
+      presetsIn(net).every((name) => this.#expansions.has(`${name} ${project}`)),
+    );
   }
 
   #of(effective: Effective, project: string, freshUntil: number): Reach {

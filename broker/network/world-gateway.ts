@@ -17,6 +17,8 @@ export type GatewayParts = {
   readonly outside: Outside;
   /** The rules in force, read for each name and connection. */
   readonly reach: () => Reach;
+  /** Settles when the rules know every preset; undefined when they do. Never rejects. */
+  readonly pending: () => Promise<unknown> | undefined;
   /** The egress allowance of one connection, reserved until the connection's line is written. */
   readonly allowance: (id: string) => Allowance;
   /** Whether the agent's egress budget is used up. */
@@ -61,6 +63,7 @@ export class WorldGateway {
     this.#parts = parts;
     this.#captured = parts.reach().captured;
     this.#stub = new DnsStub(network.takeDns(), {
+      pending: parts.pending,
       spell: hostName,
       decide: (name) => this.#isKnown(name),
       addressOf: (name) => this.#addresses.addressOf(name),

@@ -66,3 +66,49 @@ describe.each(actors())("npm on the broker's PATH, as $kind,", (actor) => {
     expect(await eventually(ran, 1500)).toBe(false);
   });
 });
+
+describe.each(actors())("a tool that a preset asks, as $kind,", (actor) => {
+  let folder: string;
+  let broker: TestBroker | undefined;
+  beforeEach(() => {
+    folder = mkdtempSync(join(actor.home, "sb-tools-"));
+    chmodSync(folder, 0o777);
+  });
+  afterEach(async () => {
+    await broker?.stop();
+    broker = undefined;
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test.each(["observe", "enforce"])(
+    "starts when a command first asks for a name, which gets its answer at once: %s",
+    async (mode) => {
+      // The registry has a port of its own, which the world must route before the name has its address.
+      const gem = `#!/bin/sh\ntouch ${folder}/ran; sleep 1; echo https://gems.example:8443/\n`;
+      broker = await TestBroker.start(actor, {
+        policies: { default: `id: default\nname: Gems\nmode: ${mode}\nnet: { allowed: ["@gem"] }\n` },
+        environment: { PATH: `${join(folder, "bin")}:/usr/local/bin:/usr/bin:/bin` },
+        wrap: () => [
+          "sh",
+          "-c",
+          'mkdir -p "$1/bin" && printf "$2" > "$1/bin/gem" && chmod +x "$1/bin/gem" && shift 2 && exec "$@"',
+          "sh",
+          folder,
+          gem,
+        ],
+      });
+      expect((await broker.run("true")).exit).toBe(0);
+      expect(await eventually(() => existsSync(join(folder, "ran")), 1500)).toBe(false);
+
+      const first = await broker.run(
+        "getent hosts gems.example other.example | cut -d ' ' -f 2-; bash -c 'exec 3<>/dev/tcp/gems.example/8443'",
+      );
+      expect(existsSync(join(folder, "ran"))).toBe(true);
+      expect(first.stdout).toContain("gems.example");
+      expect(first.stdout.includes("other.example")).toBe(mode === "observe");
+      const reached = (): boolean =>
+        broker?.spans().some(({ connection }) => connection?.host === "gems.example") === true;
+      expect(await eventually(reached, 5000)).toBe(true);
+    },
+  );
+});

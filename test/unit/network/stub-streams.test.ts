@@ -104,7 +104,7 @@ describe("DNS over TCP", () => {
       server,
       () => Buffer.alloc(298),
       (error) => faults.push(error),
-      300,
+      { idleMs: 300 },
     );
     const [silent, half, deaf] = [await opened(port), await opened(port), await opened(port)];
     half.write(ASK_A.subarray(0, 10));

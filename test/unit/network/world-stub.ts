@@ -3,7 +3,7 @@ import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { type DecodedPacket, decode, encode, type OptAnswer, type Packet } from "dns-packet";
-import { DnsStub, type StubAnswers } from "../../../broker/network/stub.ts";
+import { DnsStub, type StubRules } from "../../../broker/network/stub.ts";
 import { SyntheticAddresses } from "../../../broker/network/synthetic.ts";
 import { spell } from "./spell.ts";
 
@@ -29,7 +29,7 @@ export class WorldStub implements Disposable {
   readonly udpPort: number;
   readonly tcpPort: number;
 
-  static async start(allowed: readonly string[], own: Partial<StubAnswers> = {}): Promise<WorldStub> {
+  static async start(allowed: readonly string[], own: Partial<StubRules> = {}): Promise<WorldStub> {
     const udp = createSocket("udp4");
     udp.bind(0, "127.0.0.1");
     const tcp = createServer();
@@ -42,7 +42,7 @@ export class WorldStub implements Disposable {
     udp: Socket,
     tcp: ReturnType<typeof createServer>,
     allowed: readonly string[],
-    own: Partial<StubAnswers>,
+    own: Partial<StubRules>,
   ) {
     this.addresses = new SyntheticAddresses();
     this.udpPort = udp.address().port;
@@ -50,6 +50,7 @@ export class WorldStub implements Disposable {
     this.stub = new DnsStub(
       { udp, tcp },
       {
+        pending: () => undefined,
         spell,
         decide: (name) => allowed.includes(name),
         addressOf: (name) => this.addresses.addressOf(name),
@@ -91,6 +92,10 @@ export class UdpClient implements Disposable {
 
   send(message: Buffer): void {
     this.#socket.send(message, this.#port, "127.0.0.1");
+  }
+
+  onReply(listener: () => void): void {
+    this.#socket.on("message", listener);
   }
 
   /** The next reply; rejects when none comes within two seconds. */
