@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Ledger } from "../../broker/budgets/ledger.ts";
-import { byLength, Day, giving, isLabel, NAMED } from "../budget-day.ts";
+import { byLength, Day, giving, isLabel, NAMED } from "../support/broker/budget-day.ts";
 
 describe("interleavings", () => {
   const step = fc.record({

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { exceeded } from "../../broker/budgets/exceeded.ts";
-import { Day, giving, HOUR } from "../budget-day.ts";
+import { Day, giving, HOUR } from "../support/broker/budget-day.ts";
 
 describe("a call that a budget does not reach for", () => {
   test.each([

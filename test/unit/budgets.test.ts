@@ -5,7 +5,7 @@ import { allowanceOf, lowest } from "../../broker/budgets/limits.ts";
 import { LimitSpans } from "../../broker/budgets/limit-spans.ts";
 import { eventSpan } from "../../broker/spans/event-span.ts";
 import type { SpanRecord } from "../../broker/spans/trace.ts";
-import { Day, giving, HOUR, NAMED, START } from "../budget-day.ts";
+import { Day, giving, HOUR, NAMED, START } from "../support/broker/budget-day.ts";
 
 describe("what a policy gives", () => {
   const base = { id: "a", name: "A" };

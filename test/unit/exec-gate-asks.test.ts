@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { GateParts } from "../../broker/exec-gate/gate.ts";
 import { effectiveOf, Gate } from "./gates.ts";
-import { file, policyOf, PROJECT, started } from "./started.ts";
+import { file, policyOf, PROJECT, started } from "../support/policy/starts.ts";
 
 const push = file("/usr/bin/git", ["push", "origin"]);
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { effectiveOf, Gate } from "./gates.ts";
-import { file, policyOf, PROJECT, started } from "./started.ts";
+import { file, policyOf, PROJECT, started } from "../support/policy/starts.ts";
 
 const sudo = file("/usr/bin/sudo", ["id"]);
 const push = file("/usr/bin/git", ["push", "origin"]);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { explainErrors } from "../../broker/journey/why-failed.ts";
-import { policyOf } from "./started.ts";
+import { policyOf } from "../support/policy/starts.ts";
 
 const POLICY = policyOf({}, { fs: { write: ["$PROJECT/**"], deny_read: ["$HOME/.ssh", "**/.env"] } });
 const RULES = {

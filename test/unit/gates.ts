@@ -8,7 +8,7 @@ import { refusal } from "../../broker/model/refusal.ts";
 import { eventSpan } from "../../broker/spans/event-span.ts";
 import type { SpanRecord } from "../../broker/spans/trace.ts";
 import type { ProgramFile, ProgramStart } from "../../world/backend.ts";
-import { started, WHERE } from "./started.ts";
+import { started, WHERE } from "../support/policy/starts.ts";
 
 type Ground = {
   readonly command?: string;

@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { GitFolders } from "../../broker/git/folder.ts";
 import type { ProjectRules } from "../../broker/project/projects.ts";
-import { skip } from "../skips.ts";
+import { skip } from "../support/run/skips.ts";
 
 let base: string;
 let rules: ProjectRules;

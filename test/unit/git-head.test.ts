@@ -3,9 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { GitHeads } from "../../broker/git/head.ts";
-import type { Actor } from "../actors.ts";
-import { hostGit } from "../git.ts";
-import { currentUser } from "../users.ts";
+import { type Actor, currentUser } from "../support/users/users.ts";
+import { hostGit } from "../support/git/git.ts";
 
 const ME: Actor = { ...currentUser(), kind: "root" };
 

@@ -2,10 +2,9 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, wri
 import { homedir, tmpdir, userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { makeHome, removeHome, removeLeftOverHomes } from "../homes.ts";
-import { thisRun } from "../runs.ts";
-import { currentUser } from "../users.ts";
+import { actors, currentUser } from "../support/users/users.ts";
+import { makeHome, removeHome, removeLeftOverHomes } from "../support/run/homes.ts";
+import { thisRun } from "../support/run/runs.ts";
 
 /** A person's home. */
 let person: string;

@@ -5,7 +5,7 @@ import type { SharedSocket } from "../../world/backend.ts";
 import { isolationVector } from "../../world/linux/isolation.ts";
 import { ALWAYS, namespaceBits } from "../../world/linux/namespaces.ts";
 import { mountPlan } from "../../world/plan/mounts.ts";
-import { host, lines, PROJECT, spec } from "./planned.ts";
+import { host, lines, PROJECT, spec } from "../support/world/planned.ts";
 
 describe("the mount plan", () => {
   test("starts with the whole host read-only and opens only the project", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Observations } from "../../broker/learn/observations.ts";
-import { learn, policy, span, type Told, values } from "../learned.ts";
+import { learn, policy, span, type Told, values } from "../support/policy/learned.ts";
 
 const TEXT = `id: p
 name: P

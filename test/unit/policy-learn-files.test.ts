@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { attempt, learn, policy, type Told, values } from "../learned.ts";
-import { skip } from "../skips.ts";
+import { attempt, learn, policy, type Told, values } from "../support/policy/learned.ts";
+import { skip } from "../support/run/skips.ts";
 
 describe("a write that stayed in the world", () => {
   const text = 'id: p\nname: P\nfs: { write: ["$PROJECT/**"] }\n';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { learn, LISTED, values } from "../learned.ts";
+import { learn, LISTED, values } from "../support/policy/learned.ts";
 
 const GIT = "/usr/bin/git";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { decide, readArgv, readShell } from "../../broker/policy/index.ts";
-import { learn, policy, WHERE } from "../learned.ts";
+import { learn, policy, WHERE } from "../support/policy/learned.ts";
 
 describe("for any observed commands, a proposal without '*'", () => {
   const word = fc.constantFrom(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Observations } from "../../broker/learn/observations.ts";
-import { fates, learn, LISTED, policy, span, values } from "../learned.ts";
+import { fates, learn, LISTED, policy, span, values } from "../support/policy/learned.ts";
 
 describe("a command that commands.allowed leaves out", () => {
   test("gets its exact words, with the spans that led to them, and the comments stay", () => {

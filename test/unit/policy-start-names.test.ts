@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { concernedStarts, decideStart } from "../../broker/policy/index.ts";
 import type { ProgramStart } from "../../world/backend.ts";
-import { file, policyOf, started, WHERE } from "./started.ts";
+import { file, policyOf, started, WHERE } from "../support/policy/starts.ts";
 
 const namesOf = (commands: object) => concernedStarts([policyOf(commands)]);
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { decideStart } from "../../broker/policy/index.ts";
 import type { ProgramFile, ProgramStart } from "../../world/backend.ts";
-import { file, policyOf, PROJECT, resolve, started, WHERE } from "./started.ts";
+import { file, policyOf, PROJECT, resolve, started, WHERE } from "../support/policy/starts.ts";
 
 type Start = ProgramStart | ProgramFile;
 

@@ -5,8 +5,7 @@ import { expect, test } from "vitest";
 import { ProgramRecorder } from "../../broker/programs/program-recorder.ts";
 import { verifyTrace } from "../../broker/spans/verify.ts";
 import type { ProgramEvent } from "../../world/model/programs.ts";
-import { ended, refused, type Span, started } from "../program-events.ts";
-import { record, testTrace } from "../traces.ts";
+import { type Span, ended, record, refused, started, testTrace } from "../support/trace/traces.ts";
 
 /** What happens next: who does it is chosen among those there are. */
 const step = fc.record({

@@ -4,9 +4,18 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ProgramRecorder, type ProgramRecorderOptions } from "../../broker/programs/program-recorder.ts";
 import type { Trace } from "../../broker/spans/trace.ts";
 import { verifyTrace } from "../../broker/spans/verify.ts";
-import { type Span, validateSpan } from "../program-events.ts";
-import { ended, NOW, refused, started } from "../program-events.ts";
-import { endOf, record, type TestTrace, testTrace } from "../traces.ts";
+import {
+  NOW,
+  type Span,
+  type TestTrace,
+  endOf,
+  ended,
+  record,
+  refused,
+  started,
+  testTrace,
+  validateSpan,
+} from "../support/trace/traces.ts";
 
 const COMMAND = record("spn_command");
 const OVER = { closed: Promise.resolve() };

@@ -4,8 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ProgramRecorder } from "../../broker/programs/program-recorder.ts";
 import type { Trace } from "../../broker/spans/trace.ts";
 import { FAKE_SECRETS } from "../corpus/secrets.ts";
-import { ended, type Span, started } from "../program-events.ts";
-import { record, type TestTrace, testTrace } from "../traces.ts";
+import { type Span, type TestTrace, ended, record, started, testTrace } from "../support/trace/traces.ts";
 
 const COMMAND = record("spn_command");
 const KNOWN = new Map([

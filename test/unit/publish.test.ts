@@ -3,8 +3,8 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { type PublishEvent, Publisher } from "../../broker/publish/publisher.ts";
 import type { World } from "../../world/backend.ts";
-import { eventually } from "../broker.ts";
-import { freePort, talk } from "../published.ts";
+import { eventually } from "../support/broker/broker.ts";
+import { freePort, talk } from "../support/broker/published.ts";
 
 /** A world of which only the network is real: a server on this host that says `word`. */
 type FakeWorld = { readonly world: World; readonly end: () => void; readonly dialled: readonly Socket[] };

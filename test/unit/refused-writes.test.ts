@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { reasonOf } from "../../broker/journey/refused-writes.ts";
-import { policyOf } from "./started.ts";
+import { policyOf } from "../support/policy/starts.ts";
 
 const home = mkdtempSync(join(tmpdir(), "substrate-refused-"));
 afterAll(() => rmSync(home, { recursive: true }));

@@ -7,12 +7,11 @@ import { open, type RootDatabase } from "lmdb";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { BoundedOutput } from "../../broker/worlds/output.ts";
 import { compareChanges } from "../../broker/replay/compare-changes.ts";
-import { OutputSamples, SAMPLE_BOUNDS } from "../../broker/replay/output-samples.ts";
-import { sampleOf } from "../../broker/replay/output-samples.ts";
+import { OutputSamples, SAMPLE_BOUNDS, sampleOf } from "../../broker/replay/output-samples.ts";
 import { textDiff } from "../../broker/replay/compare-outputs.ts";
 import type { FsDiff } from "../../schemas/generated/types.ts";
 import { NO_CHANGES } from "../../world/model/fs-diff.ts";
-import { leastCpuMs } from "../cost.ts";
+import { leastCpuMs } from "../support/processes/cost.ts";
 
 let folder: string;
 beforeEach(() => {

@@ -36,7 +36,7 @@ test("whatever fails has its FAIL line, whatever is skipped its reason, and the 
       "--no-isolate",
     ];
     const env = { ...process.env, SUBSTRATE_TEST_SKIPS: join(folder, "skips.jsonl"), VITEST: undefined };
-    const reporter = `--reporter=${join(ROOT, "test/reporter.ts")}`;
+    const reporter = `--reporter=${join(ROOT, "test/support/run/reporter.ts")}`;
     const ran = spawnSync(process.execPath, [...vitest, reporter], { cwd: folder, env, encoding: "utf8" });
     expect(ran.status).toBe(1);
     const lines = ran.stdout.trimEnd().split("\n");

@@ -10,7 +10,7 @@ import { FRAME, FRAME_HEADER_SIZE, FRAME_MAX_PAYLOAD, TAG } from "../../schemas/
 import * as validators from "../../schemas/generated/validators.js";
 import type { Validator } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
-import { leastCpuMs } from "../cost.ts";
+import { leastCpuMs } from "../support/processes/cost.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const EXAMPLES = join(ROOT, "schemas/examples");

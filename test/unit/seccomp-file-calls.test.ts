@@ -4,7 +4,7 @@ import { callNumber } from "../../world/seccomp/numbers.ts";
 import { seccompPrograms } from "../../world/seccomp/programs.ts";
 import { SOCKET_CALLS } from "../../world/seccomp/socket-calls.ts";
 import { START_CALLS } from "../../world/seccomp/start-calls.ts";
-import { run } from "../bpf.ts";
+import { run } from "../support/world/bpf.ts";
 
 const ALLOW = 0x7fff_0000;
 const NOTIFY = 0x7fc0_0000;

@@ -10,7 +10,7 @@ import {
 import { callNumber, identifyCall } from "../../world/seccomp/numbers.ts";
 import { seccompPrograms } from "../../world/seccomp/programs.ts";
 import { DENIED, DENIED_TO_COMMANDS } from "../../world/seccomp/table.ts";
-import { AUDIT, type Call, run } from "../bpf.ts";
+import { AUDIT, type Call, run } from "../support/world/bpf.ts";
 
 const ALLOW = 0x7fff_0000;
 const KILL = 0x8000_0000;

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { mountPlan } from "../../world/plan/mounts.ts";
 import { denialWords } from "../../world/plan/denials.ts";
 import type { OtherName } from "../../world/plan/mount-table.ts";
-import { host, lines, PROJECT, spec } from "./planned.ts";
+import { host, lines, PROJECT, spec } from "../support/world/planned.ts";
 
 const SSH = "/home/ann/.ssh";
 

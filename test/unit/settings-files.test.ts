@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { mountPlan } from "../../world/plan/mounts.ts";
 import { type MountOperation, operationLine } from "../../world/plan/operations.ts";
-import { host, lines, spec } from "./planned.ts";
+import { host, lines, spec } from "../support/world/planned.ts";
 
 const NPM = "/usr/lib/node_modules/npm";
 const SHOW = `show ${NPM}/npmrc retries=0`;

@@ -1,13 +1,11 @@
 /** The tree below a span: in pages from the trace, and drawn. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { cutToWidth } from "../../api/cli/words/tree-lines.ts";
+import { cutToWidth, printTree } from "../../api/cli/words/tree-lines.ts";
 import type { Terminal } from "../../api/cli/terminal/terminal.ts";
 import type { Tree } from "../../api/cli/words/tree-folds.ts";
-import { printTree } from "../../api/cli/words/tree-lines.ts";
 import { DEEPEST, treePage } from "../../broker/spans/span-tree.ts";
 import type { SpanRecord, Trace } from "../../broker/spans/trace.ts";
-import type { Span } from "../program-events.ts";
-import { record, type TestTrace, testTrace } from "../traces.ts";
+import { type Span, type TestTrace, record, testTrace } from "../support/trace/traces.ts";
 
 let at: TestTrace;
 let trace: Trace;

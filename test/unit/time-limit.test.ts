@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { SLICE_MS } from "../../broker/budgets/budgets.ts";
 import { timeLimitOf } from "../../broker/budgets/time-limit.ts";
 import { parsePolicy } from "../../broker/policy/index.ts";
-import { Day, HOUR } from "../budget-day.ts";
+import { Day, HOUR } from "../support/broker/budget-day.ts";
 
 describe("how long a command may run", () => {
   const policy = (timeout: string) => {

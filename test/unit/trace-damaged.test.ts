@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Trace } from "../../broker/spans/trace.ts";
-import { ranSpan, type TestTrace, testTrace } from "../traces.ts";
+import { ranSpan, type TestTrace, testTrace } from "../support/trace/traces.ts";
 
 let at: TestTrace;
 

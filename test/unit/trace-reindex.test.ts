@@ -7,7 +7,7 @@ import type { SpanQuery } from "../../broker/spans/span-lists.ts";
 import type { Trace } from "../../broker/spans/trace.ts";
 import { TraceLog } from "../../broker/spans/trace-log.ts";
 import { verifyTrace } from "../../broker/spans/verify.ts";
-import { endOf, record, type TestTrace, testTrace } from "../traces.ts";
+import { endOf, record, type TestTrace, testTrace } from "../support/trace/traces.ts";
 
 let at: TestTrace;
 

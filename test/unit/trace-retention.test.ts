@@ -5,7 +5,7 @@ import type { Follower } from "../../broker/spans/follower.ts";
 import type { Trace } from "../../broker/spans/trace.ts";
 import { TraceLog } from "../../broker/spans/trace-log.ts";
 import { verifyTrace } from "../../broker/spans/verify.ts";
-import { endOf, ranSpan, record, type TestTrace, testTrace } from "../traces.ts";
+import { endOf, ranSpan, record, type TestTrace, testTrace } from "../support/trace/traces.ts";
 
 let at: TestTrace;
 

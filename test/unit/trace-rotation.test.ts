@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { TraceLog } from "../../broker/spans/trace-log.ts";
 import { TraceTail } from "../../broker/spans/trace-tail.ts";
 import { verifyTrace } from "../../broker/spans/verify.ts";
-import { endOf, ranSpan, record, type TestTrace, testTrace } from "../traces.ts";
+import { endOf, ranSpan, record, type TestTrace, testTrace } from "../support/trace/traces.ts";
 
 let at: TestTrace;
 

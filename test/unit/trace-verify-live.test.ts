@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { TraceLog } from "../../broker/spans/trace-log.ts";
 import { verifyTrace } from "../../broker/spans/verify.ts";
 import type { TraceDropped } from "../../schemas/generated/types.ts";
-import { record, type TestTrace, testTrace } from "../traces.ts";
+import { record, type TestTrace, testTrace } from "../support/trace/traces.ts";
 
 const FIRST = "trace-0000000000000001.jsonl";
 const SECOND = "trace-0000000000000004.jsonl";

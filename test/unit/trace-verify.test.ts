@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { TraceLog } from "../../broker/spans/trace-log.ts";
 import { verifyTrace } from "../../broker/spans/verify.ts";
-import { endOf, record, type TestTrace, testTrace } from "../traces.ts";
+import { endOf, record, type TestTrace, testTrace } from "../support/trace/traces.ts";
 
 let at: TestTrace;
 let head: string;

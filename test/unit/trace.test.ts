@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { verifyTrace } from "../../broker/spans/verify.ts";
 import type { SpanQuery } from "../../broker/spans/span-lists.ts";
 import type { Trace } from "../../broker/spans/trace.ts";
-import { endOf, ranSpan, record, type TestTrace, testTrace } from "../traces.ts";
+import { endOf, ranSpan, record, type TestTrace, testTrace } from "../support/trace/traces.ts";
 
 let at: TestTrace;
 let path: string;

@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
-import { skip } from "../skips.ts";
-import { createUser, removeUser } from "../user-accounts.ts";
-import { ordinaryUser, runAs, spawnAs } from "../users.ts";
+import { skip } from "../support/run/skips.ts";
+import { createUser, removeUser } from "../support/run/user-accounts.ts";
+import { ordinaryUser, runAs, spawnAs } from "../support/users/users.ts";
 
 test("a program run as the ordinary user has no privilege, a home of its own and a clean environment", async () => {
   const user = ordinaryUser();

@@ -1,7 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { FirstBytesReader } from "../../../broker/network/first-bytes.ts";
-import { helloMessage, realHello, records, sized } from "./hellos.ts";
-import { NAME, read, readByBytes, spell, tls } from "./readings.ts";
+import {
+  NAME,
+  helloMessage,
+  read,
+  readByBytes,
+  realHello,
+  records,
+  sized,
+  spell,
+  tls,
+} from "../../support/network/hellos.ts";
 
 describe("a ClientHello", () => {
   test("of a real client agrees with its own name and with no other", async () => {

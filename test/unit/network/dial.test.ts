@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { DialError, dial, dialOrder, plainSocket } from "../../../broker/network/dial.ts";
 import { SlowListener } from "./slow-listener.ts";
-import { leastWaitMs } from "../../cost.ts";
+import { leastWaitMs } from "../../support/processes/cost.ts";
 
 const { signal } = new AbortController();
 const ends: (() => unknown)[] = [];

@@ -7,8 +7,8 @@ import { allowanceOf } from "../../../broker/network/allowance.ts";
 import { Bound } from "../../../broker/network/bound.ts";
 import { Egress } from "../../../broker/network/egress.ts";
 import { FirstBytesReader } from "../../../broker/network/first-bytes.ts";
-import { joiner, until } from "./joined.ts";
-import { NAME, spell } from "./readings.ts";
+import { joiner, until } from "../../support/network/joined.ts";
+import { NAME, spell } from "../../support/network/hellos.ts";
 
 const CONNECTIONS = 20;
 

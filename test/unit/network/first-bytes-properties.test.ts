@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type FirstBytes, FirstBytesReader, MAX_FIRST_BYTES } from "../../../broker/network/first-bytes.ts";
-import { helloMessage, records } from "./hellos.ts";
+import { helloMessage, records } from "../../support/network/hellos.ts";
 
 const NAME = "good.example";
 const RUNS = { numRuns: 2000 };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { FirstBytesReader, MAX_FIRST_BYTES } from "../../../broker/network/first-bytes.ts";
-import { ended, NAME, read, readByBytes, spell } from "./readings.ts";
+import { ended, NAME, read, readByBytes, spell } from "../../support/network/hellos.ts";
 
 describe("a request", () => {
   test.each([

@@ -7,7 +7,7 @@ import { readNet } from "../../../broker/network/names/entries.ts";
 import { NpmRetries } from "../../../broker/network/npm-retries.ts";
 import type { PresetHost } from "../../../broker/network/presets/preset.ts";
 import type { PolicyDocument } from "../../../schemas/generated/types.ts";
-import { FakeHost } from "./fake-host.ts";
+import { FakeHost } from "../../support/network/fake-host.ts";
 
 let host: FakeHost;
 beforeEach(() => {

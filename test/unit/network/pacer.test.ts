@@ -1,7 +1,7 @@
 import { onTestFinished, describe, expect, test } from "vitest";
 import { allowanceOf, type ByteBudget } from "../../../broker/network/allowance.ts";
 import { Pacer } from "../../../broker/network/pacer.ts";
-import { join, joiner, until } from "./joined.ts";
+import { join, joiner, until } from "../../support/network/joined.ts";
 
 const KIB = 1024;
 

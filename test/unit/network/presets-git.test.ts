@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { asUrl } from "../../../broker/network/presets/git.ts";
 import { mayBeWritten, projectMayWrite } from "../../../broker/network/presets/writable.ts";
 import type { PolicyDocument } from "../../../schemas/generated/types.ts";
-import { FakeHost } from "./fake-host.ts";
+import { FakeHost } from "../../support/network/fake-host.ts";
 
 let host: FakeHost;
 beforeEach(() => {

@@ -2,7 +2,7 @@ import { symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { PresetName } from "../../../broker/network/names/entries.ts";
-import { FakeHost } from "./fake-host.ts";
+import { FakeHost } from "../../support/network/fake-host.ts";
 
 let host: FakeHost;
 beforeEach(() => {

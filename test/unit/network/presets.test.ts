@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { PresetName } from "../../../broker/network/names/entries.ts";
 import { HostTools } from "../../../broker/network/presets/host-tools.ts";
-import { FakeHost } from "./fake-host.ts";
+import { FakeHost } from "../../support/network/fake-host.ts";
 
 let host: FakeHost;
 beforeEach(() => {

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { describe, expect, test } from "vitest";
 import { type Allowance, allowanceOf, type ByteBudget } from "../../../broker/network/allowance.ts";
 import { FirstBytesReader } from "../../../broker/network/first-bytes.ts";
-import { helloMessage, records } from "./hellos.ts";
-import { brokenBy, join, joiner, readAll, until } from "./joined.ts";
+import { helloMessage, records } from "../../support/network/hellos.ts";
+import { brokenBy, join, joiner, readAll, until } from "../../support/network/joined.ts";
 
 const NAME = "good.example";
 

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { LARGE_BUFFER, ReadBuffers, SMALL_BUFFER } from "../../../broker/network/read-buffers.ts";
-import { type Joined, joiner, until } from "./joined.ts";
+import { type Joined, joiner, until } from "../../support/network/joined.ts";
 
 test.each([0, 1, 3])(
   "downloads that stall and go on stay whole with %i large buffers for all of them",

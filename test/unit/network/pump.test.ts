@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { LARGE_BUFFER } from "../../../broker/network/read-buffers.ts";
-import { brokenBy, join, readAll, until } from "./joined.ts";
+import { brokenBy, join, readAll, until } from "../../support/network/joined.ts";
 
 const MIB = 1024 * 1024;
 

@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { skip } from "../../skips.ts";
-import { FakeHost } from "./fake-host.ts";
+import { skip } from "../../support/run/skips.ts";
+import { FakeHost } from "../../support/network/fake-host.ts";
 
 let host: FakeHost;
 beforeEach(() => {

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { isDnsServer } from "../../../broker/network/ask.ts";
 import { internalRange } from "../../../broker/network/names/internal-addresses.ts";
 import { HostResolver } from "../../../broker/network/resolver.ts";
-import { skip } from "../../skips.ts";
+import { skip } from "../../support/run/skips.ts";
 import { withServer, type Zone } from "./name-server.ts";
 
 const { signal } = new AbortController();

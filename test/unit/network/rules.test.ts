@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type PresetName, presetsIn } from "../../../broker/network/names/entries.ts";
 import { type ExpandedPresets, netRules } from "../../../broker/network/rules.ts";
 import { both, listOf, rulesOf } from "./lists.ts";
-import { leastCpuMs } from "../../cost.ts";
+import { leastCpuMs } from "../../support/processes/cost.ts";
 
 describe("a name", () => {
   test.each([

@@ -1,6 +1,6 @@
 import type { OptAnswer } from "dns-packet";
 import { describe, expect, test } from "vitest";
-import { OPT, question, rawQuestion, UdpClient, WorldStub } from "./world-stub.ts";
+import { OPT, question, rawQuestion, UdpClient, WorldStub } from "../../support/network/world-stub.ts";
 
 const ALLOWED = ["a.example", "b.example", "xn--bcher-kva.example"];
 

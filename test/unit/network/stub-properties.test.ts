@@ -2,8 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { replyTo } from "../../../broker/network/dns-answer.ts";
-import { spell } from "./spell.ts";
-import { OPT, question, rawQuestion, UdpClient, WorldStub } from "./world-stub.ts";
+import { OPT, UdpClient, WorldStub, question, rawQuestion, spell } from "../../support/network/world-stub.ts";
 
 const GOOD = question("www.a.example", "A", { additionals: [OPT] });
 

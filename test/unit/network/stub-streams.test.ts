@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { DnsStreams } from "../../../broker/network/stub.ts";
-import { exchange, framed, question, readReply, WorldStub } from "./world-stub.ts";
+import { exchange, framed, question, readReply, WorldStub } from "../../support/network/world-stub.ts";
 
 const ASK_A = framed(question("a.example", "A", { id: 1 }));
 const ASK_EVIL = framed(question("evil.example", "A", { id: 2 }));

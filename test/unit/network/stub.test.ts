@@ -1,7 +1,7 @@
 import { Resolver } from "node:dns/promises";
 import { describe, expect, test } from "vitest";
-import { WorldStub } from "./world-stub.ts";
-import { leastWaitMs } from "../../cost.ts";
+import { WorldStub } from "../../support/network/world-stub.ts";
+import { leastWaitMs } from "../../support/processes/cost.ts";
 
 const ALLOWED = ["a.example", "b.example"];
 
