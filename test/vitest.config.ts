@@ -7,7 +7,7 @@ import { KINDS } from "./faults/victims.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-// The workers inherit it: test/skips.ts writes there, test/reporter.ts reads it.
+// The workers inherit it: test/support/run/skips.ts writes there, test/support/run/reporter.ts reads it.
 process.env["SUBSTRATE_TEST_SKIPS"] ??= join(tmpdir(), `substrate-skips-${process.pid}.jsonl`);
 rmSync(process.env["SUBSTRATE_TEST_SKIPS"], { force: true });
 
@@ -33,8 +33,8 @@ export default defineConfig({
   root: ROOT,
   cacheDir: join(ROOT, ".build/vitest"),
   test: {
-    reporters: ["default", fileURLToPath(new URL("./reporter.ts", import.meta.url))],
-    globalSetup: fileURLToPath(new URL("./global.ts", import.meta.url)),
+    reporters: ["default", fileURLToPath(new URL("./support/run/reporter.ts", import.meta.url))],
+    globalSetup: fileURLToPath(new URL("./support/run/global.ts", import.meta.url)),
     maxWorkers: 2,
     projects: [
       {

@@ -2,8 +2,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ErrorReply, ExecuteReply } from "../../schemas/generated/types.ts";
-import type { TestBroker } from "../broker.ts";
-import { type Action, change } from "../held-changes.ts";
+import type { TestBroker } from "../support/broker/broker.ts";
+import { type Action, change } from "../support/held/changes.ts";
 import { MARKER } from "./load.ts";
 import type { Random } from "./random.ts";
 

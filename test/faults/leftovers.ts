@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Span } from "../../schemas/generated/types.ts";
 import { homeLayout } from "../../broker/settings/home.ts";
 import { makerOf, thisMaker } from "../../world/cgroup/names.ts";
-import { type TestBroker, eventually, ROOT_OVERLAY } from "../broker.ts";
+import { type TestBroker, eventually, ROOT_OVERLAY } from "../support/broker/broker.ts";
 import { MARKER } from "./load.ts";
 import { isAlive, pidNamespace, processes, type Victim } from "./victims.ts";
 

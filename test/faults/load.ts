@@ -1,7 +1,7 @@
 /** Commands of several sessions at once, and what each of them must answer. */
 import type { Answer } from "../../api/client/client.ts";
 import type { ErrorReply, ExecuteReply } from "../../schemas/generated/types.ts";
-import type { TestBroker } from "../broker.ts";
+import type { TestBroker } from "../support/broker/broker.ts";
 import type { Random } from "./random.ts";
 
 /** The policy of the load: a command that begins with `chmod` runs on an overlay. */

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { TestBroker } from "../broker.ts";
+import type { TestBroker } from "../support/broker/broker.ts";
 import { Applies, Generations } from "./applies.ts";
 import { cgroups, layers, marked, mounts, soonNone, survivors, TraceReader } from "./leftovers.ts";
 import { AGENTS, type Answered, Load } from "./load.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { Trace } from "../../broker/spans/trace.ts";
 import { TraceLog } from "../../broker/spans/trace-log.ts";
-import { endOf, record } from "../traces.ts";
+import { endOf, record } from "../support/trace/traces.ts";
 
 const [folder = "", way = "", first = "0"] = process.argv.slice(2);
 const path = join(folder, "trace.jsonl");

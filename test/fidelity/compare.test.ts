@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { needs } from "../needs.ts";
+import { needs } from "../support/run/needs.ts";
 import { compare, differencesOf, type Seen, type SeenInWorld } from "./compare.ts";
 import { type Tree, treeOf } from "./tree.ts";
 import type { Workload } from "./workload.ts";

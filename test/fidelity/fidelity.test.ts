@@ -1,7 +1,7 @@
 import { appendFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { actors } from "../actors.ts";
-import { skip } from "../skips.ts";
+import { actors } from "../support/users/users.ts";
+import { skip } from "../support/run/skips.ts";
 import { Place } from "./place.ts";
 import { Registries } from "./registries.ts";
 import { type Round, roundsOf, sidesOf } from "./rounds.ts";

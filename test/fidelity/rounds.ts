@@ -1,5 +1,5 @@
 /** One row, from its preparation to its results. */
-import { freePort } from "../published.ts";
+import { freePort } from "../support/broker/published.ts";
 import { compare, type Result, type Seen, type SeenInWorld } from "./compare.ts";
 import type { Place } from "./place.ts";
 import { type Command, type Ended, runBare } from "./run-bare.ts";

@@ -1,8 +1,7 @@
 /** A row outside every world: what somebody gets who runs the command in a terminal. */
 import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Actor } from "../actors.ts";
-import { spawnAs } from "../users.ts";
+import { type Actor, spawnAs } from "../support/users/users.ts";
 
 export type Command = {
   readonly cwd: string;

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { call } from "../../api/client/client.ts";
 import type { ChangesReply, ErrorReply, ExecuteReply } from "../../schemas/generated/types.ts";
-import type { TestBroker } from "../broker.ts";
+import type { TestBroker } from "../support/broker/broker.ts";
 import type { Command, Ended } from "./run-bare.ts";
 import type { PolicyName } from "./workload.ts";
 

@@ -1,6 +1,6 @@
 /** What a row of the table says. Rows are data: how they are run is `rounds.ts`'s affair, whether they agree is `compare.ts`'s. */
 
-import type { Actor } from "../actors.ts";
+import type { Actor } from "../support/users/users.ts";
 
 /** The shipped policies that a row can run under, the strictest first. */
 export const STRICTNESS = ["readonly", "strict", "claude-code", "ci"] as const;

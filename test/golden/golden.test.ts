@@ -1,10 +1,10 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { put, replayed, SAME } from "../replays.ts";
-import { skip } from "../skips.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { put, replayed, SAME } from "../support/broker/replays.ts";
+import { skip } from "../support/run/skips.ts";
 import { GOLDEN_SPANS, POLICY } from "./golden-spans.ts";
 
 describe.each(actors())("golden spans, as $kind", (actor) => {

@@ -2,8 +2,8 @@ import { chownSync, copyFileSync, mkdirSync, readFileSync, rmSync } from "node:f
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Span, SpansReply } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
 
 const RECORDED = join(import.meta.dirname, "recorded/trace.jsonl");
 const LINES = readFileSync(RECORDED, "utf8")

@@ -3,12 +3,11 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { spawn } from "node-pty";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { Person } from "../approvals.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { installationFor } from "../installation.ts";
+import { actors, spawnAs } from "../support/users/users.ts";
+import { Person } from "../support/broker/approvals.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
 import type { Approval } from "../../schemas/generated/types.ts";
-import { spawnAs } from "../users.ts";
 
 const POLICY = `id: default
 name: CLI

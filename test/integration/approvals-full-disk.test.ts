@@ -2,10 +2,9 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { installationFor } from "../installation.ts";
-import { skip } from "../skips.ts";
-import { runAs } from "../users.ts";
+import { actors, runAs } from "../support/users/users.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { skip } from "../support/run/skips.ts";
 
 const POLICY = `id: default
 name: Asks

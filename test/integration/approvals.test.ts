@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ApprovalPreviewReply } from "../../schemas/generated/types.ts";
 import { validateSpan } from "../../schemas/generated/validators.js";
-import { actors } from "../actors.ts";
-import { Person } from "../approvals.ts";
-import { TestBroker } from "../broker.ts";
+import { actors } from "../support/users/users.ts";
+import { Person } from "../support/broker/approvals.ts";
+import { TestBroker } from "../support/broker/broker.ts";
 
 const RULES = `  ask: ["touch *", "tee *", { pattern: "rm *", reason: "Things go away" }]
   isolated: ["tee *"]

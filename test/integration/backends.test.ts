@@ -2,8 +2,8 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { type Actor, actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { type Actor, actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
 import {
   cgroupsOfRuntimes,
   containersOf,
@@ -12,9 +12,9 @@ import {
   engineEnvironment,
   runEngine,
   whyNoContainers,
-} from "../containers.ts";
-import { recordSkip, skip } from "../skips.ts";
-import { backendCases } from "./backend-cases.ts";
+} from "../support/world/containers.ts";
+import { recordSkip, skip } from "../support/run/skips.ts";
+import { backendCases } from "../support/world/backend-cases.ts";
 
 const cgroups = cgroupsOfRuntimes();
 const images: { readonly removeNew: () => Promise<void> }[] = [];

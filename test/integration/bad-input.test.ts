@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ErrorReply } from "../../schemas/generated/types.ts";
 import { validateErrorReply } from "../../schemas/generated/validators.js";
-import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
 
 type Raw = {
   readonly status: number;

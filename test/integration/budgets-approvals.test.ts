@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { Person } from "../approvals.ts";
-import { giving, stateOf, withBroker } from "../budgets.ts";
+import { actors } from "../support/users/users.ts";
+import { Person } from "../support/broker/approvals.ts";
+import { giving, stateOf, withBroker } from "../support/broker/budgets.ts";
 
 const ASKING = 'commands: { ask: ["tee *"] }\n';
 

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { validateBudgetReply } from "../../schemas/generated/validators.js";
-import { actors } from "../actors.ts";
-import { eventually } from "../broker.ts";
-import { begun, giving, stateOf, withBroker } from "../budgets.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually } from "../support/broker/broker.ts";
+import { begun, giving, stateOf, withBroker } from "../support/broker/budgets.ts";
 
 describe.each(actors())("budgets over time, as $kind", (actor) => {
   test.each(["SIGTERM", "SIGKILL"] as const)("what was used is still used after %s", async (signal) => {

@@ -4,9 +4,9 @@ import { describe, expect, test } from "vitest";
 import { call } from "../../api/client/client.ts";
 import type { ErrorReply } from "../../schemas/generated/types.ts";
 import { validateErrorReply, validateSpan } from "../../schemas/generated/validators.js";
-import { actors } from "../actors.ts";
-import { eventually } from "../broker.ts";
-import { begun, budgetOf, giving, stateOf, withBroker } from "../budgets.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually } from "../support/broker/broker.ts";
+import { begun, budgetOf, giving, stateOf, withBroker } from "../support/broker/budgets.ts";
 
 describe.each(actors())("budgets, as $kind", (actor) => {
   test("32 parallel requests against max_execs: 10 run exactly 10", async () => {

@@ -3,10 +3,9 @@ import { chmodSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CheckReply, ExecuteReply } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { installationFor } from "../installation.ts";
-import { runAs } from "../users.ts";
+import { actors, runAs } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
 
 const SYSTEM = "/usr/local/bin:/usr/bin:/bin";
 const SHIPPED = readFileSync(join(import.meta.dirname, "../../policies/default.yaml"), "utf8");

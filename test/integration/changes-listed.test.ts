@@ -1,15 +1,23 @@
 /** What isolated commands changed, as it is listed: beside two trees of which the one is what the same command made of the other. */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readFileSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { shownPath } from "../../world/overlay/names.ts";
-import { contentDigest, type HashedChange, treeHash } from "../../world/overlay/tree-hash.ts";
-import { actors } from "../actors.ts";
-import { type Ran, TestBroker } from "../broker.ts";
-import { treeChanges } from "../tree-changes.ts";
-import { runAs } from "../users.ts";
+import { bytesOf, rawPath, shownPath } from "../../world/overlay/names.ts";
+import {
+  type HashedChange,
+  byPath,
+  changeKind,
+  contentDigest,
+  treeHash,
+} from "../../world/overlay/tree-hash.ts";
+import { type Ran, TestBroker } from "../support/broker/broker.ts";
+import { actors, runAs } from "../support/users/users.ts";
+
+// What differs between two trees, found by looking at all of both: the slow and plain way to what a listing must say.
+
+type Modes = ReadonlyMap<string, number>;
 
 const POLICY = 'id: default\nname: Listed\nmode: enforce\ncommands: { isolated: ["sh *"] }\n';
 
@@ -191,3 +199,40 @@ describe.each(actors())("the listing of an isolated command, as $kind", (actor) 
     expect(deeper.ran.fs_diff?.summary).toContain("1 paths cannot be read");
   });
 });
+
+/** The changes from `before` to `after`, by the bytes of their paths. */
+function treeChanges(before: string, after: string): readonly HashedChange[] {
+  const [old, now] = [bytesOf(before), bytesOf(after)];
+  const [olds, nows] = [modesBelow(old), modesBelow(now)];
+  const paths = new Set([...olds.keys(), ...nows.keys()]);
+  return [...paths]
+    .flatMap((path) => {
+      const same = (): boolean => contentOf(join(old, path)) === contentOf(join(now, path));
+      const mode = nows.get(path);
+      const kind = changeKind(olds.get(path), mode, same);
+      if (kind === undefined) return [];
+      return [{ path, kind, mode: mode ?? 0, content: mode === undefined ? "" : contentOf(join(now, path)) }];
+    })
+    .sort(byPath);
+}
+
+/** By path: found by going down folders only, since a name beyond a link that took a folder's place is none of the tree. */
+function modesBelow(root: string): Modes {
+  const modes = new Map<string, number>();
+  const waiting = [""];
+  for (let below = waiting.pop(); below !== undefined; below = waiting.pop()) {
+    for (const name of readdirSync(rawPath(join(root, below)), { encoding: "latin1" })) {
+      const path = join(below, name);
+      const stat = lstatSync(rawPath(join(root, path)));
+      modes.set(path, stat.mode);
+      if (stat.isDirectory()) waiting.push(path);
+    }
+  }
+  return modes;
+}
+
+function contentOf(path: string): string {
+  const stat = lstatSync(rawPath(path));
+  if (stat.isFile()) return contentDigest(readFileSync(rawPath(path)));
+  return stat.isSymbolicLink() ? contentDigest(readlinkSync(rawPath(path), { encoding: "buffer" })) : "";
+}

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { spawn } from "node-pty";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { installationFor } from "../installation.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
 
 const POLICY = `id: default\nname: CLI\nmode: enforce\ncommands:\n  denied: ["touch forbidden*"]\n`;
 

@@ -1,9 +1,9 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { hostGit } from "../git.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { hostGit } from "../support/git/git.ts";
 
 describe.each(actors())("the commits that a span names, as $kind", (actor) => {
   let broker: TestBroker;

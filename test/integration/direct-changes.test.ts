@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FsDiff } from "../../schemas/generated/types.ts";
-import { type Actor, actors } from "../actors.ts";
-import { type Ran, TestBroker } from "../broker.ts";
-import { needs, needsOf } from "../needs.ts";
+import { type Actor, actors } from "../support/users/users.ts";
+import { type Ran, TestBroker } from "../support/broker/broker.ts";
+import { needs, needsOf } from "../support/run/needs.ts";
 
 const POLICY = (seccomp: string): string => `id: default
 name: x

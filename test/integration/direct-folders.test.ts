@@ -3,11 +3,10 @@ import { release } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Actor, actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { linuxSince } from "../kernel.ts";
-import { needs } from "../needs.ts";
-import { skip } from "../skips.ts";
+import { type Actor, actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { linuxSince, needs } from "../support/run/needs.ts";
+import { skip } from "../support/run/skips.ts";
 
 /** One process that gives the same names to other folders in every way there is, and makes a file under each. */
 const WANDERER = `

@@ -1,9 +1,9 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Actor } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { actorsWith } from "../needs.ts";
+import type { Actor } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { actorsWith } from "../support/run/needs.ts";
 
 /**
  * Changes a small tree at random, a third of the steps in a process of their own; much of what it tries fails. Folders that it

@@ -3,13 +3,12 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { HealthReply } from "../../schemas/generated/types.ts";
 import { ownCgroup } from "../../world/doctor/cgroups.ts";
-import { type Actor, actors } from "../actors.ts";
-import { settings, TestBroker } from "../broker.ts";
-import { checkOf, overlayOf, reportOf } from "../doctor-report.ts";
-import { installationFor } from "../installation.ts";
-import { processesWith } from "../processes.ts";
-import { skip } from "../skips.ts";
-import { type Ended, runAs } from "../users.ts";
+import { type Actor, type Ended, actors, runAs } from "../support/users/users.ts";
+import { settings, TestBroker } from "../support/broker/broker.ts";
+import { checkOf, overlayOf, reportOf } from "../support/broker/doctor-report.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { processesWith } from "../support/processes/processes.ts";
+import { skip } from "../support/run/skips.ts";
 
 const POLICY = 'id: default\nname: Doctor\nmode: enforce\ncommands:\n  isolated: ["sleep *", "touch *"]\n';
 

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { eventually, TestBroker } from "../broker.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
 
 const POLICY = `id: default
 name: Stopped
@@ -30,7 +30,7 @@ while time.monotonic() < until:
 codes = {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in kids}
 print(slowest < 2, codes)
 `;
-import { actorsWith } from "../needs.ts";
+import { actorsWith } from "../support/run/needs.ts";
 
 describe.each(actorsWith("python3"))("as $kind", (actor) => {
   let broker: TestBroker;

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Outcome } from "../../broker/model/outcome.ts";
 import { replay } from "../../broker/journey/replay.ts";
 import type { ProgramGate, ProgramStart } from "../../world/backend.ts";
-import { GatedBroker, startOf } from "../gated.ts";
+import { GatedBroker, startOf } from "../support/broker/gated.ts";
 
 const POLICY = (mode: string, asked = "id *"): string => `id: default
 name: Gate

@@ -3,11 +3,10 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Span } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { installationFor } from "../installation.ts";
-import { linuxSince } from "../kernel.ts";
-import { runAs } from "../users.ts";
+import { actors, runAs } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { linuxSince } from "../support/run/needs.ts";
 
 const POLICY = `id: default
 name: x

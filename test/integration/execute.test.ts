@@ -7,9 +7,9 @@ import {
   validateExecuteTextReply,
   validateSpan,
 } from "../../schemas/generated/validators.js";
-import { everyActor } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { processesWith } from "../processes.ts";
+import { everyActor } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { processesWith } from "../support/processes/processes.ts";
 
 describe.each(everyActor())("execute, as $kind", (actor) => {
   let broker: TestBroker;

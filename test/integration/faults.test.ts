@@ -1,10 +1,10 @@
 import { describe, expect, inject, test } from "vitest";
-import { type Actor, actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { type Actor, actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
 import { LOAD_POLICY } from "../faults/load.ts";
 import { type Doctor, FaultRounds } from "../faults/round.ts";
 import { KINDS, KINDS_FOR_ANYBODY } from "../faults/victims.ts";
-import { recordSkip } from "../skips.ts";
+import { recordSkip } from "../support/run/skips.ts";
 
 const { rounds, seed, kind: only } = inject("faults");
 

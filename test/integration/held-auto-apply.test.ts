@@ -2,9 +2,9 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ChangesReply, SpansReply } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { changed, diffOf, isolated, isolating, treeOf } from "../held-changes.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { changed, diffOf, isolated, isolating, treeOf } from "../support/held/changes.ts";
 
 const POLICY = isolating('changes: { apply: agent, auto_apply: ["$PROJECT/node_modules/**"] }');
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
+import { actors } from "../support/users/users.ts";
 import { type Deed, HeldPlace, type Picture } from "../support/held/place.ts";
 
 const NAMES = ["a", "b", "a-b", "c\nd", "\u00ff\u00fe", ".x"];

@@ -2,9 +2,9 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ChangesReply, DiffReply, HeldReply } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { fill, isolated, isolating } from "../held-changes.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { fill, isolated, isolating } from "../support/held/changes.ts";
 
 describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (actor) => {
   let broker: TestBroker;

@@ -12,9 +12,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { homeLayout } from "../../broker/settings/home.ts";
-import { actors } from "../actors.ts";
-import { eventually, ROOT_OVERLAY, TestBroker } from "../broker.ts";
-import { change, changed, errorIn, fill, isolated, isolating } from "../held-changes.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, ROOT_OVERLAY, TestBroker } from "../support/broker/broker.ts";
+import { change, changed, errorIn, fill, isolated, isolating } from "../support/held/changes.ts";
 
 describe.each(actors())("a file that holds what the command saw, as $kind", (actor) => {
   let broker: TestBroker;

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
+import { actors } from "../support/users/users.ts";
 import { HeldPlace, type Span } from "../support/held/place.ts";
 import { BASE, below } from "../support/held/spans.ts";
 

@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { skip } from "../skips.ts";
+import { actors } from "../support/users/users.ts";
+import { skip } from "../support/run/skips.ts";
 import { type Deed, HeldPlace, type Picture } from "../support/held/place.ts";
 
 const KILLS = 12;

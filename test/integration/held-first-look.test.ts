@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { homeLayout } from "../../broker/settings/home.ts";
-import { actors } from "../actors.ts";
-import { eventually, ROOT_OVERLAY, TestBroker } from "../broker.ts";
-import { change, changed, errorIn, fill, isolated, isolating } from "../held-changes.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, ROOT_OVERLAY, TestBroker } from "../support/broker/broker.ts";
+import { change, changed, errorIn, fill, isolated, isolating } from "../support/held/changes.ts";
 
 describe.each(actors())("what went in the project since an isolated command, as $kind", (actor) => {
   let broker: TestBroker;

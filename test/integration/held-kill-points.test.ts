@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
+import { actors } from "../support/users/users.ts";
 import { type Deed, HeldPlace, type Span } from "../support/held/place.ts";
 
 /** One of each kind of step: replaced, new, taken away, of another type, in a closed folder, with another mode. */

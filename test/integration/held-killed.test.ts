@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ChangesReply } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { change, errorIn, isolated, isolating, treeOf } from "../held-changes.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { change, errorIn, isolated, isolating, treeOf } from "../support/held/changes.ts";
 
 const ROUNDS = 5;
 const FILES = 800;

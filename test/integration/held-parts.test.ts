@@ -1,6 +1,6 @@
 import { existsSync, rmSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
+import { actors } from "../support/users/users.ts";
 import { type Deed, HeldPlace } from "../support/held/place.ts";
 import { below } from "../support/held/spans.ts";
 

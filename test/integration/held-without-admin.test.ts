@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { changed, diffOf, fill, isolated, isolating, treeOf } from "../held-changes.ts";
-import { skippedTest } from "../skips.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { changed, diffOf, fill, isolated, isolating, treeOf } from "../support/held/changes.ts";
+import { skippedTest } from "../support/run/skips.ts";
 
 const WITHOUT = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"];
 

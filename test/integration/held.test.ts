@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
 import {
   change,
   changed,
@@ -14,7 +14,7 @@ import {
   isolated,
   isolating,
   treeOf,
-} from "../held-changes.ts";
+} from "../support/held/changes.ts";
 
 describe.each(actors())("held changes, as $kind", (actor) => {
   let broker: TestBroker;

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ErrorReply, ExecuteReply } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { Person } from "../approvals.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { withBroker } from "../budgets.ts";
+import { actors } from "../support/users/users.ts";
+import { Person } from "../support/broker/approvals.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { withBroker } from "../support/broker/budgets.ts";
 
 const POLICY = `id: default
 name: Again

@@ -8,11 +8,11 @@ import { cgroupMount } from "../../world/doctor/cgroups.ts";
 import { SHARED } from "../../world/cgroup/base.ts";
 import { groupName, thisMaker } from "../../world/cgroup/names.ts";
 import { readProcess } from "../../world/doctor/processes.ts";
-import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { checkOf, overlayOf, reportOf } from "../doctor-report.ts";
-import { processesWith } from "../processes.ts";
-import { skip } from "../skips.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { checkOf, overlayOf, reportOf } from "../support/broker/doctor-report.ts";
+import { processesWith } from "../support/processes/processes.ts";
+import { skip } from "../support/run/skips.ts";
 
 const POLICY = 'id: default\nname: Doctor\nmode: enforce\ncommands:\n  isolated: ["sleep *", "touch *"]\n';
 

@@ -3,9 +3,9 @@ import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { BrokerFile } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { eventually, settings, TestBroker } from "../broker.ts";
-import { processesWith } from "../processes.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, settings, TestBroker } from "../support/broker/broker.ts";
+import { processesWith } from "../support/processes/processes.ts";
 
 describe.each(actors())("a broker's life, as $kind", (actor) => {
   test("its sockets, its home and its trace are its owner's alone", async () => {

@@ -10,8 +10,8 @@ import {
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
 
 const OBSERVE = `
 id: default

@@ -12,10 +12,9 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Actor, actors } from "../actors.ts";
-import { eventually, type Ran, TestBroker } from "../broker.ts";
-import { needs } from "../needs.ts";
-import { runAs } from "../users.ts";
+import { type Actor, actors, runAs } from "../support/users/users.ts";
+import { eventually, type Ran, TestBroker } from "../support/broker/broker.ts";
+import { needs } from "../support/run/needs.ts";
 
 type Policy = { readonly allowed?: readonly string[]; readonly mode?: string; readonly fs?: string };
 

@@ -1,9 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { skip } from "../skips.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { skip } from "../support/run/skips.ts";
 
 const PACKAGE = "is-number";
 /** A person waits no longer for a refusal; npm that tried again would take 70 s. */

@@ -3,13 +3,12 @@ import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { HealthReply } from "../../schemas/generated/types.ts";
-import { type Actor, everyActor } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { checkOf, reportOf } from "../doctor-report.ts";
-import { installationFor } from "../installation.ts";
-import { thoseWith } from "../needs.ts";
-import { recordSkip } from "../skips.ts";
-import { currentUser, runAs } from "../users.ts";
+import { type Actor, currentUser, everyActor, runAs } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { checkOf, reportOf } from "../support/broker/doctor-report.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { thoseWith } from "../support/run/needs.ts";
+import { recordSkip } from "../support/run/skips.ts";
 
 const NFT = ["/usr/sbin/nft", "/usr/bin/nft", "/usr/local/sbin/nft"].filter((path) => existsSync(path));
 

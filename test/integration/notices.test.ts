@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
 
 const POLICY = `id: default
 name: Notices

@@ -14,10 +14,10 @@ import {
 import { join } from "node:path";
 import { spawn } from "node-pty";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { HomeFolder } from "../home-folder.ts";
-import { installationFor } from "../installation.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { HomeFolder } from "../support/users/folders.ts";
+import { installationFor } from "../support/broker/installation.ts";
 
 const POLICY = `# What is mine stays mine.
 id: default

@@ -8,7 +8,7 @@ import { corpus } from "../corpus/commands.ts";
 import { type Recorded, shortcomings } from "../corpus/compare.ts";
 import { programNames } from "../corpus/names.ts";
 import { disguised } from "../corpus/random-scripts.ts";
-import { skip } from "../skips.ts";
+import { skip } from "../support/run/skips.ts";
 
 const MINUTES = 5 * 60_000;
 

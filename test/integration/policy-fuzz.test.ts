@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { readShell } from "../../broker/policy/index.ts";
 import { compareTexts, fuzz, fuzzRoot, type Miss } from "../corpus/fuzz.ts";
-import { skip } from "../skips.ts";
+import { skip } from "../support/run/skips.ts";
 
 const MINUTES = 10 * 60_000;
 /** A minute on a machine that does something else as well. */

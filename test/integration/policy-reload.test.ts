@@ -5,8 +5,8 @@ import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { parsePolicy } from "../../broker/policy/index.ts";
 import type { CheckReply } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
 
 const RULES = 1000;
 const REQUESTS = 2000;

@@ -1,8 +1,8 @@
 /** `policy show` says what holds, also while the file on the disk is no policy. */
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
 
 const POLICY = 'id: default\nname: Shown\nmode: enforce\ncommands: { denied: ["touch *"] }\n';
 

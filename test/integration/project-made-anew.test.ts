@@ -2,9 +2,9 @@
 import { chownSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { hostGit } from "../git.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { hostGit } from "../support/git/git.ts";
 
 const ENFORCE = "id: default\nname: Settings of git\nmode: enforce\n";
 

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ErrorReply, HealthReply, PublishedPort, Span } from "../../schemas/generated/types.ts";
 import { validateHealthReply, validateSpan } from "../../schemas/generated/validators.js";
-import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { freePort, holdPort, keepServer, talk } from "../published.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { freePort, holdPort, keepServer, talk } from "../support/broker/published.ts";
 
 /** `more` goes below `world`. */
 function policy(ports: readonly number[], more = ""): string {

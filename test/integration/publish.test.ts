@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ErrorReply, WorldPublishReply } from "../../schemas/generated/types.ts";
 import { validateWorldPublishReply } from "../../schemas/generated/validators.js";
 import { call } from "../../api/client/client.ts";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { freePort, holdPort, keepServer, talk } from "../published.ts";
-import { skip } from "../skips.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { freePort, holdPort, keepServer, talk } from "../support/broker/published.ts";
+import { skip } from "../support/run/skips.ts";
 
 const POLICIES = {
   default: "id: default\nname: Plain\nmode: enforce\n",

@@ -2,8 +2,8 @@
 import { chownSync, existsSync, mkdtempSync, readFileSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
 
 const policy = (mode: string, id = "default"): string => `id: ${id}
 name: Refused writes

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { put, REPLAY_POLICY, replayed } from "../replays.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { put, REPLAY_POLICY, replayed } from "../support/broker/replays.ts";
 
 describe.each(actors())("replays under another policy, as $kind", (actor) => {
   let broker: TestBroker;

@@ -1,9 +1,9 @@
 import { dirname, join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { hostGit } from "../git.ts";
-import { put, replayed, SAME } from "../replays.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { hostGit } from "../support/git/git.ts";
+import { put, replayed, SAME } from "../support/broker/replays.ts";
 
 const POLICY = `id: default
 name: Surroundings

@@ -2,9 +2,9 @@ import { chmodSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { ReplayReply } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { leftLayers, notReplayed, put, REPLAY_POLICY, replayed, SAME } from "../replays.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { leftLayers, notReplayed, put, REPLAY_POLICY, replayed, SAME } from "../support/broker/replays.ts";
 
 describe.each(actors())("replays, as $kind", (actor) => {
   let broker: TestBroker;

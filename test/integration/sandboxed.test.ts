@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { TestBroker } from "../broker.ts";
-import { installationFor } from "../installation.ts";
-import { actorsWith } from "../needs.ts";
-import { runAs } from "../users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { actorsWith } from "../support/run/needs.ts";
+import { runAs } from "../support/users/users.ts";
 
 /** Numbers of system calls (include/uapi/asm-generic/unistd.h; arch/x86/entry/syscalls/syscall_64.tbl). */
 const CALLS = { x64: { connect: 42, unshare: 272 }, arm64: { connect: 203, unshare: 97 } } as const;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Person } from "../approvals.ts";
-import type { Ran } from "../broker.ts";
-import { actorsWith } from "../needs.ts";
-import { ScopeAsker } from "../scopes.ts";
+import { Person } from "../support/broker/approvals.ts";
+import type { Ran } from "../support/broker/broker.ts";
+import { actorsWith } from "../support/run/needs.ts";
+import { ScopeAsker } from "../support/broker/scopes.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 
 const GIVEN = "registry.example.test";

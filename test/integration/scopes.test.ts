@@ -2,11 +2,11 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { validateSpan } from "../../schemas/generated/validators.js";
-import { actors } from "../actors.ts";
-import { Person } from "../approvals.ts";
-import { TestBroker } from "../broker.ts";
-import { HomeFolder } from "../home-folder.ts";
-import { ScopeAsker } from "../scopes.ts";
+import { actors } from "../support/users/users.ts";
+import { Person } from "../support/broker/approvals.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { HomeFolder } from "../support/users/folders.ts";
+import { ScopeAsker } from "../support/broker/scopes.ts";
 
 const POLICIES = {
   default: `

@@ -3,11 +3,10 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ErrorReply, Span } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { Person } from "../approvals.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { pathWithShims, SHIM_POLICY, toolFor } from "../shims.ts";
-import { type Ended, runAs } from "../users.ts";
+import { type Ended, actors, runAs } from "../support/users/users.ts";
+import { Person } from "../support/broker/approvals.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { pathWithShims, SHIM_POLICY, toolFor } from "../support/broker/shims.ts";
 
 const POLICY = SHIM_POLICY.replace("denied: [", 'denied: ["tool look $PROJECT/*", ');
 

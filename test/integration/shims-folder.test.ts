@@ -12,10 +12,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { installationFor, type TestInstallation } from "../installation.ts";
-import { skip } from "../skips.ts";
-import { currentUser, type Ended, runAs } from "../users.ts";
+import { type Ended, actors, currentUser, runAs } from "../support/users/users.ts";
+import { installationFor, type TestInstallation } from "../support/broker/installation.ts";
+import { skip } from "../support/run/skips.ts";
 
 describe("substrate shim", () => {
   const folder = mkdtempSync(join(tmpdir(), "substrate-shims-"));

@@ -2,10 +2,9 @@
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readlinkSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { pathWithShims, SHIM_POLICY, toolFor } from "../shims.ts";
-import { type Ended, runAs } from "../users.ts";
+import { type Ended, actors, runAs } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { pathWithShims, SHIM_POLICY, toolFor } from "../support/broker/shims.ts";
 
 describe.each(actors().slice(0, 1))("a shim, as $kind", (actor) => {
   let broker: TestBroker;

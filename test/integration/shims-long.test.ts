@@ -3,10 +3,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Span } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { pathWithShims, SHIM_POLICY, toolFor } from "../shims.ts";
-import { type Ended, runAs } from "../users.ts";
+import { type Ended, actors, runAs } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { pathWithShims, SHIM_POLICY, toolFor } from "../support/broker/shims.ts";
 
 const POLICY = `${SHIM_POLICY}  opaque: allow\n`;
 

@@ -1,10 +1,9 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { pathWithShims, SHIM_POLICY as POLICY, toolFor } from "../shims.ts";
-import { runAs } from "../users.ts";
+import { actors, runAs } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { pathWithShims, SHIM_POLICY as POLICY, toolFor } from "../support/broker/shims.ts";
 
 const OBSERVE = POLICY.replace("enforce", "observe");
 

@@ -1,11 +1,10 @@
 /** Shims in places where the process that watches would be a child of the program. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { buildProgram } from "../programs.ts";
-import { pathWithShims, SHIM_POLICY, toolFor } from "../shims.ts";
-import { runAs } from "../users.ts";
+import { actors, runAs } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { buildProgram } from "../support/programs/programs.ts";
+import { pathWithShims, SHIM_POLICY, toolFor } from "../support/broker/shims.ts";
 
 /** Adopts the orphans below it (PR_SET_CHILD_SUBREAPER), which outlives execve(2). */
 const REAPER = `

@@ -3,10 +3,9 @@ import { mkdirSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { pathWithShims, SHIM_POLICY, toolFor } from "../shims.ts";
-import { currentUser, type Ended, runAs } from "../users.ts";
+import { type Ended, actors, currentUser, runAs } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { pathWithShims, SHIM_POLICY, toolFor } from "../support/broker/shims.ts";
 
 describe.each(actors().slice(0, 1))("a shim, as $kind", (actor) => {
   let broker: TestBroker;

@@ -5,10 +5,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Span } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { pathWithShims, SHIM_POLICY, toolFor } from "../shims.ts";
-import { type Ended, runAs } from "../users.ts";
+import { type Ended, actors, runAs } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { pathWithShims, SHIM_POLICY, toolFor } from "../support/broker/shims.ts";
 
 describe.each(actors())("a shim that goes away, as $kind", (actor) => {
   let broker: TestBroker;

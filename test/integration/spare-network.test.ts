@@ -5,10 +5,10 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { WorldUnavailable } from "../../world/backend.ts";
 import type { NetworkHelper } from "../../world/network/helper.ts";
 import { SpareNetwork } from "../../world/network/spare.ts";
-import { eventually } from "../broker.ts";
-import { installationFor } from "../installation.ts";
-import { descendants } from "../processes.ts";
-import { currentUser } from "../users.ts";
+import { eventually } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { descendants } from "../support/processes/processes.ts";
+import { currentUser } from "../support/users/users.ts";
 
 const PATIENCE_MS = 5000;
 

@@ -6,8 +6,8 @@ import type { TelemetryReport, World } from "../../world/backend.ts";
 import { LinuxBackend } from "../../world/linux/backend.ts";
 import { DIRECT, type Launcher, LaunchFailed } from "../../world/linux/launch.ts";
 import { PRELOAD_LIBRARY } from "../../world/model/telemetry.ts";
-import { installationFor } from "../installation.ts";
-import { currentUser } from "../users.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { currentUser } from "../support/users/users.ts";
 
 /** Worlds that are asked for reports and may have no library: the interface between world and broker. */
 let folder = "";

@@ -2,11 +2,11 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { needsOf } from "../needs.ts";
-import { installationFor } from "../installation.ts";
-import { listening, tell } from "../telemetry.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { needsOf } from "../support/run/needs.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { listening, tell } from "../support/broker/telemetry.ts";
 
 const C = `
 #include <arpa/inet.h>

@@ -2,10 +2,10 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { needs } from "../needs.ts";
+import { needs } from "../support/run/needs.ts";
 import { ask } from "../support/network/ask.ts";
 import { TestInternet } from "../support/network/internet.ts";
-import { README } from "../support/network/repository.ts";
+import { README } from "../support/git/git.ts";
 import { SSH_GREETING } from "../support/network/streams.ts";
 import { ZONE } from "../support/network/zone.ts";
 

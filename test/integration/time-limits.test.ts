@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { ErrorReply, ExecuteReply } from "../../schemas/generated/types.ts";
 import { validateExecuteReply, validateSpan } from "../../schemas/generated/validators.js";
-import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { begun, giving, stateOf, withBroker } from "../budgets.ts";
-import { installationFor } from "../installation.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { begun, giving, stateOf, withBroker } from "../support/broker/budgets.ts";
+import { installationFor } from "../support/broker/installation.ts";
 
 const policy = (text: string, id = "default", more = ""): string =>
   `id: ${id}\nname: Limits\nmode: enforce\n${more}commands: ${text}\n`;

@@ -2,10 +2,9 @@ import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { installationFor, installationIn } from "../installation.ts";
-import { runAs } from "../users.ts";
+import { actors, runAs } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { installationFor, installationIn } from "../support/broker/installation.ts";
 
 const OBSERVE = [
   "id: default",

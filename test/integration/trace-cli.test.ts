@@ -2,10 +2,9 @@ import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { installationFor } from "../installation.ts";
-import { spawnAs } from "../users.ts";
+import { actors, spawnAs } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
 
 const POLICY = "id: default\nname: Trace\nmode: enforce\ncommands: { denied: ['false-friend *'] }\n";
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { verifyTrace } from "../../broker/spans/verify.ts";
 import { bundled } from "../corpus/bundle.mjs";
 import { Random } from "../faults/random.ts";
-import { type TestTrace, testTrace } from "../traces.ts";
+import { type TestTrace, testTrace } from "../support/trace/traces.ts";
 
 const { seed } = inject("faults");
 

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SpansReply, TraceReply } from "../../schemas/generated/types.ts";
-import { actorsWith } from "../needs.ts";
-import { skip } from "../skips.ts";
+import { actorsWith } from "../support/run/needs.ts";
+import { skip } from "../support/run/skips.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 
 const NAME = "registry.example.test";

@@ -5,10 +5,10 @@ import { ProgramRecorder } from "../../broker/programs/program-recorder.ts";
 import { Trace } from "../../broker/spans/trace.ts";
 import type { Span, SpansReply, TraceReply, TraceTreeReply } from "../../schemas/generated/types.ts";
 import type { ProgramEvent } from "../../world/model/programs.ts";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { recordSkip } from "../skips.ts";
-import { ended, refused, started } from "../program-events.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { recordSkip } from "../support/run/skips.ts";
+import { ended, refused, started } from "../support/trace/traces.ts";
 
 const COMPILED = 20_000;
 

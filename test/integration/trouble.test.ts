@@ -3,11 +3,10 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type Actor, everyActor } from "../actors.ts";
-import { type BrokerOptions, eventually, TestBroker } from "../broker.ts";
-import { installationFor } from "../installation.ts";
-import { processesWith } from "../processes.ts";
-import { spawnAs } from "../users.ts";
+import { type Actor, everyActor, spawnAs } from "../support/users/users.ts";
+import { type BrokerOptions, eventually, TestBroker } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { processesWith } from "../support/processes/processes.ts";
 
 async function withBroker(
   actor: Actor,

@@ -13,9 +13,9 @@ import {
   validateWorldRestartReply,
   validateWorldWarmReply,
 } from "../../schemas/generated/validators.js";
-import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { processesWith } from "../processes.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { processesWith } from "../support/processes/processes.ts";
 
 const POLICIES = {
   default: 'id: default\nname: Worlds\nmode: enforce\ncommands:\n  isolated: ["tail *"]\n',

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 const ENV = { PATH: "/usr/sbin:/sbin:/usr/bin:/bin" };
 
 /**
- * Makes a user with a home folder. Root only. Name and comment are those of the suite (test/user-accounts.ts), so that its
+ * Makes a user with a home folder. Root only. Name and comment are those of the suite (test/support/run/user-accounts.ts), so that its
  * next run removes what a killed lane left.
  * @returns {Account}
  */

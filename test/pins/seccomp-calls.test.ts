@@ -9,7 +9,7 @@ import type { Architecture } from "../../world/seccomp/numbers.ts";
 import { assembleFilter } from "../../world/seccomp/assemble.ts";
 import { type SeccompPrograms, seccompPrograms } from "../../world/seccomp/programs.ts";
 import { DENIED, type SeccompRule } from "../../world/seccomp/table.ts";
-import { run } from "../bpf.ts";
+import { run } from "../support/world/bpf.ts";
 
 const ALLOW = 0x7fff_0000;
 const NOTIFY = 0x7fc0_0000;

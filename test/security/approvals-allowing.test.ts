@@ -3,10 +3,10 @@ import { chmodSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Approval } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { Person } from "../approvals.ts";
-import { TestBroker } from "../broker.ts";
-import { hostGit } from "../git.ts";
+import { actors } from "../support/users/users.ts";
+import { Person } from "../support/broker/approvals.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { hostGit } from "../support/git/git.ts";
 
 const SHIPPED = readFileSync(join(import.meta.dirname, "../../policies/default.yaml"), "utf8");
 const POLICY = SHIPPED.replace(/^mode: .*$/m, "mode: enforce").replace(

@@ -3,11 +3,10 @@ import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ApprovalPreviewReply } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { Person } from "../approvals.ts";
-import { ROOT_OVERLAY, TestBroker } from "../broker.ts";
-import { processesWith } from "../processes.ts";
-import { runAs } from "../users.ts";
+import { actors, runAs } from "../support/users/users.ts";
+import { Person } from "../support/broker/approvals.ts";
+import { ROOT_OVERLAY, TestBroker } from "../support/broker/broker.ts";
+import { processesWith } from "../support/processes/processes.ts";
 
 const POLICY = `id: default
 name: Asks

@@ -1,9 +1,9 @@
 import { chmodSync, existsSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { Person } from "../approvals.ts";
-import { TestBroker } from "../broker.ts";
+import { actors } from "../support/users/users.ts";
+import { Person } from "../support/broker/approvals.ts";
+import { TestBroker } from "../support/broker/broker.ts";
 
 const POLICY = `id: default
 name: Asks

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { call } from "../../api/client/client.ts";
-import { actors } from "../actors.ts";
-import { Person } from "../approvals.ts";
-import { TestBroker } from "../broker.ts";
-import { installationFor } from "../installation.ts";
+import { actors } from "../support/users/users.ts";
+import { Person } from "../support/broker/approvals.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
 import type { ErrorReply } from "../../schemas/generated/types.ts";
 
 const POLICY = `id: default

@@ -1,9 +1,9 @@
 import { chmodSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { attack, type Disguise, FORBIDDEN, NOTHING_OPAQUE } from "./command-attacks.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { attack, type Disguise, FORBIDDEN, NOTHING_OPAQUE } from "../support/policy/command-attacks.ts";
 
 const LISTED = `id: default
 name: A short list

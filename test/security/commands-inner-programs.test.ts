@@ -1,11 +1,18 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { needs } from "../needs.ts";
-import { skip } from "../skips.ts";
-import { attack, type Disguise, FORBIDDEN, makes, NOTHING_OPAQUE, POLICY } from "./command-attacks.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { needs } from "../support/run/needs.ts";
+import { skip } from "../support/run/skips.ts";
+import {
+  attack,
+  type Disguise,
+  FORBIDDEN,
+  makes,
+  NOTHING_OPAQUE,
+  POLICY,
+} from "../support/policy/command-attacks.ts";
 
 /** Name, the program that must be installed, and the disguise. */
 const RUNNERS: readonly (readonly [string, string, Disguise["command"]])[] = [

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
 import {
   attack,
   attackAndTwin,
@@ -10,7 +10,7 @@ import {
   FORBIDDEN,
   NOTHING_OPAQUE,
   POLICY,
-} from "./command-attacks.ts";
+} from "../support/policy/command-attacks.ts";
 
 const bash = (command: Disguise["command"]): Disguise => ({ command, shell: "bash" });
 const sh = (command: Disguise["command"]): Disguise => ({ command });

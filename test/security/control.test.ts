@@ -1,10 +1,9 @@
 import { existsSync, lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { everyActor } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { skip } from "../skips.ts";
-import { runAs } from "../users.ts";
+import { everyActor, runAs } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { skip } from "../support/run/skips.ts";
 
 const POLICY = `id: default
 name: Control

@@ -1,9 +1,9 @@
 import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type Actor, actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { GIT, hostGit } from "../git.ts";
+import { type Actor, actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { GIT, hostGit } from "../support/git/git.ts";
 
 const SECRETS = [
   ".ssh/id_ed25519",

@@ -2,11 +2,11 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync } f
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { eventually, type Ran, TestBroker } from "../broker.ts";
-import { hostGit } from "../git.ts";
-import { buildProgram } from "../programs.ts";
-import { MAKE_BY_CALL, SWAP_NAMES } from "./denied-names-programs.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, type Ran, TestBroker } from "../support/broker/broker.ts";
+import { hostGit } from "../support/git/git.ts";
+import { buildProgram } from "../support/programs/programs.ts";
+import { MAKE_BY_CALL, SWAP_NAMES } from "../support/programs/denied-names.ts";
 
 /** The shipped policy, with a name that cannot be read, and on hosts without nft too: files do not depend on the network. */
 const POLICY = `

@@ -2,12 +2,12 @@ import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } fr
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { eventually, type Ran, TestBroker } from "../broker.ts";
-import { needs } from "../needs.ts";
-import { buildProgram } from "../programs.ts";
-import { skip } from "../skips.ts";
-import { MAKE_AND_KILL, TAKE_WATCHES } from "./denied-names-programs.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, type Ran, TestBroker } from "../support/broker/broker.ts";
+import { needs } from "../support/run/needs.ts";
+import { buildProgram } from "../support/programs/programs.ts";
+import { skip } from "../support/run/skips.ts";
+import { MAKE_AND_KILL, TAKE_WATCHES } from "../support/programs/denied-names.ts";
 
 const POLICY = `
 id: default

@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { TestBroker } from "../broker.ts";
-import { actorsWith } from "../needs.ts";
-import { skippedTest } from "../skips.ts";
-import { spawnAs } from "../users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { actorsWith } from "../support/run/needs.ts";
+import { skippedTest } from "../support/run/skips.ts";
+import { spawnAs } from "../support/users/users.ts";
 
 const POLICY = `
 id: default

@@ -2,9 +2,9 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type Actor, actors, everyActor } from "../actors.ts";
-import { type Ran, TestBroker } from "../broker.ts";
-import { skip } from "../skips.ts";
+import { type Actor, actors, everyActor } from "../support/users/users.ts";
+import { type Ran, TestBroker } from "../support/broker/broker.ts";
+import { skip } from "../support/run/skips.ts";
 
 async function withLists(
   actor: Actor,

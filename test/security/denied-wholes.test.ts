@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
 
 /** A policy that may write the project and what lies in `state` beside it, and denies what `denials` says. */
 function policy(denials: string): string {

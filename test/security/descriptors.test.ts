@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { buildProgram } from "../programs.ts";
-import { DESCRIPTORS } from "./process-programs.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { buildProgram } from "../support/programs/programs.ts";
+import { DESCRIPTORS } from "../support/programs/processes.ts";
 
 /** Starts the broker with descriptors of a secret that it was never told of, low and above 1024. */
 const INHERITING = [

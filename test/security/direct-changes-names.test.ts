@@ -2,9 +2,9 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FsDiff } from "../../schemas/generated/types.ts";
-import type { Actor } from "../actors.ts";
-import { type Ran, TestBroker } from "../broker.ts";
-import { actorsWith } from "../needs.ts";
+import type { Actor } from "../support/users/users.ts";
+import { type Ran, TestBroker } from "../support/broker/broker.ts";
+import { actorsWith } from "../support/run/needs.ts";
 
 function diffOf(ran: Ran): FsDiff {
   if (ran.fs_diff === null) throw new Error("Expected a diff, received none");

@@ -9,10 +9,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { stringify } from "yaml";
 import { loadPolicy } from "../../broker/policy/index.ts";
 import type { PolicyDocument } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { whyNotHere } from "../needs.ts";
-import { recordSkip } from "../skips.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { whyNotHere } from "../support/run/needs.ts";
+import { recordSkip } from "../support/run/skips.ts";
 
 const POLICIES = join(import.meta.dirname, "../../policies");
 const NAMES = readdirSync(POLICIES)

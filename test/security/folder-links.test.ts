@@ -1,9 +1,9 @@
 import { existsSync, lstatSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { change, changed, errorIn } from "../held-changes.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { change, changed, errorIn } from "../support/held/changes.ts";
 
 const POLICY = `
 id: default

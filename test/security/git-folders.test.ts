@@ -11,10 +11,9 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Actor, actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { GIT, hostGit } from "../git.ts";
-import { spawnAs } from "../users.ts";
+import { type Actor, actors, spawnAs } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { GIT, hostGit } from "../support/git/git.ts";
 
 const ENFORCE = "id: default\nname: x\nmode: enforce\n";
 

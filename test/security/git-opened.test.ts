@@ -1,9 +1,9 @@
 import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { GIT, hostGit, triedGit } from "../git.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { GIT, hostGit, triedGit } from "../support/git/git.ts";
 
 const POLICY = "id: default\nname: x\nmode: enforce\n";
 

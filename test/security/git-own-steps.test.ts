@@ -5,11 +5,11 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { type Ran, TestBroker } from "../broker.ts";
-import { hostGit } from "../git.ts";
-import { whyNotHere } from "../needs.ts";
-import { skip } from "../skips.ts";
+import { actors } from "../support/users/users.ts";
+import { type Ran, TestBroker } from "../support/broker/broker.ts";
+import { hostGit } from "../support/git/git.ts";
+import { whyNotHere } from "../support/run/needs.ts";
+import { skip } from "../support/run/skips.ts";
 
 const POLICY = `id: default
 name: No reset

@@ -1,9 +1,9 @@
 import { existsSync, lchownSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { GIT, hostGit } from "../git.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { GIT, hostGit } from "../support/git/git.ts";
 
 describe.each(actors())("a person's git folder under another name, as $kind", (actor) => {
   let broker: TestBroker;

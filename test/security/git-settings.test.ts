@@ -11,11 +11,11 @@ import {
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Actor, actors } from "../actors.ts";
-import { eventually, type Ran, TestBroker } from "../broker.ts";
-import { GIT, hostGit } from "../git.ts";
-import { buildProgram } from "../programs.ts";
-import { REPLACE } from "./git-settings-programs.ts";
+import { type Actor, actors } from "../support/users/users.ts";
+import { eventually, type Ran, TestBroker } from "../support/broker/broker.ts";
+import { GIT, hostGit } from "../support/git/git.ts";
+import { buildProgram } from "../support/programs/programs.ts";
+import { REPLACE } from "../support/programs/git-settings.ts";
 
 const ENFORCE = "id: default\nname: Settings of git\nmode: enforce\n";
 

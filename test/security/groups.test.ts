@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { groupFolder, initsOf } from "../neighbour.ts";
-import { processesWith } from "../processes.ts";
-import { skip } from "../skips.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { groupFolder, initsOf } from "../support/processes/neighbour.ts";
+import { processesWith } from "../support/processes/processes.ts";
+import { skip } from "../support/run/skips.ts";
 
 describe.each(actors())("the groups of worlds, as $kind", (actor) => {
   test.each([["the broker"], ["init"], ["both"]])("are gone soon after kill -9 of %s", async (victim) => {

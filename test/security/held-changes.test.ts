@@ -1,9 +1,9 @@
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { needs } from "../needs.ts";
-import { skip } from "../skips.ts";
+import { actors } from "../support/users/users.ts";
+import { needs } from "../support/run/needs.ts";
+import { skip } from "../support/run/skips.ts";
 import { type Deed, HeldPlace } from "../support/held/place.ts";
 import { below, buildSetter, HeldSpans, upper } from "../support/held/spans.ts";
 

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { TestBroker } from "../broker.ts";
-import { change, changed, diffOf, errorIn, isolated, isolating } from "../held-changes.ts";
-import { actorsWith } from "../needs.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { change, changed, diffOf, errorIn, isolated, isolating } from "../support/held/changes.ts";
+import { actorsWith } from "../support/run/needs.ts";
 
 describe.each(actorsWith("python3"))("folders in each other without end, as $kind", (actor) => {
   let broker: TestBroker;

@@ -11,10 +11,10 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Answer, call } from "../../api/client/client.ts";
 import type { CheckReply, ErrorReply } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { type Ran, TestBroker } from "../broker.ts";
-import { hostGit, triedGit } from "../git.ts";
-import { change, changed, diffOf, errorIn, fill, isolated } from "../held-changes.ts";
+import { actors } from "../support/users/users.ts";
+import { type Ran, TestBroker } from "../support/broker/broker.ts";
+import { hostGit, triedGit } from "../support/git/git.ts";
+import { change, changed, diffOf, errorIn, fill, isolated } from "../support/held/changes.ts";
 
 /** Rows of the shipped policies, and two that an operator wrote otherwise. */
 const DENIED = [

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
+import { actors } from "../support/users/users.ts";
 import { HeldPlace } from "../support/held/place.ts";
 import { below, HeldSpans, upper } from "../support/held/spans.ts";
 

@@ -12,9 +12,18 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, call } from "../../api/client/client.ts";
 import type { ErrorReply, ExecuteReply } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { change, changed, diffOf, errorIn, fill, isolated, isolating, treeOf } from "../held-changes.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import {
+  change,
+  changed,
+  diffOf,
+  errorIn,
+  fill,
+  isolated,
+  isolating,
+  treeOf,
+} from "../support/held/changes.ts";
 
 const CONFIG = "agents:\n  ann: {policy: open}\n  bob: {policy: open}\n  cem: {}\n";
 const OPEN = isolating("changes: { apply: agent }").replace("id: default", "id: open");

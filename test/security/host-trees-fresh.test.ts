@@ -1,9 +1,9 @@
 import { mkdirSync, renameSync, rmSync, statSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { HomeFolder } from "../home-folder.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { HomeFolder } from "../support/users/folders.ts";
 
 function policyFor(folder: string, mode: string): string {
   return `

@@ -12,11 +12,10 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { HomeFolder } from "../home-folder.ts";
-import { recordSkip } from "../skips.ts";
-import { spawnAs } from "../users.ts";
+import { actors, spawnAs } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { HomeFolder } from "../support/users/folders.ts";
+import { recordSkip } from "../support/run/skips.ts";
 
 function policyFor(folder: string): string {
   return `

@@ -2,9 +2,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:f
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { homeLayout } from "../../broker/settings/home.ts";
-import { actors } from "../actors.ts";
-import { ROOT_OVERLAY, TestBroker } from "../broker.ts";
-import { HomeFolder } from "../home-folder.ts";
+import { actors } from "../support/users/users.ts";
+import { ROOT_OVERLAY, TestBroker } from "../support/broker/broker.ts";
+import { HomeFolder } from "../support/users/folders.ts";
 
 /** What package managers do in their caches, with nothing but coreutils. */
 const PACKAGE_MANAGER = `set -e

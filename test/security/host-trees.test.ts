@@ -1,11 +1,10 @@
 import { existsSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { everyActor } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { HomeFolder } from "../home-folder.ts";
-import { needs } from "../needs.ts";
-import { spawnAs } from "../users.ts";
+import { everyActor, spawnAs } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { HomeFolder } from "../support/users/folders.ts";
+import { needs } from "../support/run/needs.ts";
 
 /** What an enforcing policy hides below a folder of the home. */
 function policyFor(folder: string, mode: string): string {

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, call } from "../../api/client/client.ts";
 import type { ExecuteReply, HealthReply, SpansReply, TraceReply } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { eventually, settings, TestBroker } from "../broker.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, settings, TestBroker } from "../support/broker/broker.ts";
 
 const POLICY = "id: default\nname: Identity\nmode: enforce\nbudgets: { shared: { max_execs: 40 } }\n";
 const CONFIG = "agents:\n  ann: {}\n  bob:\n";

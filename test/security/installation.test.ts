@@ -1,11 +1,11 @@
 import { existsSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { everyActor } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { HomeFolder } from "../home-folder.ts";
-import { installationIn } from "../installation.ts";
-import { skip } from "../skips.ts";
+import { everyActor } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { HomeFolder } from "../support/users/folders.ts";
+import { installationIn } from "../support/broker/installation.ts";
+import { skip } from "../support/run/skips.ts";
 
 /** What the person's next `npm start` runs or builds, each a folder or a file. */
 const RUN_NEXT = [

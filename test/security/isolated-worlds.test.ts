@@ -2,10 +2,10 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { eventually, type Ran, TestBroker } from "../broker.ts";
-import { checkOf, overlayOf, reportOf } from "../doctor-report.ts";
-import { descendants } from "../processes.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, type Ran, TestBroker } from "../support/broker/broker.ts";
+import { checkOf, overlayOf, reportOf } from "../support/broker/doctor-report.ts";
+import { descendants } from "../support/processes/processes.ts";
 
 const policy = (more = ""): string =>
   `id: default\nname: Isolated\nmode: enforce\nfs: { deny_read: ["**/.env"${more}] }\ncommands: { isolated: [": held"] }\n`;

@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readFileSync, readlinkSync, realpathSync, symlin
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { everyActor } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { everyActor } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
 
 const POLICY = `
 id: default

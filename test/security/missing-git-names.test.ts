@@ -2,10 +2,10 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Actor, actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { GIT, hostGit, triedGit } from "../git.ts";
-import { needs } from "../needs.ts";
+import { type Actor, actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { GIT, hostGit, triedGit } from "../support/git/git.ts";
+import { needs } from "../support/run/needs.ts";
 
 const POLICY = "id: default\nname: x\nmode: enforce\n";
 

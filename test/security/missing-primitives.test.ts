@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type World, type WorldSpec, WorldUnavailable } from "../../world/backend.ts";
 import { LinuxBackend } from "../../world/linux/backend.ts";
-import { eventually } from "../broker.ts";
-import { installationFor } from "../installation.ts";
-import { processesWith } from "../processes.ts";
-import { recordSkip } from "../skips.ts";
-import { currentUser } from "../users.ts";
-import { initWithout } from "./seccomp-programs.ts";
+import { eventually } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { processesWith } from "../support/processes/processes.ts";
+import { recordSkip } from "../support/run/skips.ts";
+import { currentUser } from "../support/users/users.ts";
+import { initWithout } from "../support/programs/seccomp.ts";
 
 /** What a world is made of, by the system call (x86-64) that a kernel, or a sandbox around the broker, may refuse. */
 const PRIMITIVES = [

@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Actor, actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { hostGit } from "../git.ts";
+import { type Actor, actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { hostGit } from "../support/git/git.ts";
 
 const ENFORCE = "id: default\nname: x\nmode: enforce\n";
 const ISOLATES = `${ENFORCE}commands:\n  isolated: ['touch *']\n`;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { actorsWith } from "../needs.ts";
+import { actorsWith } from "../support/run/needs.ts";
 import type { Seen } from "../support/network/messages.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 

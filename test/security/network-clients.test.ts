@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { skip } from "../skips.ts";
+import { actors } from "../support/users/users.ts";
+import { skip } from "../support/run/skips.ts";
 import type { SeenConnection } from "../support/network/messages.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
-import { README } from "../support/network/repository.ts";
+import { README } from "../support/git/git.ts";
 import { SSH_GREETING } from "../support/network/streams.ts";
 
 const ALLOWED = "git.example.test";

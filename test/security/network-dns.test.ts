@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actorsWith } from "../needs.ts";
+import { actorsWith } from "../support/run/needs.ts";
 import type { Over } from "../support/network/ask.ts";
 import { namesAsked } from "../support/network/internet.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";

@@ -2,8 +2,8 @@ import { chownSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { eventually } from "../broker.ts";
-import { actorsWith } from "../needs.ts";
+import { eventually } from "../support/broker/broker.ts";
+import { actorsWith } from "../support/run/needs.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 
 const NAME = "files.example.test";

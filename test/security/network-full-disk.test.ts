@@ -2,10 +2,10 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { installationFor } from "../installation.ts";
-import { actorsWith } from "../needs.ts";
-import { skip } from "../skips.ts";
-import { runAs } from "../users.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { actorsWith } from "../support/run/needs.ts";
+import { skip } from "../support/run/skips.ts";
+import { runAs } from "../support/users/users.ts";
 
 const BUDGET = 100_000;
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actorsWith } from "../needs.ts";
-import { skippedTest } from "../skips.ts";
+import { actorsWith } from "../support/run/needs.ts";
+import { skippedTest } from "../support/run/skips.ts";
 import { TestInternet } from "../support/network/internet.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 import { ZONE } from "../support/network/zone.ts";

@@ -1,8 +1,8 @@
 import { readlinkSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually, type Ran } from "../broker.ts";
-import { actorsWith } from "../needs.ts";
-import { descendants, processesWith } from "../processes.ts";
+import { eventually, type Ran } from "../support/broker/broker.ts";
+import { actorsWith } from "../support/run/needs.ts";
+import { descendants, processesWith } from "../support/processes/processes.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 import type { Span } from "../../schemas/generated/types.ts";
 

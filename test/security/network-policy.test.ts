@@ -1,8 +1,8 @@
 import { chownSync, existsSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually } from "../broker.ts";
-import { actorsWith } from "../needs.ts";
+import { eventually } from "../support/broker/broker.ts";
+import { actorsWith } from "../support/run/needs.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 import { ZONE } from "../support/network/zone.ts";
 

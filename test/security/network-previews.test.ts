@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ApprovalPreviewReply } from "../../schemas/generated/types.ts";
-import { Person } from "../approvals.ts";
-import { actorsWith } from "../needs.ts";
+import { Person } from "../support/broker/approvals.ts";
+import { actorsWith } from "../support/run/needs.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 
 const NAME = "registry.example.test";

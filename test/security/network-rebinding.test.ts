@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actorsWith } from "../needs.ts";
+import { actorsWith } from "../support/run/needs.ts";
 import type { Zone } from "../support/network/messages.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 import { OWN_ADDRESS, ZONE } from "../support/network/zone.ts";

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { everyActor } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { thoseWith } from "../needs.ts";
-import { recordSkip } from "../skips.ts";
+import { everyActor } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { thoseWith } from "../support/run/needs.ts";
+import { recordSkip } from "../support/run/skips.ts";
 import { DIAL, readDialled } from "../support/network/dial.ts";
 import { connectionsTo, TestInternet } from "../support/network/internet.ts";
 import { networkPolicy } from "../support/network/place.ts";

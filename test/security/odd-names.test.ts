@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
 
 /** Names that are no UTF-8, which a string of Node's does not hold: how a shell makes them, and how they are shown. */
 const ODD = `"$(printf 'odd\\377')"`;

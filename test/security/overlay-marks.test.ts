@@ -6,12 +6,11 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { ChangeReader } from "../../world/overlay/change-reader.ts";
 import type { LayerChange } from "../../world/overlay/change-records.ts";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { installationFor } from "../installation.ts";
-import { descendants } from "../processes.ts";
-import { recordSkip } from "../skips.ts";
-import { currentUser } from "../users.ts";
+import { actors, currentUser } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { descendants } from "../support/processes/processes.ts";
+import { recordSkip } from "../support/run/skips.ts";
 
 /** `mark PATH NAME VALUE`: exits with the error number. */
 const MARK = `#include <errno.h>

@@ -12,8 +12,8 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Actor, actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { type Actor, actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
 
 const POLICIES = {
   default: `

@@ -1,12 +1,11 @@
 import { randomInt } from "node:crypto";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { processesWith } from "../processes.ts";
-import { buildProgram } from "../programs.ts";
-import { spawnAs } from "../users.ts";
-import { DAEMON, REACH } from "./process-programs.ts";
+import { actors, spawnAs } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { processesWith } from "../support/processes/processes.ts";
+import { buildProgram } from "../support/programs/programs.ts";
+import { DAEMON, REACH } from "../support/programs/processes.ts";
 
 /** Of the world's own processes that are no command's: PID 1, the forker, the leaders. */
 const OURS = "for p in /proc/[0-9]*; do grep -Eq '^PPid:.[01]$' $p/status && echo ${p#/proc/}; done";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { put, replayed, SAME } from "../replays.ts";
+import { actors } from "../support/users/users.ts";
+import { put, replayed, SAME } from "../support/broker/replays.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 
 const NAME = "registry.example.test";

@@ -3,12 +3,11 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { call } from "../../api/client/client.ts";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { GIT, hostGit } from "../git.ts";
-import { processesWith } from "../processes.ts";
-import { leftLayers, notReplayed, put, replayed, SAME } from "../replays.ts";
-import { runAs } from "../users.ts";
+import { actors, runAs } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { GIT, hostGit } from "../support/git/git.ts";
+import { processesWith } from "../support/processes/processes.ts";
+import { leftLayers, notReplayed, put, replayed, SAME } from "../support/broker/replays.ts";
 
 const POLICY = `id: default
 name: Replays

@@ -2,9 +2,9 @@ import { chownSync, existsSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually } from "../broker.ts";
-import { actorsWith } from "../needs.ts";
-import { ScopeAsker } from "../scopes.ts";
+import { eventually } from "../support/broker/broker.ts";
+import { actorsWith } from "../support/run/needs.ts";
+import { ScopeAsker } from "../support/broker/scopes.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 import { OWN_ADDRESS, ZONE } from "../support/network/zone.ts";
 

@@ -1,9 +1,9 @@
 import { chownSync, existsSync, mkdirSync, realpathSync, renameSync, symlinkSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import type { TestBroker } from "../broker.ts";
-import { type ScopeAsker, ScopeGround } from "../scopes.ts";
+import { actors } from "../support/users/users.ts";
+import type { TestBroker } from "../support/broker/broker.ts";
+import { type ScopeAsker, ScopeGround } from "../support/broker/scopes.ts";
 
 const FILES = `
 fs:

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { call } from "../../api/client/client.ts";
-import { actors } from "../actors.ts";
-import type { TestBroker } from "../broker.ts";
-import { buildProgram } from "../programs.ts";
-import { type ScopeAsker, ScopeGround } from "../scopes.ts";
+import { actors } from "../support/users/users.ts";
+import type { TestBroker } from "../support/broker/broker.ts";
+import { buildProgram } from "../support/programs/programs.ts";
+import { type ScopeAsker, ScopeGround } from "../support/broker/scopes.ts";
 
 const DEFAULT = `
 id: default

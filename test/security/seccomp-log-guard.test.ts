@@ -6,14 +6,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type World, type WorldSpec, WorldUnavailable, type WorldViolation } from "../../world/backend.ts";
 import { LinuxBackend } from "../../world/linux/backend.ts";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { installationFor } from "../installation.ts";
-import { descendants, innerPid } from "../processes.ts";
-import { buildProgram } from "../programs.ts";
-import { recordSkip } from "../skips.ts";
-import { currentUser } from "../users.ts";
-import { initOn, NEST, STORM } from "./seccomp-programs.ts";
+import { actors, currentUser } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { descendants, innerPid } from "../support/processes/processes.ts";
+import { buildProgram } from "../support/programs/programs.ts";
+import { recordSkip } from "../support/run/skips.ts";
+import { initOn, NEST, STORM } from "../support/programs/seccomp.ts";
 
 const POLICY = `id: default
 name: x

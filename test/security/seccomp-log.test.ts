@@ -3,13 +3,13 @@ import { release } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Span } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
-import { linuxSince } from "../kernel.ts";
-import { descendants, innerPid } from "../processes.ts";
-import { buildProgram, PROBE } from "../programs.ts";
-import { skip } from "../skips.ts";
-import { DETACH, STORM } from "./seccomp-programs.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { linuxSince } from "../support/run/needs.ts";
+import { descendants, innerPid } from "../support/processes/processes.ts";
+import { buildProgram, PROBE } from "../support/programs/programs.ts";
+import { skip } from "../support/run/skips.ts";
+import { DETACH, STORM } from "../support/programs/seccomp.ts";
 
 const LOG = `id: default
 name: x

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { buildProgram, PROBE } from "../programs.ts";
-import { skip } from "../skips.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { buildProgram, PROBE } from "../support/programs/programs.ts";
+import { skip } from "../support/run/skips.ts";
 
 const [EPERM, ENOSYS, EAFNOSUPPORT] = ["1\n", "38\n", "97\n"];
 

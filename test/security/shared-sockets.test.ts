@@ -2,10 +2,10 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { buildProgram } from "../programs.ts";
-import { HostListener, SOCKETS } from "./socket-programs.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { buildProgram } from "../support/programs/programs.ts";
+import { HostListener, SOCKETS } from "../support/programs/sockets.ts";
 
 const POLICY = "id: default\nname: x\nmode: enforce\n";
 const REFUSED = /^(?:111|2|13|20)\n$/; // ECONNREFUSED, ENOENT, EACCES, ENOTDIR

@@ -2,11 +2,10 @@ import { existsSync, linkSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Answer } from "../../api/client/client.ts";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { buildProgram } from "../programs.ts";
-import { runAs } from "../users.ts";
-import { HostListener, SOCKETS } from "./socket-programs.ts";
+import { actors, runAs } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { buildProgram } from "../support/programs/programs.ts";
+import { HostListener, SOCKETS } from "../support/programs/sockets.ts";
 
 const REFUSED = "111\n"; // ECONNREFUSED
 

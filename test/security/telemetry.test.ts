@@ -2,10 +2,10 @@ import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
-import { needs } from "../needs.ts";
-import { listening, tell } from "../telemetry.ts";
+import { actors } from "../support/users/users.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { needs } from "../support/run/needs.ts";
+import { listening, tell } from "../support/broker/telemetry.ts";
 
 const LIBRARY = "/run/substrate-preload.so";
 

@@ -2,8 +2,8 @@
 import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
+import { actors } from "../support/users/users.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
 
 const policy = (write: string): string => `id: default
 name: Tools

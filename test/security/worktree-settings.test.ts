@@ -1,11 +1,11 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
-import { type Ran, TestBroker } from "../broker.ts";
-import { hostGit, triedGit } from "../git.ts";
-import { buildProgram } from "../programs.ts";
-import { REPLACE } from "./git-settings-programs.ts";
+import { actors } from "../support/users/users.ts";
+import { type Ran, TestBroker } from "../support/broker/broker.ts";
+import { hostGit, triedGit } from "../support/git/git.ts";
+import { buildProgram } from "../support/programs/programs.ts";
+import { REPLACE } from "../support/programs/git-settings.ts";
 
 const ENFORCE = "id: default\nname: Settings of worktrees\nmode: enforce\n";
 

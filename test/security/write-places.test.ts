@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openPlace, placesToOpen } from "../../broker/worlds/write-places.ts";
-import { needs } from "../needs.ts";
+import { needs } from "../support/run/needs.ts";
 
 const UID = process.getuid?.() ?? 0;
 

@@ -7,10 +7,9 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import type { ApplyEnding, HeldChange, Settled } from "../../../world/model/held.ts";
-import type { Actor } from "../../actors.ts";
-import { installationFor } from "../../installation.ts";
-import { removeTrees } from "../../remove.ts";
-import { runAs, spawnAs } from "../../users.ts";
+import { type Actor, runAs, spawnAs } from "../users/users.ts";
+import { installationFor } from "../broker/installation.ts";
+import { removeTrees } from "../users/folders.ts";
 import { RenameKiller } from "./kill-at.ts";
 
 export type Deed = { readonly deed: string; readonly path: string } & Readonly<Record<string, unknown>>;

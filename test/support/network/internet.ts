@@ -1,17 +1,16 @@
 /** An internet of the test's own, in a network namespace: names, servers, and a witness of all that reaches it. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { buildSync } from "esbuild";
-import { type Ended, runAs, type RunAsOptions, currentUser } from "../../users.ts";
-import { makeCertificates } from "./certificates.ts";
+import { makeRepository } from "../git/git.ts";
 import type { Pages } from "../registry/pages.ts";
+import { type Ended, type RunAsOptions, currentUser, runAs } from "../users/users.ts";
 import type { Order, Reply, Seen, SeenConnection, Zone } from "./messages.ts";
-import { enterArgv, makeArgv } from "./namespace.ts";
 import { writePages } from "./pages.ts";
-import { makeRepository } from "./repository.ts";
 import { ZONE } from "./zone.ts";
 
 /** The longest that one order may take. */
@@ -191,4 +190,74 @@ function since(before: Seen, after: Seen): Seen {
     questions: after.questions.slice(before.questions.length),
     echoes: after.echoes - before.echoes,
   };
+}
+
+export type Certificates = {
+  /** The authority's certificate, which clients are told to trust. */
+  readonly authority: string;
+  readonly certificate: string;
+  readonly key: string;
+};
+
+const NEW_KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
+
+const AUTHORITY = `[req]
+distinguished_name = name
+x509_extensions = authority
+prompt = no
+[name]
+CN = Substrate's tests
+[authority]
+basicConstraints = critical, CA:TRUE
+keyUsage = critical, keyCertSign, cRLSign
+subjectKeyIdentifier = hash
+`;
+
+/**
+ * Makes an authority of the test's own and a certificate for names (`*.` stands for one label) in a folder.
+ * Returns the paths of PEM files. Throws when openssl is not there or refuses.
+ */
+export async function makeCertificates(folder: string, names: readonly string[]): Promise<Certificates> {
+  const path = (name: string): string => join(folder, name);
+  writeFileSync(path("authority.conf"), AUTHORITY);
+  await openssl([
+    ...["req", "-x509", ...NEW_KEY, "-config", path("authority.conf")],
+    ...["-keyout", path("authority.key"), "-out", path("authority.pem")],
+  ]);
+  await openssl([
+    ...["req", "-x509", ...NEW_KEY, "-subj", "/CN=substrate-test-server"],
+    ...["-CA", path("authority.pem"), "-CAkey", path("authority.key")],
+    ...["-addext", `subjectAltName=${names.map((name) => `DNS:${name}`).join(",")}`],
+    ...["-addext", "basicConstraints=critical,CA:FALSE"],
+    ...["-keyout", path("server.key"), "-out", path("server.pem")],
+  ]);
+  return { authority: path("authority.pem"), certificate: path("server.pem"), key: path("server.key") };
+}
+
+async function openssl(words: readonly string[]): Promise<void> {
+  await promisify(execFile)("openssl", words);
+}
+
+/**
+ * Argument vectors around network namespaces.
+ *
+ * Root makes a network namespace alone, in which a broker of any user can be started: what enters does so as root and
+ * changes its user afterwards. An ordinary user needs a user namespace around it, keeps the capabilities in that to set
+ * routes and listen below port 1024, and loses them when a program is started in it later.
+ */
+export function makeArgv(): [string, ...string[]] {
+  return isRoot()
+    ? ["unshare", "--net", "--"]
+    : ["unshare", "--user", "--map-current-user", "--keep-caps", "--net", "--"];
+}
+
+/** @param pid a process in the namespace, which must outlive the start of whatever enters */
+export function enterArgv(pid: number): readonly string[] {
+  return isRoot()
+    ? ["nsenter", `--net=/proc/${pid}/ns/net`, "--"]
+    : ["nsenter", `--target=${pid}`, "--user", "--net", "--preserve-credentials", "--"];
+}
+
+function isRoot(): boolean {
+  return process.getuid?.() === 0;
 }

@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Pages } from "../registry/pages.ts";
-import type { WebResponse } from "./git-backend.ts";
+import type { WebResponse } from "./web.ts";
 
 export function writePages(folder: string, pages: Pages): void {
   mkdirSync(folder);

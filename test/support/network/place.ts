@@ -1,7 +1,7 @@
 /** A broker that dials from the tests' internet, and what clients in its worlds need. */
 import { join } from "node:path";
-import type { Actor } from "../../actors.ts";
-import { type BrokerOptions, type Ran, TestBroker } from "../../broker.ts";
+import type { Actor } from "../users/users.ts";
+import { type BrokerOptions, type Ran, TestBroker } from "../broker/broker.ts";
 import { ASK, type Over } from "./ask.ts";
 import { DIAL, type Dialled, readDialled } from "./dial.ts";
 import { TestInternet } from "./internet.ts";

@@ -1,0 +1,242 @@
+/** What every backend must do, whatever it is made of: one list of cases, run against each. */
+import { randomBytes } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { HealthReply } from "../../../schemas/generated/types.ts";
+import { validateHealthReply } from "../../../schemas/generated/validators.js";
+import { eventually, TestBroker } from "../broker/broker.ts";
+import { parentOf, processesWith } from "../processes/processes.ts";
+import type { Actor } from "../users/users.ts";
+import { ScopeAsker } from "../broker/scopes.ts";
+
+export type BackendUnderTest = {
+  /** SUBSTRATE_BACKEND's word, for titles. */
+  readonly word: string;
+  /** What the vector must say. */
+  readonly backend: RegExp;
+  readonly environment: Readonly<Record<string, string>>;
+  /** What is left of worlds outside of them, by name; empty when there is nothing but processes. */
+  readonly leftovers: () => Promise<readonly string[]>;
+};
+
+const POLICY = `
+id: default
+name: Backends
+mode: enforce
+fs:
+  deny_read: ["$PROJECT/secret"]
+  deny_write: ["$PROJECT/frozen"]
+commands:
+  isolated: ["touch held", "mkdir held-folder"]
+world:
+  enable_preload: true
+`;
+
+export function backendCases(actor: Actor, subject: BackendUnderTest): void {
+  describe(`the backend ${subject.word}, as ${actor.kind}`, () => {
+    let broker: TestBroker;
+    beforeAll(async () => {
+      broker = await TestBroker.start(actor, {
+        policies: { default: POLICY },
+        environment: subject.environment,
+      });
+      broker.write(join(broker.project, ".git/HEAD"), "ref: refs/heads/main\n");
+      broker.write(join(broker.project, "secret"), "secret words");
+      broker.write(join(broker.project, "frozen"), "frozen");
+      broker.write(join(broker.folder, "outside"), "outside");
+    });
+    afterAll(async () => {
+      await broker.stop();
+      expect(await subject.leftovers()).toEqual([]);
+    });
+
+    test("programs report of themselves", async () => {
+      const { span_id: id, stderr } = await broker.run(": >reported; rm reported");
+      const { telemetry } = await broker.span(id);
+      expect(telemetry).toMatchObject({ state: "on", reason: null, dropped: 0 });
+      expect(telemetry?.written).toEqual([join(broker.project, "reported")]);
+      expect(telemetry?.unlinked).toEqual([join(broker.project, "reported")]);
+      expect(stderr).toBe("");
+    });
+
+    test("health and every reply name the backend, and say 'on' for what a world needs", async () => {
+      const { status, document } = await broker.call("GET", "/v1/health");
+      expect(status, JSON.stringify(document)).toBe(200);
+      expect(validateHealthReply(document), JSON.stringify(validateHealthReply.errors)).toBe(true);
+      const health = document as HealthReply;
+      expect(health.backend).toMatch(subject.backend);
+      const { isolation } = await broker.run("true");
+      expect(isolation).toMatchObject({
+        backend: health.backend,
+        // There the kernel makes no overlay over the host's trees: SUBSTRATE_HOME is covered, and the vector says so.
+        mount:
+          health.backend.startsWith("container:") && actor.uid !== 0
+            ? expect.stringMatching(/^degraded: 1 denied names outside of the project/)
+            : "on",
+        pid: "on",
+        net: "on",
+        ipc: "on",
+        uts: "on",
+        seccomp: "on",
+        no_new_privs: "on",
+        capabilities: "none",
+      });
+      expect(isolation.user).toMatch(actor.uid === 0 ? /^off: not needed/ : /^on$/);
+    });
+
+    test("outputs, exit codes and standard input are the command's own", async () => {
+      expect(await broker.run("echo out; echo err >&2; exit 3")).toMatchObject({
+        stdout: "out\n",
+        stderr: "err\n",
+        exit: 3,
+      });
+      const input = randomBytes(300_000).toString("base64");
+      const echoed = await broker.run({ cmd: "cat", stdin_b64: input });
+      expect(echoed.stdout_b64 === input).toBe(true);
+      expect(await broker.run({ argv: ["no-such-program"] })).toMatchObject({ exit: 127 });
+      expect(await broker.run("kill -9 $$")).toMatchObject({ signal: "SIGKILL", exit: 137 });
+    });
+
+    test("the token of its scopes is a command's to read on a descriptor, beside any input, and no other command's", async () => {
+      const scope_token = await new ScopeAsker(broker).token(["fs.read:$PROJECT"]);
+      const cmd =
+        "cat <&$SUBSTRATE_SCOPE_FD; echo; cat; (echo x >&$SUBSTRATE_SCOPE_FD) 2>/dev/null || echo sealed";
+      expect(await broker.run({ cmd, scope_token })).toMatchObject({ stdout: `${scope_token}\nsealed\n` });
+      const stdin_b64 = Buffer.from("input\n").toString("base64");
+      const long = `: ${"x".repeat(100_000)}; ${cmd}`;
+      const both = await broker.run({ cmd: long, scope_token, stdin_b64 });
+      expect(both.stdout).toBe(`${scope_token}\ninput\nsealed\n`);
+      const other = await broker.run("echo ${SUBSTRATE_SCOPE_FD-none}; cat <&8");
+      expect(other).toMatchObject({ stdout: "none\n" });
+    });
+
+    test("a token for the network opens it, or its command does not run and is told why; it is not spent then", async () => {
+      const scope_token = await new ScopeAsker(broker).granted(["net:a.example:443"]);
+      const post = () => broker.post({ cmd: "true", scope_token });
+      const worldsHaveNetworks = subject.word === "linux";
+      const none = { status: 503, document: { error: { code: "isolation_unavailable" } } };
+      expect(await post()).toMatchObject(worldsHaveNetworks ? { status: 200 } : none);
+      const spent = { status: 403, document: { error: { code: "scope_denied" } } };
+      expect(await post()).toMatchObject(worldsHaveNetworks ? spent : none);
+    });
+
+    test("a command is the caller, and so are the files that it makes", async () => {
+      const { stdout } = await broker.run("id -u; id -g; touch made; stat -c '%u %g' made");
+      expect(stdout).toBe(`${actor.uid}\n${actor.gid}\n${actor.uid} ${actor.gid}\n`);
+      const made = statSync(join(broker.project, "made"));
+      expect([made.uid, made.gid]).toEqual([actor.uid, actor.gid]);
+    });
+
+    test("it has no capability in any set, no way to more, and a filter", async () => {
+      const { stdout } = await broker.run("grep -E '^(Cap|NoNewPrivs|Seccomp):?' /proc/self/status");
+      const lines = stdout.split("\n").filter((line) => line.startsWith("Cap"));
+      expect(lines).toHaveLength(5);
+      for (const line of lines) expect(line).toMatch(/:\s0{16}$/);
+      expect(stdout).toMatch(/^NoNewPrivs:\s1$/m);
+      expect(stdout).toMatch(/^Seccomp:\s2$/m);
+      expect((await broker.run("unshare -U true; unshare -m true; mount -t tmpfs x /mnt")).exit).not.toBe(0);
+    });
+
+    test("the host is read-only, the project is not, and what is denied in it stays denied", async () => {
+      await broker.run("echo inside > inside; echo x > ../outside; echo x > frozen; true");
+      expect(readFileSync(join(broker.project, "inside"), "utf8")).toBe("inside\n");
+      expect(readFileSync(join(broker.folder, "outside"), "utf8")).toBe("outside");
+      expect(readFileSync(join(broker.project, "frozen"), "utf8")).toBe("frozen");
+      expect(await broker.run("cat secret")).toMatchObject({ stdout: "" });
+      const marker = `/etc/substrate-${randomBytes(6).toString("hex")}`;
+      await broker.run(`touch ${marker} /usr${marker}; true`);
+      expect([existsSync(marker), existsSync(`/usr${marker}`)]).toEqual([false, false]);
+    });
+
+    test("nothing of the way in can be seen from inside: no second tree, no broker's folder", async () => {
+      const { stdout } = await broker.run(`ls -d /host /oldroot /channel; ls -A ${broker.home}; true`);
+      expect(stdout).toBe("");
+    });
+
+    test("no process of the host can be seen, and PID 1 can be neither inspected nor ended", async () => {
+      const { stdout: pids } = await broker.run("echo /proc/[0-9]* | wc -w");
+      expect(Number(pids)).toBeLessThan(12);
+      const { stdout } = await broker.run(
+        "cat /proc/1/environ /proc/1/maps; readlink /proc/1/fd/0 /proc/1/root; ls /proc/1/root/; kill -9 1; true",
+      );
+      expect(stdout.trim()).toBe("");
+      expect(await broker.run("echo alive")).toMatchObject({ stdout: "alive\n" });
+    });
+
+    test("there is no network but the world's own loopback", async () => {
+      const { stdout } = await broker.run(
+        "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '; cat /proc/net/route",
+      );
+      expect(stdout.split("\n")[0]).toBe("lo");
+      expect(stdout.split("\n").filter((line) => line.startsWith("eth"))).toEqual([]);
+    });
+
+    test("a command that ignores SIGTERM is gone when its time is over, with all it started", async () => {
+      const marker = `stubborn-${randomBytes(6).toString("hex")}`;
+      const reply = await broker.run({
+        cmd: `trap '' TERM; (setsid sh -c ': ${marker}; sleep 600' &); : ${marker}; sleep 600 & wait; sleep 600`,
+        timeout_ms: 300,
+      });
+      expect(reply).toMatchObject({ timed_out: true, signal: "SIGKILL" });
+      expect(processesWith(marker)).toEqual([]);
+    });
+
+    test("what a command leaves goes on with background: keep, and ends without", async () => {
+      const marker = `left-${randomBytes(6).toString("hex")}`;
+      const daemon = `(setsid sh -c ': ${marker}; sleep 600' </dev/null >/dev/null 2>&1 &); sleep 0.2; echo done`;
+      expect(await broker.run(daemon)).toMatchObject({ stdout: "done\n" });
+      expect(processesWith(marker)).toEqual([]);
+      expect(await broker.run({ cmd: daemon, background: "keep" })).toMatchObject({ stdout: "done\n" });
+      expect(processesWith(marker).length).toBeGreaterThan(0);
+      expect((await broker.cli(["world", "status", "--json"])).stdout).toContain(marker);
+    });
+
+    test("an isolated command's changes are held and listed, and the project stays as it was", async () => {
+      broker.write(join(broker.project, "old"), "old");
+      const reply = await broker.run("touch held; mkdir held-folder; echo new > old; rm inside; true");
+      expect(reply.decision.verdict).toBe("isolate");
+      expect(reply.isolation.overlay).toBe("on");
+      expect(reply.fs_diff).toMatchObject({
+        writes: ["held"],
+        mods: ["old"],
+        deletes: ["inside"],
+        dirs: ["held-folder"],
+        held: true,
+      });
+      expect(existsSync(join(broker.project, "held"))).toBe(false);
+      expect(readFileSync(join(broker.project, "old"), "utf8")).toBe("old");
+    });
+
+    test("a command whose world is lost is told so, and the next one gets another world", async () => {
+      const marker = `lost-${randomBytes(6).toString("hex")}`;
+      const running = broker.run({ cmd: `: ${marker}; sleep 600`, agent_id: "loser" });
+      expect(await eventually(() => processesWith(marker).length > 0, 20_000)).toBe(true);
+      const [command = 0] = processesWith(marker);
+      // A command's parent is its leader, and that one's is PID 1 of the world.
+      process.kill(parentOf(parentOf(command)), "SIGKILL");
+      const lost = await running;
+      expect(lost).toMatchObject({ signal: "SIGKILL" });
+      expect(lost.stderr).toContain("the world ended");
+      expect(await eventually(() => processesWith(marker).length === 0, 2000)).toBe(true);
+      const next = await broker.run({ cmd: "echo again", agent_id: "loser" });
+      expect(next.stdout).toBe("again\n");
+      expect(next.world_id).not.toBe(lost.world_id);
+    });
+
+    test("after kill -9 of the broker nothing of its worlds is left", async () => {
+      const marker = `orphan-${randomBytes(6).toString("hex")}`;
+      const waiting = broker.post({ cmd: `: ${marker}; sleep 600` }).catch(() => "cut");
+      expect(await eventually(() => processesWith(marker).length > 0, 20_000)).toBe(true);
+      await broker.kill("SIGKILL");
+      expect(await waiting).toBe("cut");
+      expect(await eventually(() => processesWith(marker).length === 0, 2000)).toBe(true);
+      expect(await eventually(async () => (await subject.leftovers()).length === 0, 10_000)).toBe(true);
+      broker = await broker.again();
+      expect(await broker.run("echo back")).toMatchObject({ stdout: "back\n" });
+      const folder = join(broker.home, "run/containers");
+      const folders = existsSync(folder) ? readdirSync(folder) : [];
+      expect(folders.filter((name) => !name.startsWith("root"))).toEqual([]);
+    });
+  });
+}

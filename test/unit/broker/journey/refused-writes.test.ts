@@ -1,0 +1,124 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { reasonOf } from "../../../../broker/journey/refused-writes.ts";
+import { explainErrors } from "../../../../broker/journey/why-failed.ts";
+import { policyOf } from "../../../support/policy/starts.ts";
+
+const home = mkdtempSync(join(tmpdir(), "substrate-refused-"));
+afterAll(() => rmSync(home, { recursive: true }));
+const at = (path: string): string => join(home, path);
+
+for (const path of [".cargo/.package-cache", ".cargo/bin/tool", ".local/bin/own", ".tool/state/file"]) {
+  mkdirSync(join(at(path), ".."), { recursive: true });
+  writeFileSync(at(path), "");
+}
+mkdirSync(at(".config"));
+mkdirSync(at("work/app/bin"), { recursive: true });
+mkdirSync(at(".rubies/3/bin"), { recursive: true });
+
+const RULES = {
+  ...{ policies: [policyOf({}, { fs: { write: ["$PROJECT/**"] } })], project: "/projects/app", home },
+  ...{ installation: [], places: [], plain: false, searched: `${at(".local/bin")}:/usr/bin:relative` },
+};
+
+describe("what a refused write says may be opened", () => {
+  test.each([
+    ["the folder of a file", ".tool/state/new", ".tool/state"],
+    ["a folder of a working tree that is called as those of programs", "work/app/bin/new", "work/app/bin"],
+    ["a working tree with such a folder", "work/app/new", "work/app"],
+    ["the file alone, where its folder holds credentials", ".cargo/.package-cache", ".cargo/.package-cache"],
+  ])("is %s", (_what, path, opened) => {
+    expect(reasonOf(at(path), RULES)).toContain(
+      `"substrate policy allow write ${at(opened)}" lets it, or ask for the scope 'fs.write:${at(opened)}'`,
+    );
+  });
+
+  test.each([
+    ["a missing file beside credentials", ".cargo/config.toml"],
+    ["a folder of credentials", ".cargo"],
+    ["a credential", ".cargo/credentials.toml"],
+    ["a folder that may hold credentials of many", ".config/new"],
+    ["a folder of programs that is on nobody's PATH here", ".cargo/bin/new"],
+    ["a folder around such a one", ".rubies/3/new"],
+    ["a new program on PATH", ".local/bin/new"],
+    ["a program on PATH", ".local/bin/own"],
+    ["a folder around programs on PATH", ".local/new"],
+  ])("is never %s", (_what, path) => {
+    const said = reasonOf(at(path), RULES);
+    expect(said).toContain("no folder around it can be opened alone");
+    expect(said).toContain("fs.write of policy");
+    expect(said).toContain("request_scopes");
+    expect(said).not.toContain("policy allow write");
+  });
+});
+
+const POLICY = policyOf({}, { fs: { write: ["$PROJECT/**"], deny_read: ["$HOME/.ssh", "**/.env"] } });
+const ERROR_RULES = {
+  ...{
+    policies: [POLICY],
+    project: "/projects/app",
+    home: "/home/ann",
+    installation: [],
+    places: [],
+    searched: "",
+  },
+  plain: false,
+};
+
+function explained(stderr: string, isolated = true, failed = true): readonly string[] {
+  return explainErrors(
+    { stderr: Buffer.from(stderr), cwd: "/projects/app/src", failed, isolated },
+    ERROR_RULES,
+  );
+}
+
+describe("a write that an isolated command may not make is told by what it says", () => {
+  test.each([
+    "/bin/sh: 1: cannot create /opt/new: Read-only file system",
+    "bash: /opt/new: Read-only file system",
+    "touch: cannot touch '/opt/new': Read-only file system",
+    "mkdir: cannot create directory ‘/opt/new’: Read-only file system",
+    "Error: EROFS: read-only file system, open '/opt/new'",
+    "OSError: [Errno 30] Read-only file system: '/opt/new'",
+  ])("%s", (line) => {
+    const [told, ...more] = explained(`before\n${line}\nafter\n`);
+    expect(told).toContain("'/opt/new' was not written: it is outside fs.write of policy 'p' (p.yaml:1)");
+    expect(more).toEqual([]);
+  });
+
+  test("once for each path, and not where each write is told anyway", () => {
+    const line = "touch: cannot touch '/opt/new': Read-only file system\n";
+    expect(explained(line.repeat(3))).toHaveLength(1);
+    expect(explained(line, false)).toEqual([]);
+  });
+
+  test("also where the command went on and succeeded, and no hidden name then", () => {
+    expect(explained("touch: cannot touch '/opt/new': Read-only file system\n", true, false)).toHaveLength(1);
+    expect(explained("cat: /home/ann/.ssh/id: No such file or directory\n", true, false)).toEqual([]);
+  });
+
+  test("of 32 paths at most", () => {
+    const lines = Array.from({ length: 100 }, (_, at) => `bash: /opt/${at}: Read-only file system\n`);
+    expect(explained(lines.join(""))).toHaveLength(32);
+  });
+});
+
+describe("a hidden name is told by what a command says of it", () => {
+  test.each([
+    ["cat: /home/ann/.ssh/id: No such file or directory", "/home/ann/.ssh/id", "$HOME/.ssh"],
+    ["cat: ../.env: Permission denied", "/projects/app/.env", "**/.env"],
+    ["sh: 1: cannot open .env: No such file", "/projects/app/src/.env", "**/.env"],
+    ["Error: ENOENT: no such file or directory, open '/home/ann/.ssh/id'", "/home/ann/.ssh/id", "$HOME/.ssh"],
+    ["FileNotFoundError: [Errno 2] No such file or directory: '.env'", "/projects/app/src/.env", "**/.env"],
+  ])("%s", (line, path, pattern) => {
+    expect(explained(`${line}\n`, false)).toEqual([
+      `'${path}' is hidden, whether it exists or not: '${pattern}' stands in fs.deny_read of policy 'p' (p.yaml:1)`,
+    ]);
+  });
+
+  test("and a name that no list denies is not", () => {
+    expect(explained("cat: none: No such file or directory\nsh: 1: x: not found\n")).toEqual([]);
+  });
+});

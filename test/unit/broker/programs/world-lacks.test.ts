@@ -1,0 +1,81 @@
+import { describe, expect, test } from "vitest";
+import { type CommandEnd, WorldLacks } from "../../../../broker/programs/world-lacks.ts";
+import type { ProgramEvent } from "../../../../world/backend.ts";
+
+const at = 0n;
+
+function ran(path: string, end: { code: number | null; signal?: number | null }, number = 1): ProgramEvent[] {
+  const { code, signal = null } = end;
+  return [
+    { kind: "started", number, parent: 0, pid: 7, path, argv: [path], cut: false, at },
+    { kind: "ended", number, at, code, signal, replaced: false },
+  ];
+}
+
+const END: CommandEnd = {
+  argv: ["/bin/sh", "-c", "x"],
+  failed: true,
+  explained: false,
+  builtins: [],
+  stderr: () => "",
+};
+
+function told(
+  uid: number,
+  events: readonly ProgramEvent[],
+  end: Partial<CommandEnd> = {},
+): readonly string[] {
+  const lacks = new WorldLacks(uid);
+  lacks.add(events);
+  return lacks.told({ ...END, ...end }).map(({ message }) => message.slice(0, 60));
+}
+
+describe("what a world lacks is told", () => {
+  test.each([0, 1000])("of a program that failed and makes namespaces, to uid %s", (uid) => {
+    const words = ["'unshare' failed: no command in a world makes namespaces, mou"].map((one) =>
+      one.slice(0, 60),
+    );
+    expect(told(uid, ran("/usr/bin/unshare", { code: 1 }))).toEqual(words);
+    expect(told(uid, ran("/usr/bin/unshare", { code: null, signal: 9 }))).toEqual(words);
+    expect(told(uid, [], { argv: ["/usr/bin/unshare", "-U"] })).toEqual(words);
+    // The line went on after it.
+    expect(told(uid, ran("/usr/bin/unshare", { code: 1 }), { failed: false })).toEqual(words);
+  });
+
+  test("once of a kind, however many fail", () => {
+    const events = [...ran("/usr/bin/unshare", { code: 1 }), ...ran("/usr/bin/bwrap", { code: 1 }, 2)];
+    expect(told(0, events)).toHaveLength(1);
+  });
+
+  test("where nobody knows how the program ended only of a command that failed", () => {
+    expect(told(0, ran("/usr/bin/unshare", { code: null }))).toHaveLength(1);
+    expect(told(0, ran("/usr/bin/unshare", { code: null }), { failed: false })).toEqual([]);
+  });
+
+  test("of an access list that names others, but to root", () => {
+    expect(told(1000, ran("/usr/bin/setfacl", { code: 1 }))).toHaveLength(1);
+    expect(told(0, ran("/usr/bin/setfacl", { code: 1 }))).toEqual([]);
+  });
+
+  test("of core files and descriptors where the line raises them, and failed", () => {
+    for (const fragment of ["ulimit -c unlimited", "ulimit -Hn 999999", "ulimit -S -n 99999"])
+      expect(told(1000, [], { builtins: [fragment] })).toHaveLength(1);
+    expect(told(1000, [], { builtins: ["ulimit -t 5"] })).toEqual([]);
+    expect(told(1000, [], { builtins: ["ulimit -c unlimited"], failed: false })).toEqual([]);
+  });
+
+  test("of root's rights where something was not permitted and nothing else says why", () => {
+    const stderr = (): string => "cat: f: Permission denied\n";
+    expect(told(0, [], { stderr })).toHaveLength(1);
+    expect(told(0, [], { stderr, explained: true })).toEqual([]);
+    expect(told(0, [], { stderr, failed: false })).toEqual([]);
+    expect(told(1000, [], { stderr })).toEqual([]);
+    expect(told(0, [], { stderr: () => "cat: f: No such file or directory\n" })).toEqual([]);
+  });
+});
+
+test("a program that failed for other reasons, or did not fail, is told of nothing", () => {
+  expect(
+    told(1000, [...ran("/usr/bin/grep", { code: 1 }), ...ran("/usr/bin/unshare", { code: 0 }, 2)]),
+  ).toEqual([]);
+});
