@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { KINDS } from "./faults/victims.ts";
+import { SLOW_FILES } from "./lanes/choice.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
@@ -53,8 +54,19 @@ export default defineConfig({
           provide: { faults, fidelity },
           name: "real",
           include: ["test/{integration,security,golden,fidelity}/**/*.test.ts"],
+          exclude: SLOW_FILES,
           isolate: true,
           sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          ...SHARED,
+          provide: { faults, fidelity },
+          name: "slow",
+          include: SLOW_FILES,
+          isolate: true,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

@@ -22,6 +22,7 @@ const [version = VERSION, ...files] = process.argv.slice(2);
 
 await journey(async () => {
   await setUp(EVERYTHING);
+  process.env["SUBSTRATE_TEST_ACTORS"] ??= "self";
   const node = await nodeOf(version);
   console.log(`lane: Node ${spawnSync(node, ["--version"], { encoding: "utf8" }).stdout.trim()}`);
   // First on PATH too, for the launchers that ask env for it.

@@ -5,18 +5,10 @@ import { findProgram } from "../../api/setup/programs.mjs";
 import { journey } from "../../api/setup/journey.mjs";
 import { EVERYTHING, setUp } from "../../api/setup/set-up.mjs";
 import { addUser, asUser, removeUser } from "./accounts.mjs";
+import { AS_PLAIN_USER } from "./choice.mjs";
 import { copyCheckout } from "./checkout.mjs";
 import { differences, furnish, lookAt } from "./home-of-a-person.mjs";
 
-/** Everything with a user in it. The other unit tests do the same for everybody. */
-const TESTS = [
-  "test/integration",
-  "test/security",
-  "test/golden",
-  "test/fidelity",
-  "test/unit/test/support/users",
-  "test/unit/test/support/homes",
-];
 /** In the home and not a person's: npm writes what it did. */
 const NOT_LOOKED_AT = ["substrate", ".npm"];
 
@@ -58,7 +50,7 @@ function asNewcomer(account) {
   const before = lookAt(home, NOT_LOOKED_AT);
   const path = `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`;
   const [program, ...words] = [...asUser(account, { PATH: path }), "npm", "test", "--"];
-  const tests = files.length > 0 ? files : TESTS;
+  const tests = files.length > 0 ? files : AS_PLAIN_USER;
   const { status } = spawnSync(program, [...words, ...tests], { cwd: checkout, stdio: "inherit" });
   const changed = differences(before, lookAt(home, NOT_LOOKED_AT));
   for (const line of changed) console.log(`FAIL lane: a plain user's home — ${line}`);

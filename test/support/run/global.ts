@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import type { TestProject } from "vitest/node";
+import { SLOW_FILES } from "../../lanes/choice.mjs";
 import type { Kind } from "../../faults/victims.ts";
 import { type TestUser, currentUser } from "../users/users.ts";
 import { makeHome, removeHome, removeLeftOverHomes } from "./homes.ts";
@@ -29,6 +30,8 @@ const FOLDERS_OF_A_PERSON = ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME
  * it. Returns their removal.
  */
 export default async function prepare(project: TestProject): Promise<() => Promise<void>> {
+  if (process.env["SUBSTRATE_TEST_EXTENT"] === "quick")
+    recordSkip({ what: `${SLOW_FILES.length} slow files`, why: "'npm run test:slow' runs them" });
   const onlySelf = isOnlySelf();
   project.provide("onlySelf", onlySelf);
   const removeOwnHome = moveHome();
@@ -42,7 +45,7 @@ export default async function prepare(project: TestProject): Promise<() => Promi
   await removeLeftOverUsers();
   const made = await createUser();
   if ("refused" in made) recordSkip({ what: "everything as an ordinary user", why: made.refused });
-  if (onlySelf) recordSkip({ what: "most as an ordinary user", why: "SUBSTRATE_TEST_ACTORS=self" });
+  if (onlySelf) recordSkip({ what: "most as an ordinary user", why: "'npm run test:plain-user' does that; SUBSTRATE_TEST_ACTORS=every does it here" });
   project.provide("ordinaryUser", "refused" in made ? null : made);
   return async () => {
     releaseStorage();

@@ -1,0 +1,55 @@
+/** Which lane runs which files with a broker, so that each claim is proved for each user whom it concerns, and once. */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { CHECKOUT } from "../../api/setup/checkout.mjs";
+
+/**
+ * Files that `npm test` leaves to `npm run test:all`: kills, floods, full disks, races, random texts, time limits, and
+ * whatever else took more than eight seconds by itself on two processors.
+ */
+const SLOW = {
+  integration: `approvals-cli approvals-full-disk budgets budgets-kept changes-listed doctor exec-trees faults few-descriptors
+    full-disk held-changes held-cli held-faults held-kill-points held-killed idempotency left-overs life-cycle
+    network-npm-refused output-room policy-allow policy-corpus policy-fuzz policy-reload program-starts publish-policy
+    sandboxed self shims-offline shims-quiet small-disk time-limits trace-kills trace-programs trouble`,
+  security: `approvals-allowing clones-at-once default-denials denied-names denied-names-host denied-names-races
+    denied-projects denied-wholes direct-changes exec-gate git-brought git-settings groups held-depth held-names installation
+    isolated-worlds kept-repositories limits made-repositories missing-git-names nested-repositories network-budget
+    network-clients network-dns network-first-bytes network-floods network-rebinding odd-names places tools-ahead`,
+};
+
+/** Integration files about the command line, rules, records and shims, with the same outcome whoever runs the broker. */
+const ANYBODY = `approvals approvals-cli approvals-kept bad-input budgets budgets-approvals budgets-kept caller-shell cli commits
+  held-cli idempotency notices output-room policy policy-allow policy-corpus policy-fuzz policy-network policy-programs
+  policy-reload policy-show policy-tools publish-policy replay-policy replay-surroundings scopes-network self shims-anywhere
+  shims-folder shims-links shims-long shims-offline shims-orphans shims-quiet shims-unanswered test-internet time-limits told
+  tour trace-cli trace-kills trace-network trace-programs trouble`;
+
+const ANYBODYS = paths("integration", ANYBODY);
+
+/** Left out of `npm test`. */
+export const SLOW_FILES = [...paths("integration", SLOW.integration), ...paths("security", SLOW.security)];
+
+/** What root runs beyond `npm test`: the slow files in which it matters who runs them. */
+export const SLOW_AS_ROOT = SLOW_FILES.filter((file) => !ANYBODYS.includes(file));
+
+/** What a plain user runs: all in which it matters who runs it, and the slow files that root leaves out. */
+export const AS_PLAIN_USER = [
+  ...["integration", "security", "golden", "fidelity"].flatMap(filesOf),
+  ...["users", "homes"].map((name) => `test/unit/test/support/${name}.test.ts`),
+].filter((file) => !ANYBODYS.includes(file) || SLOW_FILES.includes(file));
+
+/** Every name in both lists, as a file: a test compares them with the tree. */
+export const NAMED_FILES = [...SLOW_FILES, ...ANYBODYS];
+
+/** @param {string} folder @param {string} names @returns {string[]} */
+function paths(folder, names) {
+  return names.split(/\s+/).map((name) => `test/${folder}/${name}.test.ts`);
+}
+
+/** @param {string} folder @returns {string[]} */
+function filesOf(folder) {
+  return readdirSync(join(CHECKOUT, "test", folder))
+    .filter((name) => name.endsWith(".test.ts"))
+    .map((name) => `test/${folder}/${name}`);
+}

@@ -1,0 +1,31 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { AS_PLAIN_USER, NAMED_FILES, SLOW_AS_ROOT, SLOW_FILES } from "../../lanes/choice.mjs";
+
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
+
+function filesOf(folder: string): string[] {
+  return readdirSync(join(ROOT, "test", folder))
+    .filter((name) => name.endsWith(".test.ts"))
+    .map((name) => `test/${folder}/${name}`);
+}
+
+describe("the lanes of the whole run", () => {
+  test("name no file that has gone, and none twice", () => {
+    expect(NAMED_FILES.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
+    expect(SLOW_FILES.length).toBe(new Set(SLOW_FILES).size);
+  });
+
+  test("leave no file with a broker out, and repeat each file about attacks as root and as a plain user", () => {
+    const quick = ["integration", "security", "golden", "fidelity"]
+      .flatMap(filesOf)
+      .filter((file) => !SLOW_FILES.includes(file));
+    const asRoot = new Set([...quick, ...SLOW_AS_ROOT]);
+    const asUser = new Set(AS_PLAIN_USER);
+    const all = [...quick, ...SLOW_FILES];
+    expect(all.filter((file) => !asRoot.has(file) && !asUser.has(file))).toEqual([]);
+    expect(filesOf("security").filter((file) => !asRoot.has(file) || !asUser.has(file))).toEqual([]);
+  });
+});
