@@ -61,7 +61,7 @@ export class Gateway {
     this.#lines = new ConnectionLines({ write, onFault: (error) => onFault("a connection's line", error) });
   }
 
-  /** Resolves the reach of a command that begins. Tools of presets may still be unasked: the world's first name waits for them. */
+  /** Resolves the reach of a command that begins. Presets may still be unknown where all policies observe. */
   begin(effective: Effective, project: string): Promise<Reach> {
     return this.#options.reaches.begin(effective, project);
   }
@@ -132,13 +132,9 @@ export class Gateway {
 
   #pending(served: Served | undefined): Promise<unknown> | undefined {
     if (served === undefined) return undefined;
-    const { reach, tenancy, gateway } = served;
+    const { reach, tenancy } = served;
     return this.#options.reaches.pending(reach.effective, tenancy.project)?.then(
-      () => {
-        this.#now(served);
-        // The world must route a preset's port before a program learns the name's address.
-        return gateway.ruled().catch((error: unknown) => this.#options.onFault("rules", error));
-      },
+      () => this.#now(served),
       (error: unknown) => this.#options.onFault("presets", error),
     );
   }

@@ -68,15 +68,15 @@ export class Reaches {
   }
 
   /**
-   * Returns the reach for a command that begins, without asking a tool that only a name could need: starting pip, cargo and go
-   * costs a second. A world's first question for a name waits for {@link pending}. npm alone is asked here where a policy
-   * enforces, because a world's npm settings hang on it.
+   * Returns the reach for a command that begins. Where a policy enforces, a preset's first use waits for the preset's tool: the
+   * world must route the preset's addresses and ports. Where all policies observe, everything is routed and no tool is asked
+   * before a command uses the network ({@link pending}): starting npm, pip, cargo and go costs a second.
    */
-  async begin(effective: Effective, project: string): Promise<Reach> {
-    if (this.#isKnown(effective, project)) return await this.fresh(effective, project);
-    if (effective.policies.some(({ mode, net }) => mode === "enforce" && presetsIn(net).includes("@npm")))
-      this.#expansions.set(`@npm ${project}`, await this.#presets.expand("@npm", project));
-    return this.now(effective, project);
+  begin(effective: Effective, project: string): Promise<Reach> {
+    const isEnforced = effective.policies.some(({ mode }) => mode === "enforce");
+    return isEnforced || this.#isKnown(effective, project)
+      ? this.fresh(effective, project)
+      : Promise.resolve(this.now(effective, project));
   }
 
   /** Settles when every preset of the policies has its first answer; undefined when all have one. */

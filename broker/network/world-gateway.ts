@@ -112,6 +112,8 @@ export class WorldGateway {
   }
 
   #take(captured: Captured): void {
+    const pending = this.#parts.pending();
+    if (pending !== undefined) return void pending.then(() => this.#take(captured));
     const target = this.#targetOf(captured);
     if (target === undefined || this.#open.size >= MAX_OPEN) return refuseNow(captured);
     const reach = this.#parts.reach();

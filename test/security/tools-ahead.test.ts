@@ -80,13 +80,17 @@ describe.each(actors())("a tool that a preset asks, as $kind,", (actor) => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test.each(["observe", "enforce"])(
-    "starts when a command first asks for a name, which gets its answer at once: %s",
-    async (mode) => {
-      // The registry has a port of its own, which the world must route before the name has its address.
-      const gem = `#!/bin/sh\ntouch ${folder}/ran; sleep 1; echo https://gems.example:8443/\n`;
+  test.each([
+    ["observe", false],
+    ["enforce", true],
+  ])(
+    "starts before the first command that uses the network, which gets its answer at once; under %s before any: %s",
+    async (mode, isAhead) => {
+      // The registry has a port of its own, which the world must route.
+      const gem = `#!/bin/sh\\ntouch ${folder}/ran; sleep 1; echo https://gems.example:8443/\\n`;
+      const net = 'net: { allowed: ["@gem"], dns: { servers: ["127.0.0.1:1"] } }';
       broker = await TestBroker.start(actor, {
-        policies: { default: `id: default\nname: Gems\nmode: ${mode}\nnet: { allowed: ["@gem"] }\n` },
+        policies: { default: `id: default\nname: Gems\nmode: ${mode}\n${net}\n` },
         environment: { PATH: `${join(folder, "bin")}:/usr/local/bin:/usr/bin:/bin` },
         wrap: () => [
           "sh",
@@ -98,17 +102,18 @@ describe.each(actors())("a tool that a preset asks, as $kind,", (actor) => {
         ],
       });
       expect((await broker.run("true")).exit).toBe(0);
-      expect(await eventually(() => existsSync(join(folder, "ran")), 1500)).toBe(false);
+      expect(await eventually(() => existsSync(join(folder, "ran")), 1500)).toBe(isAhead);
 
       const first = await broker.run(
-        "getent hosts gems.example other.example | cut -d ' ' -f 2-; bash -c 'exec 3<>/dev/tcp/gems.example/8443'",
+        "getent hosts gems.example | cut -d ' ' -f 2-; bash -c 'exec 3<>/dev/tcp/gems.example/8443'",
       );
       expect(existsSync(join(folder, "ran"))).toBe(true);
       expect(first.stdout).toContain("gems.example");
-      expect(first.stdout.includes("other.example")).toBe(mode === "observe");
-      const reached = (): boolean =>
-        broker?.spans().some(({ connection }) => connection?.host === "gems.example") === true;
-      expect(await eventually(reached, 5000)).toBe(true);
+      expect(await eventually(() => reached() !== undefined, 5000)).toBe(true);
+      expect(reached()?.decision?.verdict).not.toBe("would_deny");
+      expect(first.notices.filter(({ kind }) => kind === "observed")).toEqual([]);
     },
   );
+
+  const reached = () => broker?.spans().find(({ connection }) => connection?.host === "gems.example");
 });
