@@ -46,12 +46,15 @@ describe.each(actors())("who works against the guard of denied names, as $kind",
   ])(
     "leaves nothing when it makes one as fast as it can while it kills %s, and the next command runs",
     async (_whom, cmd) => {
+      const seen: ReturnType<typeof told>[number][] = [];
       for (let round = 0; round < 6; round += 1) {
         const ran = await broker.run(cmd);
         expect(ran.signal).toBe("SIGKILL");
         expect(existsSync(at(".git/commondir"))).toBe(false);
-        expect(told(ran)).toContainEqual({ kind: "write", subject: at(".git/commondir") });
+        seen.push(...told(ran));
       }
+      // On a busy machine the kill comes before the name in some rounds, and then there is nothing to tell.
+      expect(seen).toContainEqual({ kind: "write", subject: at(".git/commondir") });
       expect(await broker.run("echo kept > kept && cat kept")).toMatchObject({ stdout: "kept\n" });
     },
   );
