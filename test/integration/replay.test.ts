@@ -1,10 +1,11 @@
 import { chmodSync, existsSync, readFileSync, rmSync } from "node:fs";
-import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { dirname, join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { ReplayReply } from "../../schemas/generated/types.ts";
-import { actors } from "../support/users/users.ts";
 import { TestBroker } from "../support/broker/broker.ts";
-import { leftLayers, notReplayed, put, REPLAY_POLICY, replayed, SAME } from "../support/broker/replays.ts";
+import { REPLAY_POLICY, SAME, leftLayers, notReplayed, put, replayed } from "../support/broker/replays.ts";
+import { hostGit } from "../support/git/git.ts";
+import { actors } from "../support/users/users.ts";
 
 describe.each(actors())("replays, as $kind", (actor) => {
   let broker: TestBroker;
@@ -220,5 +221,148 @@ describe.each(actors())("replays, as $kind", (actor) => {
       code: "not_replayable",
       message: expect.stringContaining("soon"),
     });
+  });
+});
+
+describe.each(actors())("replays under another policy, as $kind", (actor) => {
+  let broker: TestBroker;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: REPLAY_POLICY } });
+  });
+  afterAll(() => broker.stop());
+
+  const inProject = (name: string): string => join(broker.project, name);
+
+  test("under another policy both verdicts and the difference of the diffs are shown, and a no with its rule", async () => {
+    put(broker, inProject("plan.txt"), "plan\n");
+    put(broker, inProject("held.sh"), "echo 1 > x; cat plan.txt > copy || rm copy");
+    const { span_id: span } = await broker.run("sh held.sh");
+    const plain = REPLAY_POLICY.replace("id: default", "id: other").replace(
+      'isolated: ["sh held.sh"]',
+      "isolated: []",
+    );
+    put(broker, join(broker.home, "policies/other.yaml"), plain);
+    const other = await broker.cli(["replay", span, "--policy", "other"]);
+    expect(other.stdout).toContain("verdict   isolate (default) → allow (other)");
+    expect(other.code).toBe(0);
+    put(
+      broker,
+      join(broker.home, "policies/other.yaml"),
+      plain.replace("fs:", 'fs:\n  deny_read: ["$PROJECT/plan.txt"]'),
+    );
+    const blind = await replayed(broker, span, { policy: "other" }, "operator");
+    expect(blind).toMatchObject({
+      matches: { stderr: false, fs_diff: false },
+      verdicts: { recorded: "isolate", now: "allow" },
+      differences: { fs_diff: { only_recorded: [{ kind: "write", path: "copy" }], only_now: [] } },
+      results: { recorded: { policy_id: "default" }, now: { policy_id: "other" } },
+    });
+    expect((await broker.span(blind.replay_span_id)).given).toMatchObject({ replays: span, under: "other" });
+    const deny = plain.replace("isolated: []", 'denied: ["sh held.sh"]');
+    put(broker, join(broker.home, "policies/other.yaml"), deny);
+    const denied = await broker.cli(["replay", span, "--policy", "other"]);
+    expect(denied.code).toBe(126);
+    expect(denied.stdout).toContain("isolate (default) → refused (other)");
+    expect(denied.stderr).toContain("'sh held.sh' matches 'sh held.sh' in commands.denied");
+    expect((await broker.cli(["replay", span, "--policy", "none-such"])).code).toBe(125);
+  });
+});
+
+const POLICY = `id: default
+name: Surroundings
+mode: enforce
+fs: { write: ["$PROJECT/**"] }
+world: { env: [LANG, LC_ALL, TZ] }
+`;
+
+describe.each(actors())("what a replay restores and what it lists, as $kind", (actor) => {
+  let broker: TestBroker;
+  const usual = `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`;
+
+  const start = (environment: Readonly<Record<string, string>>, folder?: string): Promise<TestBroker> =>
+    TestBroker.start(actor, {
+      policies: { default: POLICY },
+      environment,
+      ...(folder === undefined ? {} : { folder }),
+    });
+  afterEach(() => broker.stop());
+
+  test("the recorded PATH and locale hold for the replay, also when today's are others, which is listed", async () => {
+    broker = await start({ PATH: `${usual}:/opt/then`, LANG: "C.UTF-8", TZ: "UTC" });
+    const { span_id: span } = await broker.run(
+      'echo "$PATH" "$LANG" "$LC_ALL"; umask; pwd; locale charmap 2>&1',
+    );
+    const supplied = { PATH: `/opt/mine:${usual}` };
+    const own = await broker.run({ cmd: 'echo "$PATH"', env: supplied });
+    await broker.kill("SIGTERM");
+    broker = await start({ PATH: `${usual}:/opt/now`, LANG: "C", LC_ALL: "C" }, broker.folder);
+    const reply = await replayed(broker, span);
+    expect(reply.matches, JSON.stringify(reply.differences)).toMatchObject(SAME);
+    const drift = Object.fromEntries(reply.drift.map(({ what, recorded, now }) => [what, [recorded, now]]));
+    expect(drift).toMatchObject({
+      path: [`${usual}:/opt/then`, `${usual}:/opt/now`],
+      locale: ["C.UTF-8", "C"],
+    });
+    // TZ is a variable that no span keeps: only its hash shows that it is gone.
+    expect(drift["env_hash"]).toBeDefined();
+    const again = await replayed(broker, reply.replay_span_id);
+    expect(again).toMatchObject({ matches: SAME });
+    expect(await replayed(broker, own.span_id, { env: supplied })).toMatchObject({ matches: SAME });
+  });
+
+  test("a credential in the broker's own locale or PATH is in no span, and a replay wants them sent", async () => {
+    const token = `ghp_${"a1B2c3".repeat(6)}`;
+    broker = await start({ PATH: `${usual}:/opt/${token}`, LC_ALL: token });
+    const { span_id: id } = await broker.run('printf "%s" "$LC_ALL"');
+    const span = await broker.span(id);
+    expect(JSON.stringify(broker.spans())).not.toContain(token);
+    expect(span).toMatchObject({
+      replayable: false,
+      replay_context: { locale: "[redacted:github-token]", path: `${usual}:/opt/[redacted:github-token]` },
+    });
+    expect(span.redacted.map(({ place }) => place).sort()).toEqual([
+      "replay_context.locale",
+      "replay_context.path",
+    ]);
+    const refused = await broker.call("POST", `/v1/replay/${id}`, {});
+    expect(refused.status).toBe(409);
+    expect(JSON.stringify(refused.document)).toMatch(/its PATH was not kept.*its locale was not kept/);
+    const reply = await replayed(broker, id, { env: { PATH: `${usual}:/opt/${token}`, LC_ALL: token } });
+    expect(reply.matches, JSON.stringify(reply.differences)).toMatchObject(SAME);
+    expect(JSON.stringify(reply)).not.toContain(token);
+    expect(JSON.stringify(broker.spans())).not.toContain(token);
+  });
+
+  test("commits, edits and policies that changed are listed, and a commit that changed nothing else is no difference", async () => {
+    broker = await start({});
+    hostGit(actor, broker.project, "init", "-q");
+    put(broker, join(broker.project, "a.txt"), "1\n");
+    hostGit(actor, broker.project, "add", "a.txt");
+    hostGit(actor, broker.project, "commit", "-qm", "one");
+    await broker.run("true");
+    const known = async (): Promise<string> => {
+      const { span_id: span } = await broker.run("cat a.txt");
+      const hash = (await broker.span(span)).replay_context?.dirty_hash ?? null;
+      return hash === null ? "" : span;
+    };
+    let span = "";
+    await expect.poll(async () => (span = await known()), { timeout: 20_000, interval: 400 }).not.toBe("");
+    expect((await replayed(broker, span)).drift).toEqual([]);
+
+    hostGit(actor, broker.project, "commit", "-qm", "two", "--allow-empty");
+    put(broker, join(broker.home, "policies/default.yaml"), POLICY.replace("Surroundings", "Others"));
+    const moved = await replayed(broker, span);
+    expect(moved).toMatchObject({ matches: SAME });
+    expect(moved.drift.map(({ what }) => what).sort()).toEqual(["policy_hash", "project_commit"]);
+
+    put(broker, join(broker.project, "a.txt"), "22\n");
+    const edited = await replayed(broker, span);
+    expect(edited).toMatchObject({ matches: { stdout: false } });
+    expect(edited.drift.map(({ what }) => what).sort()).toEqual([
+      "dirty_hash",
+      "files",
+      "policy_hash",
+      "project_commit",
+    ]);
   });
 });

@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Span } from "../../schemas/generated/types.ts";
+import { TestBroker, eventually } from "../support/broker/broker.ts";
+import { SHIM_POLICY, SHIM_POLICY as POLICY, pathWithShims, toolFor } from "../support/broker/shims.ts";
+import { buildProgram } from "../support/programs/programs.ts";
 import { type Ended, actors, runAs } from "../support/users/users.ts";
-import { eventually, TestBroker } from "../support/broker/broker.ts";
-import { pathWithShims, SHIM_POLICY, toolFor } from "../support/broker/shims.ts";
 
 describe.each(actors())("a shim that goes away, as $kind", (actor) => {
   let broker: TestBroker;
@@ -120,5 +121,79 @@ describe.each(actors())("a shim that goes away, as $kind", (actor) => {
     ).toEqual(["command_start"]);
     expect((await long).code).toBe(0);
     expect((await closed(["pid"]))?.outcome).toBe("ended");
+  });
+});
+
+const OBSERVE = POLICY.replace("enforce", "observe");
+
+describe.each(actors())("shims without a broker, as $kind", (actor) => {
+  test.each([
+    ["enforce", POLICY, 126],
+    ["observe", OBSERVE, 0],
+    ["enforce that says allow", `${POLICY}shims: { offline: allow }\n`, 0],
+    ["observe that says deny", `${OBSERVE}shims: { offline: deny }\n`, 126],
+  ])("do as the last policy that was read says: %s", async (_mode, policy, code) => {
+    const broker = await TestBroker.start(actor, { policies: { default: policy } });
+    try {
+      const bin = await toolFor(broker);
+      const env = { PATH: pathWithShims(broker, bin), SUBSTRATE_HOME: broker.home };
+      await broker.run("true");
+      expect(await eventually(() => existsSync(join(broker.home, "shims/.offline")), 5000)).toBe(true);
+      const file = join(broker.project, "offline");
+      await broker.kill("SIGKILL");
+      const words = ["/bin/sh", "-c", `tool x touch '${file}'`];
+      const ended = await runAs(actor, words, { cwd: broker.project, env, stdin: "" });
+      expect([ended.code, existsSync(file)], ended.stderr).toEqual([code, code === 0]);
+      expect(ended.stderr).toContain("no broker runs");
+    } finally {
+      await broker.stop();
+    }
+  });
+});
+
+// Shims in places where the process that watches would be a child of the program.
+
+/** Adopts the orphans below it (PR_SET_CHILD_SUBREAPER), which outlives execve(2). */
+const REAPER = `
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int count, char **words) {
+  if (count < 2 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) return 1;
+  execvp(words[1], words + 1);
+  return 1;
+}
+`;
+
+/** Waits for a child that it never had: 0 when there is none, 3 when it adopts orphans no more. */
+const CHILDLESS = `
+#include <errno.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+int main(void) {
+  int reaper = 0;
+  if (prctl(PR_GET_CHILD_SUBREAPER, &reaper) < 0 || reaper != 1) return 3;
+  return waitpid(-1, 0, WNOHANG) == -1 && errno == ECHILD ? 0 : 1;
+}
+`;
+
+describe.each(actors().slice(0, 1))("a shim, as $kind", (actor) => {
+  let broker: TestBroker;
+  let bin = "";
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, {
+      policies: { default: SHIM_POLICY },
+    });
+    bin = await toolFor(broker);
+  });
+  afterAll(() => broker.stop());
+
+  test("gives a program that adopts orphans no child it did not start", async () => {
+    buildProgram(broker, "reaper", REAPER);
+    buildProgram(broker, "childless", CHILDLESS);
+    const inner = `exec '${join(broker.project, "reaper")}' tool run`;
+    broker.write(join(bin, "tool"), `#!/bin/sh\nexec '${join(broker.project, "childless")}'\n`);
+    const env = { PATH: pathWithShims(broker, bin), SUBSTRATE_HOME: broker.home };
+    const ended = await runAs(actor, ["/bin/sh", "-c", inner], { cwd: broker.project, env });
+    expect(ended).toMatchObject({ code: 0, stderr: "" });
   });
 });

@@ -1,10 +1,11 @@
-import { existsSync, lstatSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../support/users/users.ts";
-import { eventually, TestBroker } from "../support/broker/broker.ts";
-import { needs } from "../support/run/needs.ts";
+import { TestBroker, eventually } from "../support/broker/broker.ts";
+import { actorsWith, needs } from "../support/run/needs.ts";
+import { skippedTest } from "../support/run/skips.ts";
+import { actors, spawnAs } from "../support/users/users.ts";
 
 const POLICY = `
 id: default
@@ -179,3 +180,110 @@ function tree(folder: string): readonly string[] {
     })
     .sort();
 }
+
+describe.each(actors())("git in a project with the default denials, as $kind", (actor) => {
+  let broker: TestBroker;
+  const at = (name: string): string => join(broker.project, name);
+  const identity = "-c user.name=a -c user.email=a@example.org";
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, {
+      policies: { default: "id: default\nname: x\nmode: enforce\n" },
+    });
+  });
+  afterAll(() => broker.stop());
+
+  test("a command can make a repository, but brings no hook into it and no setting that names a program", async () => {
+    const ran = await broker.run(
+      `git init -q && echo 'touch ran' > .git/hooks/post-commit && chmod +x .git/hooks/post-commit; git config core.pager evil; git add -A && git ${identity} commit -q --allow-empty -m one && git log --oneline | wc -l`,
+    );
+    expect(ran.stdout).toBe("1\n");
+    expect(existsSync(at(".git/hooks/post-commit"))).toBe(false);
+    expect(existsSync(at(".git/config"))).toBe(false);
+    expect(existsSync(at(".git/HEAD"))).toBe(true);
+  });
+
+  test("a command can add a worktree and commit in it, and cannot change the one that was there", async () => {
+    const added = await broker.run(
+      `git worktree add -q wt && cd wt && git ${identity} commit -q --allow-empty -m two && git log --oneline | wc -l`,
+    );
+    expect(added).toMatchObject({ exit: 0, stdout: "2\n" });
+    expect(existsSync(at(".git/worktrees/wt/commondir"))).toBe(true);
+    const tried = await broker.run({
+      cmd: "echo /evil > .git/worktrees/wt/commondir; mv .git/worktrees/wt .git/worktrees/x; git -C wt log --oneline | wc -l",
+      agent_id: "later",
+    });
+    expect(readFileSync(at(".git/worktrees/wt/commondir"), "utf8")).toBe("../..\n");
+    expect(tried.stdout).toBe("2\n");
+  });
+});
+
+const ENV_DENIED = `
+id: default
+name: Denied names
+mode: enforce
+fs:
+  deny_read: ["**/.env"]
+`;
+
+/** Takes every instance of its user, also those that other tests of the same user give back meanwhile. */
+const HOG = `
+import ctypes, time
+libc = ctypes.CDLL(None)
+count, told = 0, False
+while True:
+    if libc.inotify_init1(0) >= 0: count += 1
+    else:
+        if not told: print(count, flush=True)
+        told = True
+        time.sleep(0.0005)
+`;
+
+if (actorsWith("python3").some(({ uid }) => uid === 0))
+  skippedTest(
+    "denied names without inotify, as root",
+    "taking all of root's instances would disturb the machine; it is proved as an ordinary user",
+  );
+
+describe.each(actorsWith("python3").filter(({ uid }) => uid !== 0))(
+  "denied names on a host whose inotify instances are all taken, as $kind",
+  (actor) => {
+    test("are denied all the same, those that appear later too", async () => {
+      const hog = spawnAs(actor, ["python3", "-c", HOG], { stdio: ["pipe", "pipe", "inherit"] });
+      const broker = await TestBroker.start(actor, { policies: { default: ENV_DENIED } });
+      try {
+        await new Promise((resolve) => hog.stdout?.once("data", resolve));
+        broker.write(join(broker.project, ".env"), "TOKEN=one");
+        expect((await broker.run("cat .env; true")).stdout).toBe("");
+        broker.write(join(broker.project, "later/.env"), "TOKEN=two");
+        const ran = await broker.run(
+          "cat later/.env; mkdir made; echo x > made/.env; echo y > made/env; true",
+        );
+        expect(ran.stdout).toBe("");
+        expect(existsSync(join(broker.project, "made/.env"))).toBe(false);
+        expect(existsSync(join(broker.project, "made/env"))).toBe(true);
+        expect(readFileSync(join(broker.project, "later/.env"), "utf8")).toBe("TOKEN=two");
+        expect(ran.isolation.mount).toBe("on");
+      } finally {
+        await broker.stop();
+        hog.kill("SIGKILL");
+      }
+    });
+
+    test("are not noticed in a tree too large to look through, and the vector says so", async () => {
+      const broker = await TestBroker.start(actor, { policies: { default: ENV_DENIED } });
+      for (let folder = 0; folder < 300; folder += 1)
+        mkdirSync(join(broker.project, `many/${folder}`), { recursive: true });
+      broker.write(join(broker.project, "many/file"), "x");
+      const hog = spawnAs(actor, ["python3", "-c", HOG], { stdio: ["pipe", "pipe", "inherit"] });
+      try {
+        await new Promise((resolve) => hog.stdout?.once("data", resolve));
+        expect((await broker.run("true")).isolation.mount).toMatch(
+          /^degraded: .*30[0-9] of the project's folders/,
+        );
+      } finally {
+        await broker.stop();
+        hog.kill("SIGKILL");
+      }
+    });
+  },
+);

@@ -56,9 +56,7 @@ interface Group {
   readonly commands: readonly string[];
 }
 
-const TABLE = parse(
-  readFileSync(join(import.meta.dirname, "verdicts.yaml"), "utf8"),
-) as readonly Group[];
+const TABLE = parse(readFileSync(join(import.meta.dirname, "verdicts.yaml"), "utf8")) as readonly Group[];
 
 describe.each(TABLE)("$group: $expected", ({ expected, commands }) => {
   test.each(commands.map((command) => [command]))("%j", (command) => {
