@@ -112,7 +112,7 @@ describe.each(actors())("the command line, as $kind", (actor) => {
       expect(await broker.cli(words)).toMatchObject({
         code: 125,
         stdout: "",
-        stderr: `substrate: 'substrate ${noun}' is not in this version. 'substrate --help' lists what is\n`,
+        stderr: `substrate: 'substrate ${noun}' is not in this version yet. 'substrate --help' lists the commands\n`,
       });
   });
 
@@ -120,10 +120,10 @@ describe.each(actors())("the command line, as $kind", (actor) => {
     expect(await broker.cli(["chek", "--", "ls"])).toMatchObject({
       code: 125,
       stderr:
-        "substrate: There is no 'substrate chek' (did you mean 'check'?). 'substrate --help' lists what there is\n",
+        "substrate: Unknown command 'substrate chek' (did you mean 'check'?). 'substrate --help' lists the commands\n",
     });
     expect((await broker.cli(["no-such-command"])).stderr).toContain(
-      "There is no 'substrate no-such-command'.",
+      "Unknown command 'substrate no-such-command'.",
     );
     expect(await broker.cli(["--no-such-option"])).toMatchObject({ code: 125 });
   });

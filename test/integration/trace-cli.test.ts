@@ -176,7 +176,7 @@ describe.each(actors())("substrate trace, as $kind", (actor) => {
     await broker.kill("SIGKILL");
     const { code, stderr } = await cut;
     expect(code).toBe(125);
-    expect(stderr).toMatch(/^substrate: The broker went away before it answered\..*\n$/);
+    expect(stderr).toMatch(/^substrate: The broker ended before it replied\..*\n$/);
     broker = await broker.again();
     const { stdout } = await broker.cli(["trace", "list", "--agent", "eve"]);
     expect(stdout).toContain("  lost  eve  sleep 30");
