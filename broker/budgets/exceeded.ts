@@ -13,7 +13,7 @@ export function exceeded(agent: string, policy: string, shortage: Shortage): Ref
   const { spent, retryAfterMs } = shortage;
   return refusal(
     "budget_exceeded",
-    `Budget ${spent.name} is used up: ${whose(agent, spent)} may use ${wordsOf(spent)}, and ${spent.used} are used, or held by commands that run or wait for a person`,
+    `Budget ${spent.name} is used up: ${whose(agent, spent)} may use ${wordsOf(spent)}, and ${spent.used} are used, or reserved by commands that run or wait for approval`,
     hintOf(shortage),
     {
       policy_id: policy,

@@ -67,11 +67,11 @@ describe.each(actors())("approvals on a full disk, as $kind", (actor) => {
       expect(existsSync(join(project, "approvals.yaml.new"))).toBe(false);
       for (const name of ["run", "ask", "denied"])
         expect(part(name), stdout).toMatch(/Nothing ran[^]*exit 125/);
-      expect(part("expired"), stdout).toMatch(/^Nothing waits for an answer\nexit 0/);
+      expect(part("expired"), stdout).toMatch(/^No command waits for approval\nexit 0/);
       expect(part("room"), stdout).toMatch(/A person must approve[^]*exit 126/);
       for (const name of ["ran-always", "ran-asked", "never"])
         expect(existsSync(join(project, name)), name).toBe(false);
-      expect(stdout).toMatch(/^The trace holds: /m);
+      expect(stdout).toMatch(/^The trace is intact: /m);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

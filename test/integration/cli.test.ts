@@ -57,7 +57,7 @@ describe.each(actors())("the command line, as $kind", (actor) => {
     expect(stdout).toBe(
       [
         "deny  policy default (enforce)",
-        "  means    nothing of the command runs",
+        "  means    no part of the command runs",
         "  because  touch forbidden.txt",
         "  matches  touch forbidden*   in commands.denied, default.yaml:5",
         "  next     do the task another way, or ask the operator to change that line; other spellings of the command get the same answer\n",

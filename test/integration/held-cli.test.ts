@@ -61,7 +61,7 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
     expect(await broker.cli(["held"], { cwd: broker.folder })).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(
-        /^Nothing waits to be applied in a project around .* --all looks everywhere\n$/,
+        /^No changes wait to be applied in the project of .* --all lists every project\n$/,
       ),
     });
     await broker.cli(["apply", second.span_id]);

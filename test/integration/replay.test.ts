@@ -93,7 +93,7 @@ describe.each(actors())("replays, as $kind", (actor) => {
     put(broker, inProject("built"), "same\n");
     const { span_id: span } = await broker.run("echo same > built");
     const { code, stdout } = await broker.cli(["replay", span]);
-    expect(stdout).toContain("did the same again, as far as it could be compared");
+    expect(stdout).toContain("gave the same result, as far as it could be compared");
     expect(stdout).toContain("may have got the bytes that they had");
     expect(code).toBe(1);
     // The twin: what it left is not what it would write now.
@@ -142,7 +142,7 @@ describe.each(actors())("replays, as $kind", (actor) => {
       expect([code, stdout]).toEqual([1, expect.stringContaining("not compared")]);
     } else {
       expect(reply.matches.fs_diff).toBe(true);
-      expect([code, stdout]).toEqual([0, expect.stringContaining("did the same again")]);
+      expect([code, stdout]).toEqual([0, expect.stringContaining("gave the same result")]);
     }
   });
 
@@ -150,7 +150,7 @@ describe.each(actors())("replays, as $kind", (actor) => {
     put(broker, inProject("held.sh"), "echo same > made; echo said");
     const { span_id: steady } = await broker.run("sh held.sh");
     const good = await broker.cli(["replay", steady, "--times", "3"]);
-    expect([good.code, good.stdout]).toEqual([0, expect.stringContaining("3 runs did the same")]);
+    expect([good.code, good.stdout]).toEqual([0, expect.stringContaining("3 runs gave the same result")]);
     const { span_id: dice } = await broker.run("cat /proc/sys/kernel/random/uuid");
     const bad = await broker.cli(["replay", dice, "--times", "3", "--json"]);
     expect(bad.code).toBe(1);

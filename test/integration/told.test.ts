@@ -52,7 +52,7 @@ describe.each(actors())("what a policy that observes would have done, as $kind",
   test.each([
     ["touch forbidden", "would deny this command: 'touch forbidden' matches 'touch forbidden*'"],
     ["touch asked", "would ask a person before this command: 'touch asked' matches 'touch asked*'"],
-    ["touch apart", "would hold what this command changes: 'touch apart' matches 'touch apart*'"],
+    ["touch apart", "would hold this command's changes: 'touch apart' matches 'touch apart*'"],
   ])("exec of '%s' runs, and one line names the rule", async (command, words) => {
     const { code, stderr } = await broker.cli(["exec", "--", command]);
     expect(code).toBe(0);
@@ -97,9 +97,9 @@ describe.each(actors())("a policy that stopped loading, as $kind", (actor) => {
       );
     }
     const started = await broker.cli(["broker", "start"]);
-    expect(started.stdout).toContain("The broker runs already");
+    expect(started.stdout).toContain("The broker is already running");
     expect(started.stderr).toMatch(
-      /^substrate: policy 'default' does not load, so its last good version holds: default\.yaml:7:1/,
+      /^substrate: policy 'default' does not load, so its last good version stays in force: default\.yaml:7:1/,
     );
     const status = await broker.cli(["status"]);
     expect(status.stdout).toMatch(/^policy +default does not load: default\.yaml:7:1/m);
@@ -139,7 +139,7 @@ describe.each(actors())("a policy that stopped loading, as $kind", (actor) => {
         code: 126,
         stderr: expect.stringContaining("does not load"),
       });
-    expect((await broker.cli(["broker", "start"])).stderr).toContain("nothing is allowed under it");
+    expect((await broker.cli(["broker", "start"])).stderr).toContain("it allows nothing");
     broker.write(policyFile(), OBSERVE);
     await broker.run("true");
   });
@@ -219,11 +219,11 @@ describe.each(actors())("the broker of another checkout, as $kind", (actor) => {
       const root = realpathSync(join(installation.launcher, "../../.."));
       const { stdout } = await here("broker", "start");
       expect(stdout).toContain(`from another installation: '${root}' (version `);
-      expect(stdout).toContain("'substrate broker start --current' replaces it, and ends its worlds");
+      expect(stdout).toContain("'substrate broker start --current' replaces the broker and ends its worlds");
       expect((await here("status")).stdout).toContain(`, from '${root}')`);
       const replaced = await here("broker", "start", "--current");
       expect(replaced.stdout).toMatch(/^Replacing the broker \(pid \d+\), from another installation/);
-      expect((await here("broker", "start")).stdout).toMatch(/^The broker runs already \(pid \d+\)\n$/);
+      expect((await here("broker", "start")).stdout).toMatch(/^The broker is already running \(pid \d+\)\n$/);
       expect(await here("exec", "--", "echo alive")).toMatchObject({ code: 0, stdout: "alive\n" });
     } finally {
       await here("broker", "stop");

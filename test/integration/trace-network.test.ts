@@ -35,7 +35,7 @@ describe.each(actorsWith("python3", "nft"))("connections in the trace, as $kind"
     );
     const [id = ""] = SPAN.exec(line ?? "") ?? [];
     expect(await printed([id])).toMatch(
-      / to +registry\.example\.test:80 at 203\.0\.113\.10\n +program +curl \(pid \d+ of its world\)\n/,
+      / to +registry\.example\.test:80 at 203\.0\.113\.10\n +program +curl \(pid \d+ in its world\)\n/,
     );
     expect(await printed([id])).toMatch(
       / outcome +closed\n +duration +[\d.]+ ms\n +network +\d+ B out, 1\.5 MB in\n/,
