@@ -141,7 +141,7 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
 
   test.each([
     [["diff"], "missing required argument"],
-    [["apply", "spn_none"], "No span is called 'spn_none'"],
+    [["apply", "spn_none"], "Unknown span 'spn_none'"],
     [["diff", "last", "--stat", "--json"], "Cannot use --stat together with --json"],
   ])("%j ends with 125 and says why", async (words, why) => {
     const { code, stderr } = await broker.cli(words);

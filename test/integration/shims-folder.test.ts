@@ -85,12 +85,12 @@ describe.each(actors())("substrate shim install, as $kind", (actor) => {
     [
       "anybody can write to",
       (path: string) => chmodSync(path, 0o777),
-      /Others can write.*mode 777.*chmod go-w/,
+      /Other users can write.*mode 777.*chmod go-w/,
     ],
     [
       "a group can write to",
       (path: string) => chmodSync(path, 0o770),
-      /Others can write.*mode 770.*chmod go-w/,
+      /Other users can write.*mode 770.*chmod go-w/,
     ],
     ["is another user's", (path: string) => chownSync(path, 54_321, 54_321), /belongs to user 54321/],
   ] as const)("links nothing in a folder that %s, nor below one", async (what, give, why) => {
