@@ -70,7 +70,9 @@ export class FirstThatWorks implements WorldBackend {
   }
 
   async close(): Promise<void> {
-    this.#closing.abort(new WorldUnavailable("The broker is stopping", "Try again once it runs"));
+    this.#closing.abort(
+      new WorldUnavailable("The broker is stopping", "Try again when the broker runs again"),
+    );
     await Promise.allSettled([this.#choosing]);
     await Promise.all(this.#candidates.map(({ backend }) => backend.close()));
   }

@@ -94,7 +94,7 @@ function refusalBecause(end: WaitEnd, { id, question }: Pending): Refusal {
         },
       );
     case "caller_left":
-      return refusal("busy", "The client went away before a person answered", "Ask again", facts);
+      return refusal("busy", "The client disconnected before a person answered", "Ask again", facts);
     case "expired":
     case "dropped":
       return refusal(

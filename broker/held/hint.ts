@@ -28,12 +28,12 @@ export function heldHint(
   const { writes, mods, deletes } = changes;
   const counts = `${writes.length} written, ${mods.length} modified, ${deletes.length} deleted`;
   if (!canChange)
-    return `Changes are held and not in the project: ${counts}. No later command sees them, and this backend can neither show nor apply them. Run the command without isolation if they are wanted`;
+    return `Changes are held, not yet in the project: ${counts}. No later command sees them, and this backend can neither show nor apply them. Run the command without isolation if they are wanted`;
   // The counts include the applied changes.
   const what =
     auto !== undefined && auto.applied > 0
       ? "The other changes are held and not in the project"
-      : `Changes are held and not in the project: ${counts}`;
+      : `Changes are held, not yet in the project: ${counts}`;
   const byAgents = policies.every(({ document }) => document.changes?.apply === "agent");
   const [apply, discard] = ["apply", "discard"].map(
     (verb) => `'substrate ${verb} ${span}'${byAgents ? ` (POST /v1/${verb}/${span})` : ""}`,

@@ -62,7 +62,7 @@ describe.each(actors())("approvals on a full disk, as $kind", (actor) => {
         cwd: folder,
       });
       const part = (name: string): string => stdout.split(`== ${name}\n`)[1]?.split("== ")[0] ?? "";
-      expect(part("answer"), stdout).toMatch(/The answer does not count[^]*exit 125/);
+      expect(part("answer"), stdout).toMatch(/The answer was not accepted[^]*exit 125/);
       expect(readFileSync(join(project, "approvals.yaml"), "utf8")).toBe("# of a person\n");
       expect(existsSync(join(project, "approvals.yaml.new"))).toBe(false);
       for (const name of ["run", "ask", "denied"])

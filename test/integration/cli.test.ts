@@ -67,17 +67,17 @@ describe.each(actors())("the command line, as $kind", (actor) => {
     const late = await broker.cli(["check", "--", 'ls "$X"; make']);
     expect(late.code).toBe(0);
     expect(late.stdout).toMatch(
-      /^ {2}at run {3}What '"\$X"' stands for in 'ls "\$X"' is only known when the command runs$/m,
+      /^ {2}at run {3}The value of '"\$X"' in 'ls "\$X"' is only known when the command runs$/m,
     );
     expect(late.stdout).toMatch(
-      /^ {2}at run {3}'make' may start programs that no word here names: each is decided at its start/m,
+      /^ {2}at run {3}'make' may start programs that the command line does not name; the same rules decide about each when it starts/m,
     );
     const write = await broker.cli(["check", "--", "echo x > /etc/motd"]);
     expect(write.code).toBe(126);
     expect(write.stdout).toMatch(
       /because {2}echo x > \/etc\/motd\n {2}against .* in fs\.write, default\.yaml:1\n/,
     );
-    expect(write.stdout).toContain("'/etc/motd' is not among what may be written");
+    expect(write.stdout).toContain("no fs.write entry covers '/etc/motd'");
   });
 
   test("every reading command has --json", async () => {

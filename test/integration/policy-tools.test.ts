@@ -105,7 +105,7 @@ describe.each(actors())("policy test, as $kind", (actor) => {
     expect(await broker.cli(["policy", "test", "strict", "--cases", "nowhere"])).toMatchObject({ code: 125 });
     broker.write(join(broker.folder, "odd/DENY/notes.txt"), "not a case");
     const odd = await broker.cli(["policy", "test", "strict", "--cases", join(broker.folder, "odd")]);
-    expect(odd.stdout).toContain("odd/DENY/notes.txt: It is not run");
+    expect(odd.stdout).toContain("odd/DENY/notes.txt: Skipped");
     expect(odd.code).toBe(1);
   });
 });

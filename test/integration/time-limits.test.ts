@@ -106,7 +106,7 @@ describe.each(actors())("time limits, as $kind", (actor) => {
     await withBroker(actor, giving("{ default: { max_runtime_ms: 800 } }"), async (broker) => {
       const cut = await broker.run({ cmd: "sleep 60", no_time_limit: true });
       expect(cut).toMatchObject({ timed_out: true });
-      expect(cut.stderr).toMatch(/after 800 ms: agent 'test' had no more of 800 milliseconds of run time/);
+      expect(cut.stderr).toMatch(/after 800 ms: agent 'test' had used up 800 milliseconds of run time/);
       const { status, document } = await broker.post({ cmd: "true", no_time_limit: true });
       expect(status).toBe(429);
       expect((document as ErrorReply).error.budget).toMatchObject({ name: "max_runtime_ms" });

@@ -66,7 +66,7 @@ describe.each(actors())("what a policy that observes would have done, as $kind",
     const { code, stderr } = await broker.cli(["exec", "--", "sh count.sh"]);
     expect(code).toBe(0);
     expect(stderr).toMatch(
-      /^substrate: Policy 'default' only observes; with 'mode: enforce' it would refuse that this program starts: '\/usr\/bin\/wc -c \/dev\/null' matches 'wc \*' in commands\.denied \(default\.yaml:\d\)/m,
+      /^substrate: Policy 'default' only observes; with 'mode: enforce' it would refuse to start this program: '\/usr\/bin\/wc -c \/dev\/null' matches 'wc \*' in commands\.denied \(default\.yaml:\d\)/m,
     );
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
   });
@@ -93,7 +93,7 @@ describe.each(actors())("a policy that stopped loading, as $kind", (actor) => {
       const { code, stderr } = await broker.cli(["exec", "--", command]);
       expect(code).toBe(0);
       expect(stderr).toMatch(
-        /^substrate: A policy does not load, so its last good version holds: default\.yaml:7:1: .*denyd.*\n$/,
+        /^substrate: A policy does not load, so its last good version stays in force: default\.yaml:7:1: .*denyd.*\n$/,
       );
     }
     const started = await broker.cli(["broker", "start"]);
@@ -114,7 +114,7 @@ describe.each(actors())("a policy that stopped loading, as $kind", (actor) => {
     broker.write(file, `${good}projcts: []\n`);
     const { stderr } = await broker.cli(["exec", "--", "true"]);
     expect(stderr).toMatch(
-      /^substrate: The settings do not load, so the last good ones hold: .*config\.yaml:.*projcts/,
+      /^substrate: config.yaml does not load, so the last good settings stay in force: .*config\.yaml:.*projcts/,
     );
     broker.write(file, good);
     expect((await broker.cli(["exec", "--", "true"])).stderr).toBe("");

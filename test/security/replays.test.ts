@@ -111,7 +111,7 @@ describe.each(actors())("replays that would do harm, as $kind", (actor) => {
     expect(await notReplayed(broker, span)).toMatchObject({
       status: 403,
       code: "policy_denied",
-      message: expect.stringContaining("asks nobody"),
+      message: expect.stringContaining("a replay cannot ask"),
     });
     expect((await broker.operator("GET", "/v1/approvals")).document).toMatchObject({ approvals: [] });
     setPolicy("id: default\nname: [broken\n");

@@ -59,7 +59,7 @@ describe("a hidden name is told by what a command says of it", () => {
     ["FileNotFoundError: [Errno 2] No such file or directory: '.env'", "/projects/app/src/.env", "**/.env"],
   ])("%s", (line, path, pattern) => {
     expect(explained(`${line}\n`, false)).toEqual([
-      `'${path}' is hidden, whether it exists or not: '${pattern}' stands in fs.deny_read of policy 'p' (p.yaml:1)`,
+      `'${path}' is hidden, whether it exists or not: '${pattern}' is in fs.deny_read of policy 'p' (p.yaml:1)`,
     ]);
   });
 

@@ -195,7 +195,7 @@ describe("approval", () => {
   test("where nobody may be asked, what asks is denied", () => {
     const policy = policyOf("{ ask: [a] }", "mode: enforce, approval: { interactive: false }");
     expect(answer(policy, "a")).toEqual(["deny", "commands.ask", "a"]);
-    expect(decide(policy, readShell("a"), WHERE).rule?.reason).toMatch(/Nobody may be asked/);
+    expect(decide(policy, readShell("a"), WHERE).rule?.reason).toMatch(/Nobody can be asked/);
   });
 
   test("what asks and is isolated is isolated once it is approved, whichever policy says so", () => {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { readArgv, readShell, undecidedIn } from "../../broker/policy/index.ts";
 
 const onlyKnown = (raw: string, fragment: string): string =>
-  `What '${raw}' stands for in '${fragment}' is only known when the command runs`;
+  `The value of '${raw}' in '${fragment}' is only known when the command runs`;
 
 test.each([
   ["ls -l src", []],
@@ -12,12 +12,14 @@ test.each([
   ["$X push", ["The program is only known when the command runs: '$X'"]],
   [
     "make test",
-    ["'make' may start programs that no word here names: each is decided at its start, by the same rules"],
+    [
+      "'make' may start programs that the command line does not name; the same rules decide about each when it starts",
+    ],
   ],
   [
     "./run.sh",
     [
-      "'./run.sh' may start programs that no word here names: each is decided at its start, by the same rules",
+      "'./run.sh' may start programs that the command line does not name; the same rules decide about each when it starts",
     ],
   ],
 ])("of '%s' only its run decides this", (command, sentences) => {
@@ -31,5 +33,5 @@ test("words of an argv are what they are", () => {
 test("of many, eight are told and the rest counted", () => {
   const command = Array.from({ length: 20 }, (_, at) => `ls $a${at}`).join("; ");
   const sentences = undecidedIn(readShell(command, "sh"));
-  expect([sentences.length, sentences.at(-1)]).toEqual([9, "12 more are left out here"]);
+  expect([sentences.length, sentences.at(-1)]).toEqual([9, "12 more are not listed"]);
 });

@@ -30,7 +30,7 @@ describe("what a refused write says may be opened", () => {
     ["the file alone, where its folder holds credentials", ".cargo/.package-cache", ".cargo/.package-cache"],
   ])("is %s", (_what, path, opened) => {
     expect(reasonOf(at(path), RULES)).toContain(
-      `"substrate policy allow write ${at(opened)}" lets it, or ask for the scope 'fs.write:${at(opened)}'`,
+      `"substrate policy allow write ${at(opened)}" allows it, or ask for the scope 'fs.write:${at(opened)}'`,
     );
   });
 
@@ -46,7 +46,7 @@ describe("what a refused write says may be opened", () => {
     ["a folder around programs on PATH", ".local/new"],
   ])("is never %s", (_what, path) => {
     const said = reasonOf(at(path), RULES);
-    expect(said).toContain("no folder around it can be opened alone");
+    expect(said).toContain("no folder around it is safe to open");
     expect(said).toContain("fs.write of policy");
     expect(said).toContain("request_scopes");
     expect(said).not.toContain("policy allow write");
