@@ -97,7 +97,7 @@ function unfitBecause(
 ): string | undefined {
   if (stat === undefined || stat.isDirectory()) return undefined;
   if (!stat.isFile()) return `Cannot allow ${quoted(real)}: it is neither a folder nor a plain file`;
-  return wantsBelow ? `Cannot allow ${quoted(written)}: it is a file, and has nothing below it` : undefined;
+  return wantsBelow ? `Cannot allow ${quoted(written)}: it is a file, with nothing below it` : undefined;
 }
 
 /** Returns the reason for a refusal that no line of a policy can lift. */
@@ -106,7 +106,7 @@ function neverBecause(kind: "read" | "write", real: string, { project, rules }: 
   const hidden = rules.hidden.find((folder) => isWithin(real, folder));
   if (hidden !== undefined) return `it lies in SUBSTRATE_HOME ('${hidden}'), which no command sees`;
   if (!inProject && KERNEL.some((folder) => isWithin(real, folder)))
-    return "it is the kernel's own, and each world has its own";
+    return "it belongs to the kernel, and each world has its own";
   if (!inProject && isPrivate(real))
     return "each world has such a folder of its own, which its commands read and write already, and the host's is not there";
   if (kind === "read" || inProject) return undefined;

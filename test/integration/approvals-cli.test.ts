@@ -100,7 +100,7 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
   test("a program that the running command starts is asked about at the terminal, and waits", async () => {
     broker.write(join(broker.project, "inner.sh"), "touch inner && echo started\n");
     const { code, text } = await onTerminal(["--", "sh inner.sh"], ["y\r"]);
-    expect(text).toMatch(/note +A command that runs already starts it, and waits for the answer/);
+    expect(text).toMatch(/note +A running command starts this program and waits for the answer/);
     expect(text).toMatch(/started\r?\n$/);
     expect(code).toBe(0);
     expect(has("inner")).toBe(true);
@@ -143,7 +143,7 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
 
   test("--require-approval asks about what is allowed", async () => {
     const { code, text } = await onTerminal(["--require-approval", "--", "echo allowed"], ["o\r"]);
-    expect(text).toMatch(/reason +Who asks wants a person to look at it/);
+    expect(text).toMatch(/reason +The caller wants a person to look at the command/);
     expect(text).toMatch(/allowed\r?\n$/);
     expect(code).toBe(0);
   });

@@ -58,7 +58,7 @@ describe.each(actors())("answers that are kept, as $kind", (actor) => {
     const id = await person.approve({ cmd: "touch always && echo ran" }, "always");
     expect(statSync(file).mode & 0o777).toBe(0o600);
     const text = readFileSync(file, "utf8");
-    expect(text).toContain("# What a person approved for always");
+    expect(text).toContain("# Commands that a person approved permanently");
     expect(text).toMatch(new RegExp(`- id: ${id}\\n {4}policy: default\\n {4}agent: test\\n`));
     expect(text).toContain("cmd: touch always && echo ran");
     broker.write(file, text.replace(`- id: ${id}`, `# Mine\n  - id: ${id}`));

@@ -132,7 +132,7 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
     const span = /substrate apply (spn_[0-9a-f-]+)/.exec(stderr)?.[1] ?? "none";
     const [line = "", ...others] = stderr.split("\n").filter((text) => /held/i.test(text));
     expect(others).toEqual([]);
-    expect(line).toContain("Changes are held and not in the project: 1 written, 0 modified, 0 deleted");
+    expect(line).toContain("Changes are held, not yet in the project: 1 written, 0 modified, 0 deleted");
     for (const verb of ["diff", "apply", "discard"]) expect(line).toContain(`'substrate ${verb} ${span}'`);
     expect((await broker.cli(["apply", span])).code).toBe(0);
     const shown = await broker.cli(["trace", span]);

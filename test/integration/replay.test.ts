@@ -94,7 +94,7 @@ describe.each(actors())("replays, as $kind", (actor) => {
     const { span_id: span } = await broker.run("echo same > built");
     const { code, stdout } = await broker.cli(["replay", span]);
     expect(stdout).toContain("gave the same result, as far as it could be compared");
-    expect(stdout).toContain("may have got the bytes that they had");
+    expect(stdout).toContain("perhaps to write the same bytes again");
     expect(code).toBe(1);
     // The twin: what it left is not what it would write now.
     put(broker, inProject("built"), "other\n");
@@ -138,7 +138,7 @@ describe.each(actors())("replays, as $kind", (actor) => {
     const { code, stdout } = await broker.cli(["replay", span]);
     if (recorded?.truncated === true) {
       expect(reply.matches.fs_diff).toBeNull();
-      expect(reply.notes.join()).toContain("not known as a whole");
+      expect(reply.notes.join()).toContain("is incomplete, so they cannot be compared");
       expect([code, stdout]).toEqual([1, expect.stringContaining("not compared")]);
     } else {
       expect(reply.matches.fs_diff).toBe(true);
@@ -170,7 +170,7 @@ describe.each(actors())("replays, as $kind", (actor) => {
     });
     expect(await replayed(broker, redacted, { cmd })).toMatchObject({ matches: SAME });
     expect((await notReplayed(broker, redacted, { cmd: "printf other" })).message).toContain(
-      "not the one that is recorded",
+      "not the recorded one",
     );
 
     const env = { GREETING: "hello" };
@@ -207,7 +207,7 @@ describe.each(actors())("replays, as $kind", (actor) => {
     leaving.abort();
     await gone;
     await expect.poll(async () => (await broker.span(started)).outcome).toBe("cancelled");
-    expect(await words(started)).toContain("went away");
+    expect(await words(started)).toContain("client disconnected");
     expect(await notReplayed(broker, "spn_none")).toMatchObject({ status: 404, code: "not_found" });
     expect(await notReplayed(broker, started, { times: 2 })).toMatchObject({ status: 400 });
   });
