@@ -188,6 +188,6 @@ commands: { isolated: ["sh alone *"] }
     const { exit, notices } = await broker.run("unshare -Ur true || exit 3");
     expect(exit).toBe(3);
     expect(notices).toMatchObject([{ kind: "denied", program: "unshare" }]);
-    expect(notices[0]?.message).toContain("no command in a world makes namespaces");
+    expect(notices[0]?.message).toContain("commands in a world cannot make namespaces");
   });
 });

@@ -51,9 +51,9 @@ describe("a connection that observe let through", () => {
     ]);
     expect(proposal.patch).toBe("");
     expect(proposal.connections.stopped.map(({ to: place, why }) => `${place}: ${why}`)).toEqual([
-      expect.stringMatching(/^198\.51\.100\.7:443: it was dialled by its address/),
-      expect.stringMatching(/^host\.internal:5432: what listens on the host's own localhost/),
-      "gone.example:443: it led nowhere ('gone.example' cannot be resolved on the host: ENOTFOUND)",
+      expect.stringMatching(/^198\.51\.100\.7:443: it was dialled by address/),
+      expect.stringMatching(/^host\.internal:5432: services on the host's own localhost/),
+      "gone.example:443: the connection failed ('gone.example' cannot be resolved on the host: ENOTFOUND)",
     ]);
   });
 

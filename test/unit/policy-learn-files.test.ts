@@ -106,7 +106,7 @@ describe("the file", () => {
   test("that cannot be changed in place is refused, and nothing is shown", () => {
     const text = 'id: p\nname: P\ncommands:\n  denied: &list ["ls"]\n  allowed: *list\n';
     expect(attempt(text, told)).toEqual({
-      wrong: expect.stringMatching(/^it does not load: p\.yaml:6:3: Map keys must be unique/),
+      wrong: expect.stringMatching(/^the patched file does not load: p\.yaml:6:3: Map keys must be unique/),
     });
   });
 });

@@ -41,14 +41,14 @@ describe("a command that commands.allowed leaves out", () => {
     expect(fates(learn(LISTED, [{ cmd: "git status" }]))).toEqual(["allowed"]));
 
   test.each([
-    ["cat $FILE", "known only when it runs"],
-    ["cat *.md", "known only when it runs"],
+    ["cat $FILE", "only known when it runs"],
+    ["cat *.md", "only known when it runs"],
     ["echo '*'", "a literal '*'"],
     ['echo "it\'s"', "a quote"],
-    ["echo '$HOME/x'", "would take '$HOME/x' for a folder"],
-    ["echo 'a\u202eb'", "a review would not show"],
+    ["echo '$HOME/x'", "would read '$HOME/x' as a folder"],
+    ["echo 'a\u202eb'", "invisible in a review"],
     ["$X y", "no rule can make an exception from commands.opaque"],
-    ["cd sub && ./run", "a folder that is entered on the way"],
+    ["cd sub && ./run", "a folder that the command changes to"],
   ])("and that no pattern can say is told: %s", (cmd, why) => {
     const proposal = learn(LISTED.replace("- ls *", '- "cd *"'), [{ cmd }]);
     expect(proposal.patch).toBe("");

@@ -107,7 +107,7 @@ describe("a tool's answer becomes hosts and ports:", () => {
     );
     expect(await entriesOf("@cargo")).toEqual(["m.example:443", "git.example:443", "dl.example:443"]);
     expect(await notesOf("@cargo")).toMatch(
-      /'https:\/\/git\.example\/index\.git' lie is not known: it is no sparse index/,
+      /'https:\/\/git\.example\/index\.git' is unknown: it is not a sparse index/,
     );
   });
 
@@ -118,7 +118,7 @@ describe("a tool's answer becomes hosts and ports:", () => {
       *) printf 'failed to download from \`https://own.example/config.json\`' >&2; exit 101 ;; esac`,
     );
     expect(await entriesOf("@cargo")).toEqual(["own.example:443"]);
-    expect(await notesOf("@cargo")).toMatch(/could not be asked/);
+    expect(await notesOf("@cargo")).toMatch(/it did not answer/);
   });
 
   test("what a world cannot reach is left out, and said", async () => {
@@ -142,11 +142,11 @@ describe("a tool's answer becomes hosts and ports:", () => {
 describe("a tool that gives no answer gives no hosts, and says why:", () => {
   test.each<[string, string | undefined, RegExp]>([
     ["it is not there", undefined, /^@gem: gem is not installed$/],
-    ["it fails", "echo https://r.example/; exit 1", /^@gem: gem does not say/],
+    ["it fails", "echo https://r.example/; exit 1", /^@gem: gem does not report its settings/],
     [
       "it says too much",
       "exec /usr/bin/head -c 2000000 /dev/zero",
-      /^@gem: '.*\/gem' said more than 1048576 bytes$/,
+      /^@gem: '.*\/gem' printed more than 1048576 bytes$/,
     ],
   ])("%s", async (_what, body, expected) => {
     if (body !== undefined) host.program("gem", body);
