@@ -107,7 +107,7 @@ export class FirstThatWorks implements WorldBackend {
 
   #any(): WorldBackend {
     const backend = this.#chosen?.backend ?? this.#candidates[0]?.backend;
-    if (backend === undefined) throw new Error("Cannot choose a backend: none was given");
+    if (backend === undefined) throw new Error("Cannot choose a backend: the list is empty");
     return backend;
   }
 }
