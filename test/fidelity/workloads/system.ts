@@ -154,7 +154,7 @@ export const SYSTEM: readonly Workload[] = [
     prepare:
       "git init -q .; git commit -q --allow-empty -m one; git init -q --bare o.git; git remote add o ./o.git; git push -q o main",
     command: "git reset -q --hard && git push -q --force o main && git log -1 --format=%s",
-    refused: { strict: /throws away changes/ },
+    refused: { strict: /discards changes/ },
     varies: { content: [/\/index$/, /\/logs\//], times: [/\.git\//] },
   },
   {
