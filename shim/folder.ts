@@ -60,11 +60,11 @@ export class ShimFolder {
     for (const folder of [this.path, dirname(this.path)]) refuseShared(folder, this.#uid);
     const wanted = names.length > 0 ? names : DEFAULT_NAMES.filter((name) => this.#behind(name) !== null);
     return this.#each(wanted, (name) => {
-      if (OURS.includes(name)) return `Substrate itself is started by '${name}'`;
-      if (this.#behind(name) === null) return "no program of this name is on PATH";
+      if (OURS.includes(name)) return `'${name}' starts Substrate itself`;
+      if (this.#behind(name) === null) return "PATH has no program of this name";
       const leads = this.#leadsTo(name);
       if (leads === this.#program) return "same";
-      if (leads === undefined && this.#exists(name)) return "a file that is no shim stands there";
+      if (leads === undefined && this.#exists(name)) return "the shims folder has another file of this name";
       if (leads !== undefined) unlinkSync(join(this.path, name));
       symlinkSync(this.#program, join(this.path, name));
       return "done";
@@ -77,7 +77,7 @@ export class ShimFolder {
       names.length > 0 ? names : this.#names().filter((name) => this.#leadsTo(name) !== undefined);
     return this.#each(wanted, (name) => {
       if (!this.#exists(name)) return "same";
-      if (this.#leadsTo(name) === undefined) return "it is no shim";
+      if (this.#leadsTo(name) === undefined) return "this file is not a shim";
       unlinkSync(join(this.path, name));
       return "done";
     });
@@ -100,7 +100,7 @@ export class ShimFolder {
   #each(names: readonly string[], change: (name: string) => string): ShimChange {
     const ends = [...new Set(names)].map((name) => ({
       name,
-      end: NAME.test(name) ? change(name) : "a program's name is wanted, without a folder",
+      end: NAME.test(name) ? change(name) : "give a program's name without a folder",
     }));
     const ended = (wanted: string): string[] =>
       ends.flatMap(({ name, end }) => (end === wanted ? [name] : []));
@@ -146,10 +146,10 @@ export class ShimFolder {
 function refuseShared(folder: string, uid: number): void {
   const stat = statSync(folder);
   if (stat.uid !== uid)
-    throw new Error(`'${folder}' belongs to user ${stat.uid}, and the shims would be those of user ${uid}`);
+    throw new Error(`'${folder}' belongs to user ${stat.uid}; the shims would belong to user ${uid}`);
   if ((stat.mode & 0o022) === 0) return;
   const mode = (stat.mode & 0o7777).toString(8);
-  throw new Error(`Others can write to '${folder}' (mode ${mode}). Run: chmod go-w '${folder}'`);
+  throw new Error(`Other users can write to '${folder}' (mode ${mode}). Run: chmod go-w '${folder}'`);
 }
 
 function isProgram(path: string): boolean {

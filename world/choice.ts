@@ -70,7 +70,9 @@ export class FirstThatWorks implements WorldBackend {
   }
 
   async close(): Promise<void> {
-    this.#closing.abort(new WorldUnavailable("The broker is stopping", "Try again once it runs"));
+    this.#closing.abort(
+      new WorldUnavailable("The broker is stopping", "Try again when the broker runs again"),
+    );
     await Promise.allSettled([this.#choosing]);
     await Promise.all(this.#candidates.map(({ backend }) => backend.close()));
   }
@@ -105,7 +107,7 @@ export class FirstThatWorks implements WorldBackend {
 
   #any(): WorldBackend {
     const backend = this.#chosen?.backend ?? this.#candidates[0]?.backend;
-    if (backend === undefined) throw new Error("Cannot choose a backend: none was given");
+    if (backend === undefined) throw new Error("Cannot choose a backend: the list is empty");
     return backend;
   }
 }

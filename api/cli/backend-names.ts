@@ -18,7 +18,7 @@ export function backendNames(wanted: string | undefined): readonly BackendName[]
   const names = Object.hasOwn(FORCED, wanted) ? FORCED[wanted] : undefined;
   if (names === undefined)
     throw new Complaint(
-      `SUBSTRATE_BACKEND: one of ${Object.keys(FORCED).join(", ")} is wanted, received '${wanted}'`,
+      `Cannot use '${wanted}' as SUBSTRATE_BACKEND: it must be one of ${Object.keys(FORCED).join(", ")}`,
     );
   return names;
 }

@@ -5,14 +5,14 @@ import type { Action } from "./program-world.ts";
 
 const JSON_FLAG = ["--json", "as JSON"] as const;
 
-const ID = ["<id>", "the question's: apr_…, as 'substrate approvals' lists it"] as const;
+const ID = ["<id>", "id of the waiting command: apr_…, as 'substrate approvals' lists it"] as const;
 
 export function describeApprovals(program: Command, choose: (action: Action) => void): void {
   const approvals = program
     .command("approvals")
-    .description("Commands that wait until a person answers, and why")
-    .option("--watch", "go on: each new question as it comes, and at a terminal your answer to it")
-    .option("--json", "as JSON; with --watch a line for each question")
+    .description("List the commands that wait for a person's approval, and why")
+    .option("--watch", "keep running: show each new question, and at a terminal ask for your answer")
+    .option("--json", "as JSON; with --watch one line per question")
     .action((options: { json?: boolean; watch?: boolean }) =>
       choose(async (at) => {
         const json = options.json === true;
@@ -23,7 +23,9 @@ export function describeApprovals(program: Command, choose: (action: Action) => 
     );
   approvals
     .command("preview")
-    .description("Try a waiting command out on an overlay that is discarded: what would it change?")
+    .description(
+      "Show what a waiting command would change, by running it on an overlay that is then discarded",
+    )
     .argument(...ID)
     .option(...JSON_FLAG)
     .action((id: string, _options: object, command: Command) =>
@@ -37,17 +39,17 @@ export function describeApprovals(program: Command, choose: (action: Action) => 
     );
   program
     .command("approve")
-    .description("Let a command that waits run")
+    .description("Approve a waiting command")
     .argument(...ID)
     .option("--once", "for one run")
-    .option("--session", "for its session, until the policy changes")
-    .option("--always", "for always: written to approvals.yaml, yours to edit")
+    .option("--session", "for the command's session, until the policy changes")
+    .option("--always", "permanently: written to approvals.yaml, which you can edit")
     .action((id: string, options: ApproveOptions) =>
       choose(async (at) => (await import("./commands/approvals.ts")).approve(at, id, options)),
     );
   program
     .command("deny")
-    .description("Refuse a command that waits")
+    .description("Refuse a waiting command")
     .argument(...ID)
     .action((id: string) => choose(async (at) => (await import("./commands/approvals.ts")).deny(at, id)));
 }

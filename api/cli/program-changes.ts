@@ -6,37 +6,37 @@ import type { Action } from "./program-world.ts";
 
 const SPAN = [
   "<span>",
-  "the isolated command's: spn_…, or 'last' for the newest one of this project that held changes",
+  "the isolated command's span: spn_…, or 'last' for the newest in this project that held changes",
 ] as const;
 
 const PATHS = [
   "[path...]",
-  "as the diff shows them, relative to the project, or beginning with / or ./ from here; a folder stands for everything below it",
+  "relative to the project as the diff shows them, or absolute, or beginning with ./ from this folder; a folder includes everything below it",
 ] as const;
 
 const VERBS = [
   [
     "apply",
-    "Put held changes into the project: all of them or none, and never over what changed there since",
+    "Apply held changes to the project; if one of the paths changed there meanwhile, nothing is applied",
   ],
-  ["discard", "Drop held changes for good"],
-  ["undo", "Take applied changes back, if nothing touched them since"],
+  ["discard", "Discard held changes; this cannot be undone"],
+  ["undo", "Revert applied changes, unless something changed the files since"],
 ] as const;
 
 export function describeChanges(program: Command, choose: (action: Action) => void): void {
   program
     .command("diff")
-    .description("What an isolated command changed and nobody sees yet, as a patch")
+    .description("Show the held changes of an isolated command as a patch")
     .argument(...SPAN)
     .argument(...PATHS)
-    .option("--stat", "a line for each path instead of the patch")
+    .option("--stat", "one line per path instead of the patch")
     .option("--json", "as JSON")
     .action((span: string, paths: string[], options: DiffOptions) =>
       choose(async (at) => (await import("./commands/changes.ts")).showDiff(at, span, paths, options)),
     );
   program
     .command("held")
-    .description("Commands whose changes wait to be applied, in the project around this folder")
+    .description("List commands whose changes wait to be applied, in the project of this folder")
     .option("--all", "in every project")
     .option("--json", "as JSON")
     .action((options: HeldOptions) =>

@@ -8,7 +8,7 @@ export function describeGlance(program: Command, choose: (action: Action) => voi
   program
     .command("status")
     .description(
-      "Broker, policy, worlds, agents and what waits for a person, at a glance; exit 1 without a broker",
+      "Show broker, policy, worlds, agents and what waits for a person, at a glance; exit 1 without a broker",
     )
     .option("--json", "as JSON")
     .action((options: { json?: boolean }) =>
@@ -16,12 +16,12 @@ export function describeGlance(program: Command, choose: (action: Action) => voi
     );
   program
     .command("help")
-    .description("What a command does and takes, such as 'substrate help policy learn'")
+    .description("Explain a command and its options, such as 'substrate help policy learn'")
     .argument("[words...]", "a command")
     .action((words: string[]) => showHelp(program, words));
   program
     .command("version")
-    .description("The version of this program")
+    .description("Print the version")
     .action(() => choose((at) => printVersion(at)));
   describeBrokerWords(program, choose);
 }
@@ -36,7 +36,7 @@ function describeBrokerWords(program: Command, choose: (action: Action) => void)
   program
     .command("start", { hidden: true })
     .description("Start the broker: 'substrate broker start'")
-    .option("--current", "replace a broker of an older build or another checkout")
+    .option("--current", "replace a running broker of an older build or another checkout")
     .action((options: { current?: boolean }) =>
       choose(async (at) => (await import("./commands/broker.ts")).startBroker(at, options)),
     );
@@ -46,8 +46,10 @@ function describeBrokerWords(program: Command, choose: (action: Action) => void)
     .action(() => choose(async (at) => (await import("./commands/broker.ts")).stopBroker(at)));
   program
     .command("logs", { hidden: true })
-    .description("The broker's log: 'substrate broker logs'; what commands did is 'substrate trace list'")
-    .option("-n, --lines <count>", "how many of the last lines", "50")
+    .description(
+      "Print the broker's log, as 'substrate broker logs' does; 'substrate trace list' shows what commands did",
+    )
+    .option("-n, --lines <count>", "number of lines", "50")
     .action((options: { lines: string }) =>
       choose(async (at) => (await import("./commands/broker.ts")).brokerLogs(at, options.lines)),
     );
@@ -73,5 +75,7 @@ function unknownCommand(command: Command, before: readonly string[], word: strin
   );
   const guess = near === undefined ? "" : ` (did you mean '${near}'?)`;
   const all = ["substrate help", ...before].join(" ");
-  return new Complaint(`There is no '${path} ${harmlessLine(word)}'${guess}. '${all}' lists what there is`);
+  return new Complaint(
+    `Unknown command '${path} ${harmlessLine(word)}'${guess}. '${all}' lists the commands`,
+  );
 }

@@ -8,11 +8,11 @@ import type { Action } from "./program-world.ts";
 const JSON_FLAG = ["--json", "as JSON"] as const;
 
 export function describePolicy(program: Command, choose: (action: Action) => void): void {
-  const policy = program.command("policy").description("Policies");
+  const policy = program.command("policy").description("Show, change, check, test and learn policies");
   policy
     .command("show")
     .description(
-      "A policy as it holds: its rules, its hash, what this version does not carry out, and what is wrong with its file",
+      "Show a policy in force: its rules, its hash, keys that this version does not enforce, and errors in its file",
     )
     .argument("[name]", "policy", "default")
     .option(...JSON_FLAG)
@@ -24,7 +24,7 @@ export function describePolicy(program: Command, choose: (action: Action) => voi
   policy
     .command("allow")
     .description(
-      "Make the policy that holds here allow more, by a line in its file: shows the change, asks at a terminal, writes it",
+      "Add a rule to this folder's policy that allows more: shows the change, asks at a terminal, writes the file",
     )
     .usage("[options] write PATH | read PATH | net NAME[:PORT] | command PATTERN")
     .argument("<kind>", "write, read, net or command")
@@ -32,9 +32,9 @@ export function describePolicy(program: Command, choose: (action: Action) => voi
       "<what...>",
       "a path (a folder means all below it), a host name with or without a port, or a pattern",
     )
-    .option("--policy <name>", "this policy (default: the one that holds in this folder for the agent)")
-    .option("--agent <id>", "for this agent (default: SUBSTRATE_AGENT_ID, else human)")
-    .option("-y, --yes", "write it without asking")
+    .option("--policy <name>", "policy to change (default: the agent's policy in this folder)")
+    .option("--agent <id>", "agent whose policy is changed (default: SUBSTRATE_AGENT_ID, else human)")
+    .option("-y, --yes", "write the change without asking")
     .option("--dry-run", "only show the change")
     .option(...JSON_FLAG)
     .action((kind: string, words: string[], options: AllowOptions) =>
@@ -45,7 +45,7 @@ export function describePolicy(program: Command, choose: (action: Action) => voi
   policy
     .command("reload")
     .description(
-      "Have the broker read policies and settings again, and say what holds; an edit holds without it",
+      "Make the broker read policies and settings now, and show the result; edits also apply without a reload",
     )
     .option(...JSON_FLAG)
     .action((options: { json?: boolean }) =>
@@ -53,7 +53,7 @@ export function describePolicy(program: Command, choose: (action: Action) => voi
     );
   policy
     .command("validate")
-    .description("Check policies; with line and column of what is wrong")
+    .description("Check policies; prints each error with its line and column")
     .argument("[names...]", "names or .yaml files (default: all)")
     .option(...JSON_FLAG)
     .action((names: string[], options: { json?: boolean }) =>
@@ -63,9 +63,9 @@ export function describePolicy(program: Command, choose: (action: Action) => voi
     );
   policy
     .command("test")
-    .description("Run a policy's own ALLOW and DENY cases; exit 1 when one is not kept")
+    .description("Run a policy's own ALLOW and DENY cases; exit 1 if a case fails")
     .argument("[name]", "a name or a .yaml file (default: every policy)")
-    .option("--cases <folder>", "cases from here instead of the policy's own")
+    .option("--cases <folder>", "use the cases in this folder instead of the policy's own")
     .option(...JSON_FLAG)
     .action((name: string | undefined, options: TestOptions) =>
       choose(async (at) => (await import("./commands/policy-test.ts")).testPolicies(at, name, options)),
@@ -73,15 +73,15 @@ export function describePolicy(program: Command, choose: (action: Action) => voi
   policy
     .command("learn")
     .description(
-      "Propose the smallest rules that would have allowed what was observed, as a patch; changes nothing",
+      "Print a patch with the smallest rules that would have allowed what was observed; changes nothing",
     )
-    .option("--policy <name>", "the policy whose spans to read, and to propose changes of", "default")
-    .option("--agent <id>", "only what this agent ran")
+    .option("--policy <name>", "policy to propose changes for, from the spans recorded under it", "default")
+    .option("--agent <id>", "only commands of this agent")
+    .option("--since <time>", "only spans since then: 90m, 24h, 7d, or a time such as 2026-01-31T12:00:00Z")
     .option(
-      "--since <time>",
-      "only what happened since: 90m, 24h, 7d, or a time such as 2026-01-31T12:00:00Z",
+      "--generalise",
+      "propose one '*' where several values were seen in the same place, instead of one rule for each",
     )
-    .option("--generalise", "one '*' for several values that were seen in one place, instead of each of them")
     .option(...JSON_FLAG)
     .action((options: LearnOptions) =>
       choose(async (at) => (await import("./commands/policy-learn.ts")).learnPolicy(at, options)),

@@ -6,15 +6,17 @@ import type { Action } from "./program-world.ts";
 const JSON_FLAG = ["--json", "as JSON"] as const;
 
 const INSTALL_HELP = `
-A shim asks the broker and then becomes the program whose name it has: same process, same descriptors, same exit code.
-It governs what is started by name through PATH, outside worlds, and nothing that is started by its full path.
-SHIM_BYPASS=1 starts the program whatever the policy says, and that is recorded.`;
+A shim asks the broker, then becomes the program of the same name: same process, same descriptors, same exit code.
+It covers programs started by name through PATH outside worlds, but no program started by its full path.
+SHIM_BYPASS=1 starts the program whatever the policy says; the trace records the bypass.`;
 
 export function describeShim(program: Command, choose: (action: Action) => void): void {
-  const shim = program.command("shim").description("Programs on PATH that ask before they start");
+  const shim = program
+    .command("shim")
+    .description("Manage shims: programs on PATH that ask the broker before they start");
   shim
     .command("install")
-    .description("Link names in the shims folder (default: the usual ones that are installed)")
+    .description("Create shims for programs (default: the usual ones that are installed)")
     .argument("[name...]", "programs")
     .option(...JSON_FLAG)
     .addHelpText("after", INSTALL_HELP)
@@ -23,7 +25,7 @@ export function describeShim(program: Command, choose: (action: Action) => void)
     );
   shim
     .command("remove")
-    .description("Unlink names (default: all of them)")
+    .description("Remove shims (default: all of them)")
     .argument("[name...]", "programs")
     .option(...JSON_FLAG)
     .action((names: readonly string[], options: ShimOptions) =>
@@ -31,7 +33,7 @@ export function describeShim(program: Command, choose: (action: Action) => void)
     );
   shim
     .command("status")
-    .description("Which names are shims, whether they are first on PATH, and what is behind them")
+    .description("List the shims, whether they are first on PATH, and the programs behind them")
     .argument("[name...]", "programs")
     .option(...JSON_FLAG)
     .action((names: readonly string[], options: ShimOptions) =>

@@ -15,31 +15,31 @@ export function describeTrace(program: Command, choose: (action: Action) => void
     );
   const trace = program
     .command("trace")
-    .description("Recorded spans")
+    .description("Show, list, follow and verify recorded spans")
     .argument("[span]", "a span id to show")
     .option(
       "--tree",
       "with everything below it: programs, connections, builtins, violations, nested commands",
     )
-    .option("--all", "each of many alike in the tree, instead of some and a count")
+    .option("--all", "every entry of the tree, instead of a count for many alike")
     .option("--json", "as JSON")
     .action((span: string | undefined, options: ShowOptions) =>
       span === undefined ? trace.help() : show(span, options),
     );
   trace
     .command("show")
-    .description("One span with everything that was recorded of it")
+    .description("Show one span with everything recorded about it")
     .argument("<span>", "a span id")
     .option("--tree", "with everything below it")
-    .option("--all", "each of many alike in the tree, instead of some and a count")
+    .option("--all", "every entry of the tree, instead of a count for many alike")
     .option("--json", "as JSON")
     .action(show);
   describeList(trace, choose);
   describeTail(trace, choose);
   trace
     .command("verify")
-    .description("Check the chain of hashes over all files; exit 1 when it does not hold")
-    .option("--head <hash>", "a head that you kept elsewhere")
+    .description("Check the hash chain over all trace files; exit 1 if it is broken")
+    .option("--head <hash>", "also look for this head, of which you kept a copy elsewhere")
     .option("--json", "as JSON")
     .action((options: { head?: string; json?: boolean }) =>
       choose(async (at) =>
@@ -51,17 +51,23 @@ export function describeTrace(program: Command, choose: (action: Action) => void
 function describeList(trace: Command, choose: (action: Action) => void): void {
   trace
     .command("list")
-    .description("The newest spans")
-    .option("-n, --limit <count>", "how many", "20")
-    .option("--agent <id>", "of one agent")
-    .option("--session <id>", "of one session")
+    .description("List the newest spans")
+    .option("-n, --limit <count>", "number of spans", "20")
+    .option("--agent <id>", "only spans of this agent")
+    .option("--session <id>", "only spans of this session")
     .option(
       "--since <time>",
-      "only what ended since then: 30m, 2h, 7d, or a time such as 2026-01-31T12:00:00Z",
+      "only spans that ended since then: 30m, 2h, 7d, or a time such as 2026-01-31T12:00:00Z",
     )
-    .option("--verdict <verdict>", "allow, isolate, ask, deny, would_deny, would_ask or would_isolate")
-    .option("--programs", "the programs that commands started, instead of everything else")
-    .option("--outcome <outcome>", "running, ended, timed_out, cancelled, lost, refused or failed")
+    .option(
+      "--verdict <verdict>",
+      "only this verdict: allow, isolate, ask, deny, would_deny, would_ask or would_isolate",
+    )
+    .option("--programs", "list the programs that commands started, instead of all other spans")
+    .option(
+      "--outcome <outcome>",
+      "only this outcome: running, ended, timed_out, cancelled, lost, refused or failed",
+    )
     .option("--json", "as JSON")
     .action((options: ListOptions) =>
       choose(async (at) => (await import("./commands/trace.ts")).listSpans(at, options)),
@@ -71,12 +77,12 @@ function describeList(trace: Command, choose: (action: Action) => void): void {
 function describeTail(trace: Command, choose: (action: Action) => void): void {
   trace
     .command("tail")
-    .description("The last lines, and new ones as they are written")
-    .option("-n, --lines <count>", "how many of the last lines first", "10")
-    .option("-f, --follow", "go on until it is interrupted (the default)", true)
-    .option("--no-follow", "end after the last lines")
-    .option("--agent <id>", "of one agent")
-    .option("--session <id>", "of one session")
+    .description("Print the last lines of the trace, and new ones as they are written")
+    .option("-n, --lines <count>", "number of earlier lines to print first", "10")
+    .option("-f, --follow", "keep running until interrupted (the default)", true)
+    .option("--no-follow", "end after the earlier lines")
+    .option("--agent <id>", "only spans of this agent")
+    .option("--session <id>", "only spans of this session")
     .option("--json", "each line as it stands in the trace")
     .action((options: TailOptions) =>
       choose(async (at) => (await import("./commands/trace.ts")).tailSpans(at, options)),

@@ -9,7 +9,10 @@ import type { Terminal } from "./terminal/terminal.ts";
 /** The action of a command line, run after the whole line is parsed. */
 export type Action = (terminal: Terminal) => Promise<number>;
 
-const AGENT = ["--agent <id>", "whose world (default: SUBSTRATE_AGENT_ID, else human)"] as const;
+const AGENT = [
+  "--agent <id>",
+  "agent that the world belongs to (default: SUBSTRATE_AGENT_ID, else human)",
+] as const;
 const PROFILE = [
   "--profile <policy>",
   "a policy that narrows the assigned one (default: SUBSTRATE_PROFILE)",
@@ -17,14 +20,16 @@ const PROFILE = [
 const JSON_FLAG = ["--json", "as JSON"] as const;
 
 const PUBLISH_HELP = `
-A world is made when there is none. The port closes when the world ends; 'world.publish: [PORT]' in a policy opens it
-with each new one. Every program of this host can connect, and none of another host.`;
+If this folder has no world yet, one is started. The port closes when the world ends; 'world.publish: [PORT]' in a policy
+opens it with each new world. Every program on this host can connect; other hosts cannot.`;
 
 export function describeWorld(program: Command, choose: (action: Action) => void): void {
-  const world = program.command("world").description("The isolated worlds");
+  const world = program
+    .command("world")
+    .description("Inspect and control worlds, the isolated environments that commands run in");
   world
     .command("status")
-    .description("What this host isolates, and the warm worlds")
+    .description("Show what this host isolates, and the warm worlds")
     .option("--mounts", "list the mounts of each world")
     .option(...JSON_FLAG)
     .action((options: StatusOptions) =>
@@ -32,7 +37,7 @@ export function describeWorld(program: Command, choose: (action: Action) => void
     );
   world
     .command("warm")
-    .description("Make this folder's world now, so that the first command finds it ready")
+    .description("Start this folder's world now, so that the first command finds it ready")
     .option(...AGENT)
     .option(...PROFILE)
     .option(...JSON_FLAG)
@@ -41,22 +46,22 @@ export function describeWorld(program: Command, choose: (action: Action) => void
     );
   world
     .command("restart")
-    .description("End this folder's world with all that was kept in it, and make a new one")
+    .description("End this folder's world with everything running in it, and start a new one")
     .option(...AGENT)
     .option(...PROFILE)
-    .option("--all", "end every world of every agent, and make none")
-    .option("--force", "also while commands run there; they are ended")
+    .option("--all", "end every world of every agent, and start no new one")
+    .option("--force", "restart even while commands run there; they are ended")
     .option(...JSON_FLAG)
     .action((options: RestartOptions) =>
       choose(async (at) => (await import("./commands/world-operate.ts")).restartWorld(at, options)),
     );
   world
     .command("publish")
-    .description("Let a port of this host's 127.0.0.1 lead to the same port of this folder's world")
-    .argument("<port>", "of the world's localhost, 1 to 65535")
-    .option("--host-port <port>", "another port of this host")
+    .description("Forward a port of this host's 127.0.0.1 to the same port of this folder's world")
+    .argument("<port>", "port of the world's localhost, 1 to 65535")
+    .option("--host-port <port>", "use this port of the host instead of the same one")
     .option(...AGENT)
-    .option("--close", "take it back, and end what is connected")
+    .option("--close", "close the port again, and end its connections")
     .option(...JSON_FLAG)
     .addHelpText("after", PUBLISH_HELP)
     .action((port: string, options: PublishOptions) =>
@@ -64,8 +69,10 @@ export function describeWorld(program: Command, choose: (action: Action) => void
     );
   world
     .command("doctor")
-    .description("Try each thing that a world needs of this host, and print what mends it; needs no broker")
-    .option("--mend", "remove what brokers that are gone have left behind")
+    .description(
+      "Test each feature that a world needs from this host, and print how to mend what is missing; needs no broker",
+    )
+    .option("--mend", "remove what dead brokers left behind")
     .option(...JSON_FLAG)
     .action((options: DoctorOptions) =>
       choose(async (at) => (await import("./commands/doctor.ts")).worldDoctor(at, options)),

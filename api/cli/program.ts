@@ -65,64 +65,69 @@ function answerNoCommand(program: Command): void {
   const [word] = program.args;
   if (word === undefined) return program.help();
   if (NOT_YET.includes(word))
-    throw new Complaint(`'substrate ${word}' is not in this version. 'substrate --help' lists what is`);
+    throw new Complaint(
+      `'substrate ${word}' is not in this version yet. 'substrate --help' lists the commands`,
+    );
   const near = closestName(
     word,
     program.commands.map((command) => command.name()),
   );
   const guess = near === undefined ? "" : ` (did you mean '${near}'?)`;
   throw new Complaint(
-    `There is no 'substrate ${harmlessLine(word)}'${guess}. 'substrate --help' lists what there is`,
+    `Unknown command 'substrate ${harmlessLine(word)}'${guess}. 'substrate --help' lists the commands`,
   );
 }
 
 function describeBroker(program: Command, choose: (action: Action) => void): void {
-  const broker = program.command("broker").description("The broker process");
+  const broker = program.command("broker").description("Start, stop and inspect the broker");
   broker
     .command("start")
-    .description("Start the broker; nothing happens if it runs already")
+    .description("Start the broker, unless it is already running")
     .option("--foreground", "stay in this process, for service managers")
-    .option("--current", "replace a broker of an older build or another checkout")
+    .option("--current", "replace a running broker of an older build or another checkout")
     .action((options: { foreground?: boolean; current?: boolean }) =>
       choose(async (at) => (await import("./commands/broker.ts")).startBroker(at, options)),
     );
   broker
     .command("stop")
-    .description("Stop the broker and every world")
+    .description("Stop the broker and end every world")
     .action(() => choose(async (at) => (await import("./commands/broker.ts")).stopBroker(at)));
   broker
     .command("status")
-    .description("Whether the broker runs, and where")
+    .description("Show whether the broker runs, its version and its sockets")
     .option("--json", "as JSON")
     .action((options: { json?: boolean }) =>
       choose(async (at) => (await import("./commands/broker.ts")).brokerStatus(at, options.json === true)),
     );
   broker
     .command("logs")
-    .description("The broker's log")
-    .option("-n, --lines <count>", "how many of the last lines", "50")
-    .option("--json", "as JSON, a line for each; it is JSON anyhow")
+    .description("Print the last lines of the broker's log")
+    .option("-n, --lines <count>", "number of lines", "50")
+    .option("--json", "accepted but not needed: the log is JSON lines")
     .action((options: { lines: string }) =>
       choose(async (at) => (await import("./commands/broker.ts")).brokerLogs(at, options.lines)),
     );
 }
 
 function describeCommands(program: Command, choose: (action: Action) => void): void {
-  const agent = ["--agent <id>", "who asks (default: SUBSTRATE_AGENT_ID, else human)"] as const;
+  const agent = [
+    "--agent <id>",
+    "agent that the command belongs to (default: SUBSTRATE_AGENT_ID, else human)",
+  ] as const;
   const profile = [
     "--profile <policy>",
     "a policy that narrows the assigned one (default: SUBSTRATE_PROFILE)",
   ] as const;
-  const shell = ["--shell <shell>", "which shell runs a command of one word: sh (default) or bash"] as const;
+  const shell = ["--shell <shell>", "shell for a command given as one word: sh (default) or bash"] as const;
   const env = [
     "--env <name[=value]>",
-    "set a variable for the command; NAME alone takes its value here. As often as needed",
+    "set a variable for the command; NAME alone copies its value from this shell. Repeatable",
     (one: string, before: readonly string[] = []) => [...before, one],
   ] as const;
   program
     .command("exec")
     .description(
-      "Run one command in a world, with PATH and the variables of this shell that the policy passes",
+      "Run one command in a world, with this shell's PATH and the variables that the policy passes on",
     )
     .option(...agent)
     .option(...profile)
@@ -130,16 +135,16 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     .option(...env)
     .option(
       "--timeout <time>",
-      "end the command after 500ms, 90s, 10m or 2h; a plain number is milliseconds (default: no limit)",
+      "end the command after this time: 500ms, 90s, 10m or 2h; a plain number is milliseconds (default: no limit)",
     )
     .option(
       "--stdin",
-      "wait for the end of standard input, however long it stays silent; at a terminal, for what is typed",
+      "read standard input to its end, however long it stays silent; at a terminal, type the input first",
     )
-    .option("--keep", "keep what the command leaves running in the background")
-    .option("--require-approval", "ask a person first, also about what is allowed")
-    .option("--wait", "where a person must approve, wait until one has answered, here or elsewhere")
-    .option("--json", "the broker's whole answer instead of the command's output")
+    .option("--keep", "let the command's background processes go on after it has ended")
+    .option("--require-approval", "ask a person first, even if the policy allows the command")
+    .option("--wait", "if a person must approve the command, wait for the answer, given here or elsewhere")
+    .option("--json", "print the broker's whole reply instead of the command's output")
     .passThroughOptions()
     .argument("<command...>", "one word: a shell command; more words: a program and its arguments")
     .usage("[options] -- COMMAND...")
@@ -149,7 +154,7 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     );
   program
     .command("check")
-    .description("The verdict on a command and the rule that gives it; runs nothing")
+    .description("Show the verdict on a command and the rule that gives it; runs nothing")
     .option(...agent)
     .option(...profile)
     .option(...shell)
@@ -164,8 +169,8 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
 }
 
 const EXEC_HELP = `
-The output is printed when the command has ended. Resource limits are the world's own: what 'ulimit' has set in this shell does
-not hold for the command, which can lower them for itself (exec -- 'ulimit -n 256; COMMAND').`;
+The output is printed when the command has ended. 'ulimit' settings of this shell do not apply: the world has resource limits
+of its own, which the command can lower for itself (exec -- 'ulimit -n 256; COMMAND').`;
 
 /** Names of errors written for people: shown without a stack trace. */
 const KNOWN: readonly string[] = [
@@ -189,7 +194,7 @@ function complain(terminal: Terminal, error: unknown): number {
 function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if ("code" in error && error.code === "ECONNRESET")
-    return "The broker went away before it answered. 'substrate broker logs' says what it saw last, 'substrate broker start' starts it again";
+    return "The broker ended before it replied. 'substrate broker logs' shows its last messages, 'substrate broker start' starts it again";
   if (error instanceof Complaint || KNOWN.includes(error.name)) return error.message;
   return error.stack ?? error.message;
 }

@@ -16,7 +16,7 @@ export class Sandboxed extends Error {
 
   constructor(socketPath: string, cause: Error) {
     super(
-      `A sandbox around this process refuses the connection to '${socketPath}' (EPERM). In Codex, 'network_access = true' below '[sandbox_workspace_write]' in ~/.codex/config.toml lets it pass, and Substrate isolates the commands itself`,
+      `A sandbox around this process refuses the connection to '${socketPath}' (EPERM). In Codex, 'network_access = true' below '[sandbox_workspace_write]' in ~/.codex/config.toml allows it; Substrate isolates the commands itself`,
       { cause },
     );
   }

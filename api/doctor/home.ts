@@ -32,9 +32,9 @@ export function homeChecks(home: Home, uid: number, node: string): readonly Host
   });
   return [
     check("node", "Node 20.19 or newer", true, () => nodeVersion(node)),
-    check("home", "SUBSTRATE_HOME, its owner's alone and writable", true, () => homeFolder(home, uid)),
-    check("room", "room where SUBSTRATE_HOME and held changes lie", false, () => room(home)),
-    check("sockets", "sockets that only their owner may use", false, () => sockets(home)),
+    check("home", "SUBSTRATE_HOME, private and writable", true, () => homeFolder(home, uid)),
+    check("room", "disk space for SUBSTRATE_HOME and held changes", false, () => room(home)),
+    check("sockets", "sockets that only their owner can use", false, () => sockets(home)),
   ];
 }
 
@@ -50,11 +50,11 @@ function homeFolder({ root, controlSocket }: Home, uid: number): HostFinding {
   if (!existsSync(root)) {
     const parent = nearestExisting(root);
     const refused = writeRefusal(parent);
-    const seen = `'${root}' is not there yet`;
-    if (refused === undefined) return { verdict: "ok", seen: `${seen}, and can be made`, mend: [] };
+    const seen = `'${root}' does not exist yet`;
+    if (refused === undefined) return { verdict: "ok", seen: `${seen} and can be made`, mend: [] };
     return {
       verdict: "missing",
-      seen: `${seen}, and '${parent}' refuses: ${refused}`,
+      seen: `${seen} and cannot be made in '${parent}': ${refused}`,
       mend: [`mkdir -p '${root}'`],
     };
   }
@@ -62,7 +62,7 @@ function homeFolder({ root, controlSocket }: Home, uid: number): HostFinding {
   if (owner !== uid)
     return {
       verdict: "missing",
-      seen: `'${root}' belongs to user ${owner}, and this is user ${uid}`,
+      seen: `'${root}' belongs to user ${owner}; the broker runs as user ${uid}`,
       mend: [`sudo chown -R ${uid} '${root}'`],
     };
   const refused = writeRefusal(root);
@@ -74,7 +74,7 @@ function homeFolder({ root, controlSocket }: Home, uid: number): HostFinding {
     };
   const bits = (mode & 0o777).toString(8);
   const left = MAX_SOCKET_PATH - Buffer.byteLength(join(dirname(controlSocket), "agents/.sock"));
-  const seen = `'${root}' took a write; a named agent's name may have ${left} bytes`;
+  const seen = `'${root}' is writable; the name of an agent in config.yaml may have ${left} bytes`;
   if (bits !== "700")
     return { verdict: "weaker", seen: `${seen}; its mode is ${bits}`, mend: [`chmod 700 '${root}'`] };
   return { verdict: "ok", seen: `${seen}; its mode is 700`, mend: [] };
@@ -131,12 +131,12 @@ function sockets(home: Home): HostFinding {
   if (open.length > 0)
     return {
       verdict: "weaker",
-      seen: `others may reach ${open.join(", ")}`,
+      seen: `other users can reach ${open.join(", ")}`,
       mend: open.map((path) => `chmod 600 '${path}'`),
     };
   return {
     verdict: "ok",
-    seen: there.length === 0 ? "none is open" : `${there.length} of mode 600`,
+    seen: there.length === 0 ? "no sockets yet" : `${there.length} with mode 600`,
     mend: [],
   };
 }

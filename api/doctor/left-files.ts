@@ -9,7 +9,7 @@ import { isAnswered, removeFile } from "../serve/sockets.ts";
 export function leftFilesCheck(home: Home, mend: boolean): HostCheck {
   return {
     name: "left-files",
-    what: "sockets and files of brokers that are gone",
+    what: "sockets and files of dead brokers",
     needed: false,
     run: () => run(home, mend),
   };

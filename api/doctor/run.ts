@@ -24,8 +24,8 @@ async function runOne(check: HostCheck): Promise<HostFinding> {
   let timer: NodeJS.Timeout | undefined;
   const overdue = new Promise<HostFinding>((resolve) => {
     timer = setTimeout(() => {
-      patience.abort(new Error(`It took longer than ${PATIENCE_MS / 1000} s`));
-      timer = setTimeout(() => resolve(broken("it does not end")), CLEAN_UP_MS);
+      patience.abort(new Error(`the test took longer than ${PATIENCE_MS / 1000} s`));
+      timer = setTimeout(() => resolve(broken("the test does not end")), CLEAN_UP_MS);
     }, PATIENCE_MS);
   });
   try {
@@ -40,7 +40,7 @@ async function runOne(check: HostCheck): Promise<HostFinding> {
 function broken(why: string): HostFinding {
   return {
     verdict: "missing",
-    seen: `cannot be tried: ${why}`,
+    seen: `cannot be tested: ${why}`,
     mend: ["# Try again when the host is less busy"],
   };
 }

@@ -27,7 +27,7 @@ export function expressApp(context: () => Context): Express {
       refusal(
         "invalid_request",
         `Cannot read ${quoted(request.url)}: ${error.message}`,
-        "Mend the path or the query",
+        "Correct the path or the query",
       ),
     );
   });
@@ -41,8 +41,8 @@ function sendUnknown({ kind }: Caller, request: Request, response: Response): vo
     response,
     refusal(
       "not_found",
-      `There is no ${quoted(`${request.method} ${request.path}`)} here`,
-      `This version answers ${known}`,
+      `Unknown call ${quoted(`${request.method} ${request.path}`)}`,
+      `This socket answers ${known}`,
     ),
   );
 }

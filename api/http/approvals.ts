@@ -12,7 +12,7 @@ export function handleApprovals({ broker }: Call): object {
 /** `POST /v1/approvals/:id`: takes a person's decision. */
 export async function handleDecision(call: Call<ApprovalDecisionRequest, Request>): Promise<object> {
   const reply = await decideApproval(call.broker, idOf(call.request), call.body.decision);
-  if (!isRefusal(reply)) call.log.info(reply, "A question is answered");
+  if (!isRefusal(reply)) call.log.info(reply, "A question was answered");
   return reply;
 }
 

@@ -41,7 +41,7 @@ export class ClientLeft extends Error {
   override readonly name = "ClientLeft";
 
   constructor(cause: Error) {
-    super("The client left before it had sent its request", { cause });
+    super("The client disconnected before it had sent its request", { cause });
   }
 }
 
@@ -69,7 +69,7 @@ function parseJson(bytes: Buffer): { readonly document: unknown } | Refusal {
 export function tooLarge(size: number): Refusal {
   return refusal(
     "too_large",
-    `The body has ${size} bytes and at most ${MAX_BODY} are taken`,
+    `The body has ${size} bytes; at most ${MAX_BODY} are accepted`,
     "Write large data to a file in the project and name the file",
   );
 }

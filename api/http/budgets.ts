@@ -27,7 +27,7 @@ function folderOf(query: Readonly<Record<string, unknown>>): string | undefined 
   if (strange === undefined) return query["cwd"] as string | undefined;
   return refusal(
     "invalid_request",
-    `${strange}: this call takes one 'cwd', received ${quoted(query[strange])}`,
-    "Mend the query and ask again",
+    `${strange}: this call accepts one 'cwd' and no other parameter, received ${quoted(query[strange])}`,
+    "Correct the query and send it again",
   );
 }

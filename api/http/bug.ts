@@ -8,7 +8,7 @@ import type { Log } from "./context.ts";
 export function sendBug(response: ServerResponse, log: Log, error: unknown): void {
   const id = String(response.getHeader("x-request-id"));
   if (error instanceof ClientLeft) return log.info({ request: id }, error.message);
-  log.error({ err: error, request: id }, "A request failed for a reason that is a bug");
+  log.error({ err: error, request: id }, "A request failed because of a bug");
   if (response.destroyed) return;
   sendRefusal(
     response,

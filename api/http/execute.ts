@@ -13,7 +13,7 @@ export async function handleExecute(call: Call<ExecuteRequest>): Promise<object 
   if (body.pty === true) {
     return refusal(
       "invalid_request",
-      "pty: this call has no terminal to give, received 'true'",
+      "pty: this call cannot provide a terminal, received 'true'",
       "Use GET /v1/stream for a terminal, or leave 'pty' out",
       { path: "pty" },
     );
@@ -24,8 +24,7 @@ export async function handleExecute(call: Call<ExecuteRequest>): Promise<object 
   });
   if (outcome.kind === "refused") {
     const { error } = outcome;
-    if (error.code === "internal")
-      log.error({ refusal: error }, "A command failed for a reason that is a bug");
+    if (error.code === "internal") log.error({ refusal: error }, "A command failed because of a bug");
     return error;
   }
   sendJson(response, 200, body.format === "text" ? textReply(outcome.reply) : outcome.reply);

@@ -14,7 +14,7 @@ import type { Call, Handle, Read } from "./call.ts";
 import { maySee } from "./caller.ts";
 import { whenClientLeaves } from "./client-leaves.ts";
 import type { Context } from "./context.ts";
-import { strangeIn } from "./paging.ts";
+import { strangeIn, unknownParameter } from "./paging.ts";
 
 /** Maximum of paths in a query; the query parser silently drops parameters beyond 1,000. */
 const MAX_PATHS = 500;
@@ -41,7 +41,7 @@ export function spanNamed({ broker, caller }: Context, request: Request): Span |
 export function unknownSpan(request: Request): Refusal {
   return refusal(
     "not_found",
-    `No span is called ${quoted(request.params["span_id"])}`,
+    `Unknown span ${quoted(request.params["span_id"])}`,
     "Take a span_id from a reply, or from GET /v1/spans ('substrate trace list')",
   );
 }
@@ -103,20 +103,15 @@ async function diffOf(
 
 function pathsOf(query: Readonly<Record<string, unknown>>): readonly string[] | null | Refusal {
   const strange = Object.keys(query).find((name) => name !== "path");
-  if (strange !== undefined)
-    return refusal(
-      "invalid_request",
-      `${strange}: is no parameter of this call; there is path, received ${quoted(query[strange])}`,
-      "Mend the query and ask again",
-    );
+  if (strange !== undefined) return unknownParameter(strange, query[strange], ["path"]);
   const named = query["path"];
   const list = named === undefined || Array.isArray(named) ? named : [named];
   if (list === undefined) return null;
   if (list.length > MAX_PATHS || !list.every((path: unknown): path is string => typeof path === "string"))
     return refusal(
       "invalid_request",
-      `path: at most ${MAX_PATHS} paths are taken, received ${quoted(named)}`,
-      "Name a folder for everything below it",
+      `path: at most ${MAX_PATHS} paths are accepted, received ${quoted(named)}`,
+      "Name a folder to include everything below it",
     );
   return namedPaths(list);
 }

@@ -90,7 +90,7 @@ function requestIdOf({ headers }: IncomingMessage): string {
 function unmetExpectation({ headers: { expect } }: IncomingMessage): Refusal {
   return refusal(
     "invalid_request",
-    `Cannot do what the header 'expect' asks for: 'expect: 100-continue' is served, received ${quoted(expect)}`,
+    `Cannot serve the header 'expect': only 'expect: 100-continue' is accepted, received ${quoted(expect)}`,
     "Leave the header out",
   );
 }

@@ -18,10 +18,7 @@ export function pagingOf(
 /** Refuses unknown and repeated query parameters. */
 export function strangeIn(query: Query, known: readonly string[]): Refusal | undefined {
   const strange = Object.keys(query).find((name) => !known.includes(name));
-  if (strange !== undefined) {
-    const wanted = `is no parameter of this call; there are ${known.join(", ")}`;
-    return wrongParameter(strange, query[strange], wanted);
-  }
+  if (strange !== undefined) return unknownParameter(strange, query[strange], known);
   const twice = known.find((name) => query[name] !== undefined && typeof query[name] !== "string");
   return twice === undefined ? undefined : wrongParameter(twice, query[twice], "must be given once");
 }
@@ -37,7 +34,12 @@ export function wholeNumber(value: unknown, absent: number): number | undefined 
   return typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : undefined;
 }
 
+export function unknownParameter(name: string, value: unknown, known: readonly string[]): Refusal {
+  const message = `Unknown query parameter ${quoted(name)}, received ${quoted(value)}: this call accepts ${known.join(", ")}`;
+  return refusal("invalid_request", message, "Correct the query and send it again");
+}
+
 export function wrongParameter(name: string, value: unknown, wanted: string): Refusal {
   const message = `${name}: ${wanted}, received ${quoted(value)}`;
-  return refusal("invalid_request", message, "Mend the query and ask again");
+  return refusal("invalid_request", message, "Correct the query and send it again");
 }

@@ -6,7 +6,7 @@ import type { Call } from "./call.ts";
 /** `POST /v1/policy/reload`: rereads the policies. Answers 200 with the policies in force, even if a file has errors. */
 export function handleReload({ broker, log }: Call<object>): object {
   const reply = reload(broker);
-  log.info({ policies: reply.policies.length }, "An operator had the policies read again");
+  log.info({ policies: reply.policies.length }, "An operator reloaded the policies");
   return reply;
 }
 

@@ -16,6 +16,6 @@ export async function handleReplay(call: Call<ReplayRequest, Request>): Promise<
   const reply = await broker.activity.during(() => replay(broker, span, body, isOperator, signal));
   if (reply === undefined) return stopping();
   if (isRefusal(reply) && reply.code === "internal")
-    log.error({ refusal: reply }, "A replay failed for a reason that is a bug");
+    log.error({ refusal: reply }, "A replay failed because of a bug");
   return reply;
 }

@@ -24,11 +24,7 @@ export function handleSpans({ broker, caller, request }: Call<undefined, Request
   if (isRefusal(query)) return query;
   const session = query.session === undefined ? undefined : broker.sessions.find(query.session);
   if (query.session !== undefined && (session === undefined || !maySee(caller, session.agent)))
-    return refusal(
-      "not_found",
-      `No session is called ${quoted(query.session)}`,
-      "Take a session_id from a reply",
-    );
+    return refusal("not_found", `Unknown session ${quoted(query.session)}`, "Take a session_id from a reply");
   const agent = caller.kind === "agent" ? caller.agent : query.agent;
   const page = broker.trace.list({ ...query, agent, sees: (owner) => maySee(caller, owner) });
   return { spans: page.spans, next_cursor: page.next === null ? null : String(page.next) };

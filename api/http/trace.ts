@@ -48,7 +48,7 @@ function askedFor(
   if (span === undefined || !maySee(caller, span.agent_id))
     return refusal(
       "not_found",
-      `No span is called ${quoted(id)}`,
+      `Unknown span ${quoted(id)}`,
       "Take a span_id from a reply, or from GET /v1/spans ('substrate trace list')",
     );
   const paging = pagingOf(request.query, bounds);

@@ -31,6 +31,6 @@ async function operate(
   const reply = await broker.activity.during(act);
   if (reply === undefined) return stopping();
   if (!isRefusal(reply))
-    log.info({ path: request.path, request: body }, "An operator's call about worlds is done");
+    log.info({ path: request.path, request: body }, "An operator's call about worlds has ended");
   return reply;
 }

@@ -67,7 +67,7 @@ export class AgentSockets {
     for (const agent of named) {
       if (this.#open.has(agent)) continue;
       await this.#listen(agent).catch((error: unknown) =>
-        this.#log.error({ err: error, agent }, "An agent's own socket cannot be opened"),
+        this.#log.error({ err: error, agent }, "Cannot open an agent's own socket"),
       );
     }
   }
@@ -88,6 +88,6 @@ export class AgentSockets {
     removeFile(known.path);
     known.server.close();
     known.server.closeAllConnections();
-    this.#log.info({ agent }, "An agent is named no more: its own socket is closed");
+    this.#log.info({ agent }, "Closed the socket of an agent that config.yaml no longer names");
   }
 }

@@ -182,7 +182,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     approvals,
     scopeTokens,
     always: new AlwaysFile(home.approvals, (problems) =>
-      log.error({ problems }, "What was approved for always does not load, so nothing of it holds"),
+      log.error({ problems }, "approvals.yaml does not load, so none of its approvals apply"),
     ),
     around,
     decisions,
@@ -207,7 +207,7 @@ function tellReload(trace: Trace, line: SpanRecord, onFault: OnFault): void {
   try {
     trace.event(line);
   } catch (error) {
-    onFault("A policy was read again, which cannot be recorded", error);
+    onFault("Cannot record the reload of a policy", error);
   }
 }
 
@@ -232,12 +232,12 @@ function openPublisher(worlds: Worlds, sessions: Sessions, trace: Trace, log: Lo
     },
     onEvent: (event) => {
       const words = { ...event, event: undefined };
-      if (event.event === "failed") log.warn(words, "A port that a policy publishes is not open");
+      if (event.event === "failed") log.warn(words, "Cannot open a port that a policy publishes");
       else log.info(words, `A port of the host that leads into a world is ${event.event}`);
       try {
         trace.event(publishSpan(event, sessions.find(event.session)));
       } catch (error) {
-        log.error({ err: error }, "What happened to a published port is in this log and not in the trace");
+        log.error({ err: error }, "Cannot record an event of a published port in the trace");
       }
     },
   });

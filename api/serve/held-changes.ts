@@ -13,16 +13,13 @@ const DEFAULT_MAX_AGE_HOURS = 168;
 export async function recoverChanges(broker: Broker, log: Log): Promise<void> {
   try {
     for (const { span, message } of (await broker.backend.held?.recover(broker.home.overlay)) ?? []) {
-      log.warn({ recovered: message }, "An apply or undo that was cut off is settled");
+      log.warn({ recovered: message }, "Resolved an interrupted apply or undo");
       const { agent_id = null, session_id = null } = broker.trace.find(span) ?? {};
       const whose = { parent_span: span, agent_id, session_id };
       broker.trace.event(eventSpan({ event_type: "world", ...whose, outcome: "ended", message }));
     }
   } catch (error) {
-    log.error(
-      { err: error },
-      "What a killed broker was applying cannot be settled: it is tried at the next start",
-    );
+    log.error({ err: error }, "Cannot resolve an interrupted apply or undo; the next start tries again");
   }
 }
 
@@ -36,9 +33,11 @@ export function dropLeftChanges(broker: Broker, log: Log): void {
       mayHold(broker.trace.find(span), () => broker.trace.childrenOf(span)),
     )
     .then((removed) => {
-      if (removed > 0) log.info({ removed }, "Layers of commands that were lost are removed");
+      if (removed > 0) log.info({ removed }, "Removed the overlay layers of lost commands");
     })
-    .catch((error: unknown) => log.error({ err: error }, "Layers of lost commands cannot be removed"));
+    .catch((error: unknown) =>
+      log.error({ err: error }, "Cannot remove the overlay layers of lost commands"),
+    );
 }
 
 /** Discards expired held changes, now and every hour; returns the timer. A failure is logged and retried at the next sweep. */
@@ -49,7 +48,7 @@ export function expireHeldChanges(broker: Broker, log: Log): NodeJS.Timeout {
     if (removed > 0) log.info({ removed, hours }, "Held changes have expired");
   };
   const sweepOrSay = (): void => {
-    sweep().catch((error: unknown) => log.error({ err: error }, "Held changes cannot be swept"));
+    sweep().catch((error: unknown) => log.error({ err: error }, "Cannot remove expired held changes"));
   };
   sweepOrSay();
   const timer = setInterval(sweepOrSay, HOUR_MS);

@@ -26,7 +26,7 @@ export function openTrace(
     onProgress: (read, all) => {
       if (read < all && Date.now() - said < PROGRESS_MS) return;
       said = Date.now();
-      log.info({ read, all }, "The index of the trace is being made again");
+      log.info({ read, all }, "Rebuilding the index of the trace");
     },
   });
 }

@@ -44,7 +44,7 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
     const running = await serve(broker, log);
     // Warms the cached probe of the first command.
     backend.probe(AbortSignal.timeout(PROBE_PATIENCE_MS)).catch((error: unknown) => {
-      log.warn({ err: error }, "No world can be made yet");
+      log.warn({ err: error }, "Cannot make worlds yet");
     });
     const expiry = expireHeldChanges(broker, log);
     const unwatch = await watchFiles(broker, log);
@@ -63,7 +63,7 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
 
 function sayChoice({ backend, refused }: BackendChoice, log: Log): void {
   if (refused.length === 0) log.info({ backend }, "Backend chosen");
-  else log.warn({ backend, refused }, "Backend chosen; the ones before it are refused by this host");
+  else log.warn({ backend, refused }, "Backend chosen; this host cannot run the backends before it");
 }
 
 /**

@@ -8,7 +8,7 @@ import type { Log } from "../http/context.ts";
 export function surviveStorageFaults(log: Log): () => void {
   const onRejection = (error: unknown): void => {
     if (!isCommitFailure(error)) throw error;
-    log.error({ err: error }, "The database cannot be written");
+    log.error({ err: error }, "Cannot write the database");
   };
   // lmdb also prints the error, and stderr may be a file on the same full disk.
   const onPrintError = (): void => {};

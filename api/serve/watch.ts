@@ -18,7 +18,7 @@ export async function watchFiles(broker: Broker, log: Log): Promise<() => Promis
   };
   watcher.on("add", load).on("change", load);
   watcher.on("error", (error) =>
-    log.warn({ err: error }, "Policies and settings are not watched; each command still compares them"),
+    log.warn({ err: error }, "Cannot watch policies and settings; each command still checks them for edits"),
   );
   await new Promise<void>((resolve) => watcher.once("ready", () => resolve()));
   // Catch changes between the broker's first read and the start of the watch.

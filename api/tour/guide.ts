@@ -21,7 +21,7 @@ export function execute(guide: Guide, body: Readonly<Record<string, unknown>>): 
 /** Reads a span with its children from the trace. */
 export async function traced(guide: Guide, id: string): Promise<TraceReply> {
   const answer = await call(guide.terminal.home.controlSocket, "GET", `/v1/trace/${id}`);
-  expect(answer.status === 200, `span ${id} was to be found`);
+  expect(answer.status === 200, `span ${id} should be found`);
   return answer.document as TraceReply;
 }
 
@@ -42,7 +42,7 @@ export function keep(guide: Guide, span: string | undefined): void {
 
 /** Throws {@link Complaint} if a promise of the tour does not hold. */
 export function expect(holds: boolean, wanted: string): void {
-  if (!holds) throw new Complaint(`The tour stops here: ${wanted}, and that is not what happened`);
+  if (!holds) throw new Complaint(`The tour stops here: ${wanted}, but that did not happen`);
 }
 
 export function title({ terminal, colours }: Guide, number: string, text: string): void {

@@ -39,9 +39,9 @@ export async function network(guide: Guide): Promise<void> {
       );
       say(guide, `step, has a policy with: net: { allowed: ["host.internal:${port}"] }`);
       await allowedName(own, port);
-      expect(seen === 1, "the server was to see one connection");
+      expect(seen === 1, "the server should see one connection");
       await worldsLocalhost(own, port);
-      expect(seen === 1, "the server was to see no other connection");
+      expect(seen === 1, "the server should see no other connection");
     });
   } finally {
     server.close();
@@ -53,15 +53,15 @@ async function blockedName(guide: Guide): Promise<boolean> {
   const reply = ran(guide, await execute(guide, { ...dial(STRANGER, 443), profile: PROFILE }));
   const said = text(reply.stderr_b64);
   show(guide, said);
-  expect(reply.exit !== 0, "the name was to be refused");
+  expect(reply.exit !== 0, "the name should be refused");
   const isTold = said.includes(`substrate: The name '${STRANGER}'`);
   if (!isTold && reply.isolation.net !== "on") {
     say(guide, `SKIP an allowed connection — net is '${reply.isolation.net}' here`);
     return false;
   }
-  expect(isTold, "the command was to be told why the name was refused");
+  expect(isTold, "the command should be told why the name was refused");
   const { violation } = await childOf(guide, reply, "violation");
-  expect(violation?.subject === STRANGER, "the refused name was to be in the trace");
+  expect(violation?.subject === STRANGER, "the refused name should be in the trace");
   say(guide, `violation ${violation?.kind} ${violation?.subject}; no question left this machine`);
   return true;
 }
@@ -71,7 +71,7 @@ async function allowedName(guide: Guide, port: number): Promise<void> {
   show(guide, text(reply.stdout_b64));
   expect(
     reply.exit === 0 && text(reply.stdout_b64).trim() === GREETING,
-    "the allowed connection was to reach the server",
+    "the allowed connection should reach the server",
   );
   const { connection, usage, duration_ms: ms } = await childOf(guide, reply, "connection");
   const bytes = `${usage?.egress_bytes} bytes out, ${usage?.ingress_bytes} in`;
@@ -85,8 +85,8 @@ async function allowedName(guide: Guide, port: number): Promise<void> {
 async function worldsLocalhost(guide: Guide, port: number): Promise<void> {
   const reply = ran(guide, await execute(guide, dial("127.0.0.1", port)));
   show(guide, text(reply.stderr_b64));
-  expect(reply.exit !== 0, "the world's localhost was to be its own");
-  say(guide, "localhost is the world's own, so the server saw nothing of this one");
+  expect(reply.exit !== 0, "the world's localhost should be its own");
+  say(guide, "localhost is the world's own, so the server saw no connection");
 }
 
 function dial(host: string, port: number): { readonly cmd: string; readonly shell: string } {
@@ -107,7 +107,7 @@ async function childOf(guide: Guide, reply: ExecuteReply, type: Span["event_type
     const { children } = await traced(guide, reply.span_id);
     const child = children.find(({ event_type: of }) => of === type);
     if (child !== undefined) return child;
-    expect(Date.now() < end, `the command was to have a ${type} in the trace`);
+    expect(Date.now() < end, `the command should have a ${type} in the trace`);
   }
 }
 

@@ -46,11 +46,11 @@ function sayMode({ terminal, colours }: Guide): void {
   } else if (mode === "observe") {
     printLine(
       terminal,
-      `${colours.yellow("Your policy only observes")}: commands run as ever, and the trace says what it would have stopped.`,
+      `${colours.yellow("Your policy only observes")}: commands run as before, and the trace records what the policy would have stopped.`,
     );
     printLine(
       terminal,
-      `'mode: enforce' in ${file} has it stop them. The tour uses the policy '${PROFILE}', which enforces.`,
+      `'mode: enforce' in ${file} makes it stop them. The tour uses the policy '${PROFILE}', which enforces.`,
     );
   } else printLine(terminal, `Your policy enforces: ${file}`);
 }
@@ -62,10 +62,7 @@ async function allowed(guide: Guide): Promise<void> {
     await execute(guide, { profile: PROFILE, cmd: "git log --oneline -1 2>/dev/null || ls" }),
   );
   show(guide, Buffer.from(reply.stdout_b64, "base64").toString("utf8"));
-  expect(
-    reply.exit === 0 && reply.decision.verdict === "allow",
-    "the command was to be allowed and to succeed",
-  );
+  expect(reply.exit === 0 && reply.decision.verdict === "allow", "the command should be allowed and succeed");
   say(guide, `${reply.duration_ms} ms, world ${reply.world_id}`);
 }
 
@@ -73,14 +70,14 @@ async function denied(guide: Guide): Promise<void> {
   title(guide, "2", "A denied command does not run, however it is spelled, and says why");
   const answer = await execute(guide, { profile: PROFILE, cmd: 'true && "su"do rm -rf /' });
   const { error } = answer.document as ErrorReply;
-  expect(answer.status === 403 && error.exit === 126, "the command was to be denied");
+  expect(answer.status === 403 && error.exit === 126, "the command should be denied");
   keep(guide, error.span_id);
   showDenial(guide, error);
 }
 
 function showDenial(guide: Guide, { rule, hint, policy_id: policy }: ErrorReply["error"]): void {
   if (rule === undefined || rule === null)
-    throw new Complaint("The tour stops here: the answer names no rule");
+    throw new Complaint("The tour stops here: the reply names no rule");
   const lines = [
     ["denied", rule.fragment],
     ["because", rule.reason ?? "the operator's rule gives no reason"],
@@ -106,7 +103,7 @@ async function isolated(guide: Guide): Promise<void> {
   const diff = reply.fs_diff;
   expect(
     reply.decision.verdict === "isolate" && diff?.held === true,
-    "the command was to be isolated and its changes held",
+    "the command should be isolated and its changes held",
   );
   for (const path of diff?.writes ?? []) show(guide, `+ ${path}`);
   for (const path of diff?.mods ?? []) show(guide, `~ ${path}`);
@@ -117,7 +114,7 @@ async function isolated(guide: Guide): Promise<void> {
 async function lookAndDiscard(guide: Guide, id: string): Promise<void> {
   const { terminal, colours } = guide;
   const held = await call(terminal.home.controlSocket, "GET", `/v1/diff/${id}`);
-  expect(held.status === 200, "the held changes were to be shown");
+  expect(held.status === 200, "the held changes should be shown");
   const { patch } = held.document as DiffReply;
   printLine(terminal, `  ${colours.bold("$")} substrate diff ${id}`);
   for (const line of paintPatch(colours, patch.trimEnd()).split("\n")) printLine(terminal, `    ${line}`);
@@ -125,13 +122,13 @@ async function lookAndDiscard(guide: Guide, id: string): Promise<void> {
   const dropped = await call(terminal.home.controlSocket, "POST", `/v1/discard/${id}`, {});
   expect(
     dropped.status === 200 && (dropped.document as ChangesReply).left.length === 0,
-    "the held changes were to be discarded",
+    "the held changes should be discarded",
   );
-  say(guide, "'substrate apply' would have put them into the project, and 'substrate undo' taken them back");
+  say(guide, "'substrate apply' would have applied them to the project, and 'substrate undo' reverted them");
 }
 
 async function spans(guide: Guide): Promise<void> {
-  title(guide, "5", "Each of them is a span in the trace");
+  title(guide, "5", "Each of these commands is a span in the trace");
   for (const id of guide.spans) {
     printSpan(guide, (await traced(guide, id)).span);
   }
@@ -141,7 +138,7 @@ function farewell(guide: Guide): void {
   const { installation, home, cwd } = guide.terminal;
   const cli = `node ${installation.launcher}`;
   printLine(guide.terminal);
-  printLine(guide.terminal, "The broker goes on running. Try next:");
+  printLine(guide.terminal, "The broker keeps running. Try next:");
   printLine(guide.terminal, `  ${cli} check -- 'curl example.org | sh'`);
   printLine(guide.terminal, `  ${cli} exec -- 'ls -la; id'`);
   printLine(

@@ -33,13 +33,13 @@ export function editFor({ policy, text, wish, from, to }: EditOf): Edit | { read
   const edited = withInsertions(text, placeAdditions(text, items, listsWhenAbsent(policy)));
   if (Buffer.byteLength(edited) > MAX_POLICY_BYTES)
     return {
-      wrong: `with it the file would be longer than the ${MAX_POLICY_BYTES} bytes that a policy may have`,
+      wrong: `the file would become longer than the ${MAX_POLICY_BYTES} bytes that a policy may have`,
     };
   const loaded = parsePolicy(edited, policy.source, undefined, () => policy.base ?? []);
-  if ("problems" in loaded) return { wrong: `it would not load with it: ${loaded.problems[0]?.text}` };
+  if ("problems" in loaded) return { wrong: `the file would not load with it: ${loaded.problems[0]?.text}` };
   if (!isDeepStrictEqual(loaded.ok.document, withAdditions(policy.document, wish.additions)))
     return {
-      wrong: "the layout of the file is not understood, so the line would land in the wrong place",
+      wrong: "cannot place the line: the layout of the file is not understood",
     };
   return { text: edited, patch: unifiedDiff(text, edited, from, to) };
 }

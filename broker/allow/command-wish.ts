@@ -58,14 +58,16 @@ export function commandWish(
 }
 
 function isolatedNote({ list, pattern, source }: Standing): string {
-  return `It runs isolated, and what it changes is held until somebody applies it: '${pattern}' in ${list}, ${source}`;
+  return `The command runs isolated, and its changes are held until they are applied: '${pattern}' in ${list}, ${source}`;
 }
 
 /** Returns a policy with the pattern as its only allowing rule, or why the pattern is invalid. */
 function onlyAllowing(pattern: string): { readonly policy: CompiledPolicy } | Never {
   const loaded = parsePolicy(onlyIn("allowed", pattern), "one");
   if ("ok" in loaded) return { policy: loaded.ok };
-  return { never: `Cannot allow ${quoted(pattern)}: ${loaded.problems[0]?.message ?? "it is no pattern"}` };
+  return {
+    never: `Cannot allow ${quoted(pattern)}: ${loaded.problems[0]?.message ?? "it is not a pattern"}`,
+  };
 }
 
 function onlyIn(list: "allowed" | "denied", pattern: string): string {
@@ -126,7 +128,7 @@ function allowedBy(
   if (rules.length === 0)
     return {
       source: sources(list),
-      how: `commands.allowed is ${policy.document.commands?.allowed === undefined ? "not there" : "empty"}, so everything that no rule refuses may run`,
+      how: `commands.allowed is ${policy.document.commands?.allowed === undefined ? "not set" : "empty"}, so every command that no rule refuses may run`,
     };
   return coveredIn(rules.map(patternOf), pattern, samples, where, (at, each) => ({
     source: sources([...list, at]),
@@ -146,7 +148,7 @@ function approvedBy(
   if (approval?.require !== true)
     return {
       source: sources(["approval", "require"]),
-      how: "nothing asks by itself",
+      how: "no rule asks about it",
     };
   return coveredIn((approval.auto_approve ?? []).map(patternOf), pattern, samples, where, (at, each) => ({
     source: sources(["approval", "auto_approve", at]),

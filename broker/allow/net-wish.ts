@@ -15,7 +15,7 @@ export function netWish(written: string, policy: CompiledPolicy, presets: Expand
   if (typeof allows === "string") return { never: `Cannot allow ${quoted(written)}: ${allows}` };
   if ((allows.kind === "name" || allows.kind === "below") && isLocalhost(allows.name))
     return {
-      never: `Cannot allow ${quoted(written)}: a world's localhost is its own. The host's is '${HOST_INTERNAL}' with a port, such as '${HOST_INTERNAL}:${allows.ports[0] ?? 5432}'`,
+      never: `Cannot allow ${quoted(written)}: a world has its own localhost. The host's is '${HOST_INTERNAL}' with a port, such as '${HOST_INTERNAL}:${allows.ports[0] ?? 5432}'`,
     };
   const given = standing(allows, policy, presets);
   return {
@@ -38,7 +38,7 @@ export function netWish(written: string, policy: CompiledPolicy, presets: Expand
 }
 
 const OBSERVES =
-  "This policy observes: names that it does not allow are reached too. The entry counts once it enforces";
+  "This policy only observes, so other names are reached too. The entry takes effect with 'mode: enforce'";
 
 /** Returns notes about ports of a name that are open already. */
 function partNotes(allows: Allowed, { net }: CompiledPolicy, presets: ExpandedPresets): readonly string[] {

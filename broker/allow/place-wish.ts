@@ -64,7 +64,7 @@ function denialsOf(
   sources: Sources,
 ): readonly Denial[] {
   return patterns.map((pattern, at) => ({
-    list: list === "sealed" ? "the seals that fs.deny_write brings" : `fs.${list}`,
+    list: list === "sealed" ? "the seals of fs.deny_write" : `fs.${list}`,
     pattern: written[at] ?? pattern,
     source: list === "sealed" ? sources(["fs", "deny_write"]) : sources(["fs", list, at]),
     cover: coverOf(pattern.replace(/(?<!\\)\[[^\]]*\]/g, "?")),

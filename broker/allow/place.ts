@@ -53,7 +53,7 @@ export function placeOf(kind: "read" | "write", written: string, spot: Spot): Al
     notes: [
       ...(asked === real
         ? []
-        : [`${quoted(asked)} leads to ${quoted(real)}, and that is what the entry names`]),
+        : [`${quoted(asked)} is a link to ${quoted(real)}, so the entry names that path`]),
       ...(kind === "write" ? writeNotes(real, stat, spot) : readNotes(real, stat)),
     ],
   };
@@ -69,18 +69,18 @@ function absolute(written: string, { cwd, project, rules }: Spot): string | Neve
   if (path.trim() === "") return { never: "Cannot allow an empty path" };
   if (/[*?]|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(path))
     return {
-      never: `Cannot allow ${quoted(written)}: an entry is a path, or 'path/**' for all below it, and holds no other '*', no '?' and no control characters`,
+      never: `Cannot allow ${quoted(written)}: an entry is a path, or 'path/**' for all below it, without other '*', '?' or control characters`,
     };
   const variable = /^(~|\$HOME|\$\{HOME\}|\$PROJECT|\$\{PROJECT\})(?=\/|$)/.exec(path)?.[0];
   if (variable === undefined && /^[~$]/.test(path))
     return {
-      never: `Cannot allow ${quoted(written)}: a path begins with '/', '~/', '$HOME' or '$PROJECT', or is relative to this folder ('./${path}')`,
+      never: `Cannot allow ${quoted(written)}: a path must begin with '/', '~/', '$HOME' or '$PROJECT', or be relative to this folder ('./${path}')`,
     };
   if (variable === undefined) return normal(resolve(cwd, path));
   const folder = variable.includes("PROJECT") ? project : rules.home;
   if (folder === undefined)
     return {
-      never: `Cannot allow ${quoted(written)}: ${quoted(cwd)} lies in no project. Go into one, or write the whole path`,
+      never: `Cannot allow ${quoted(written)}: ${quoted(cwd)} is not in a project. Change to a project folder, or give the full path`,
     };
   return normal(folder + path.slice(variable.length));
 }
@@ -96,8 +96,8 @@ function unfitBecause(
   wantsBelow: boolean,
 ): string | undefined {
   if (stat === undefined || stat.isDirectory()) return undefined;
-  if (!stat.isFile()) return `Cannot allow ${quoted(real)}: it is neither a folder nor a plain file`;
-  return wantsBelow ? `Cannot allow ${quoted(written)}: it is a file, and has nothing below it` : undefined;
+  if (!stat.isFile()) return `Cannot allow ${quoted(real)}: it is neither a folder nor a regular file`;
+  return wantsBelow ? `Cannot allow ${quoted(written)}: it is a file, with nothing below it` : undefined;
 }
 
 /** Returns the reason for a refusal that no line of a policy can lift. */
@@ -106,9 +106,9 @@ function neverBecause(kind: "read" | "write", real: string, { project, rules }: 
   const hidden = rules.hidden.find((folder) => isWithin(real, folder));
   if (hidden !== undefined) return `it lies in SUBSTRATE_HOME ('${hidden}'), which no command sees`;
   if (!inProject && KERNEL.some((folder) => isWithin(real, folder)))
-    return "it is the kernel's own, and each world has its own";
+    return "it belongs to the kernel, and each world has its own";
   if (!inProject && isPrivate(real))
-    return "each world has such a folder of its own, which its commands read and write already, and the host's is not there";
+    return "each world has its own such folder, which its commands can already read and write; the host's folder is not visible";
   if (kind === "read" || inProject) return undefined;
   if (isWithin(real, rules.installation))
     return `it belongs to the running installation ('${rules.installation}'), which is read-only in every world`;
@@ -142,11 +142,14 @@ function writeNotes(
 ): readonly string[] {
   const runs =
     notProposedBecause(real, home) ??
-    (isSettings(real, home) ? "programs outside of every world take settings from it" : undefined);
-  const warning = runs === undefined ? [] : [`What commands write there counts on the host: ${runs}`];
+    (isSettings(real, home) ? "programs outside of worlds read settings from it" : undefined);
+  const warning =
+    runs === undefined ? [] : [`Files that commands write there take effect on the host: ${runs}`];
   if (stat === undefined) return [...warning, missingNote(real, uid)];
   const closed =
-    uid === 0 || mayWrite(real) ? [] : [`It belongs to user ${stat.uid}, and this user may not write there`];
+    uid === 0 || mayWrite(real)
+      ? []
+      : [`The path belongs to user ${stat.uid}, and this user may not write there`];
   return [...warning, ...closed];
 }
 
@@ -154,19 +157,20 @@ function writeNotes(
 function missingNote(real: string, uid: number): string {
   const parent = dirname(real);
   const stat = lstatSync(parent, { throwIfNoEntry: false });
-  const taken = `${quoted(real)} does not exist, so it is taken for a folder (for one file, make the file first)`;
-  if (stat?.isDirectory() === true && stat.uid === uid) return `${taken}: it is made when a world needs it`;
+  const taken = `${quoted(real)} does not exist, so it counts as a folder (for one file, make the file first)`;
+  if (stat?.isDirectory() === true && stat.uid === uid)
+    return `${taken}: the broker makes it when a world needs it`;
   const why =
     stat === undefined
       ? "does not exist either"
       : stat.isDirectory()
         ? `belongs to user ${stat.uid}`
-        : "is no folder";
-  return `${taken}. Nobody makes it by itself, because ${quoted(parent)} ${why}: make it, and the entry holds from then on`;
+        : "is not a folder";
+  return `${taken}. The broker cannot make it, because ${quoted(parent)} ${why}: make it yourself, and the entry takes effect`;
 }
 
 function readNotes(real: string, stat: Stats | undefined): readonly string[] {
-  return stat === undefined ? [`${quoted(real)} does not exist, so it is taken for a folder`] : [];
+  return stat === undefined ? [`${quoted(real)} does not exist, so it counts as a folder`] : [];
 }
 
 function mayWrite(path: string): boolean {

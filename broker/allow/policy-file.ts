@@ -59,9 +59,7 @@ export function replaceFile(path: string, before: string | null, text: string): 
 }
 
 function changed(path: string): NotWritten {
-  return new NotWritten(
-    `'${path}' was changed by somebody else meanwhile, so nothing was written. Run it again`,
-  );
+  return new NotWritten(`'${path}' changed meanwhile, so nothing was written. Run the command again`);
 }
 
 function writeWhole(

@@ -18,8 +18,8 @@ import { describeErrors } from "../../schemas/validation-errors.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 import type { WrittenAlways } from "./question.ts";
 
-const HEAD = `# What a person approved for always. Each entry holds for exactly this command, in this folder, of this agent, under
-# this policy and no other. It is read again before it is used: edit it, or take an entry out to be asked again.
+const HEAD = `# Commands that a person approved permanently. An entry applies to exactly this command, in this folder, by this agent,
+# under this policy. The file is read before each use: edit it, or remove an entry to be asked again.
 approvals: []
 `;
 
@@ -60,7 +60,8 @@ export class AlwaysFile {
   /** Appends an entry and keeps people's comments. A file that does not load is left unchanged. */
   write(entry: AlwaysApproval): WrittenAlways | Refusal {
     const [first] = this.#current().problems;
-    if (first !== undefined) return notKept(`it does not load: ${first}`, "Mend the file, then answer again");
+    if (first !== undefined)
+      return notKept(`the file does not load: ${first}`, "Mend the file, then answer again");
     return orRefusal(() => this.#write(entry));
   }
 
@@ -92,9 +93,7 @@ export class AlwaysFile {
     sequence.flow = false;
     const text = document.toString({ lineWidth: 0 });
     if (Buffer.byteLength(text) > MAX_BYTES)
-      throw new Error(
-        `with it the file would be longer than ${MAX_BYTES} bytes, and nothing in it would hold`,
-      );
+      throw new Error(`the file would become longer than ${MAX_BYTES} bytes and would no longer load`);
     const beside = `${path}.new`;
     writeWhole(beside, text);
     return {
@@ -127,7 +126,7 @@ function orRefusal<T>(write: () => T): T | Refusal {
     return write();
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    return notKept(why, "Approve it once or for the session, or mend what the file system says");
+    return notKept(why, "Approve it with --once or --session, or mend the file system error");
   }
 }
 
@@ -155,7 +154,7 @@ function readApprovals(path: string): Read {
   try {
     const stat = statSync(path);
     // Reading a pipe would block, and reading a device may never end.
-    if (!stat.isFile()) return broken(`${path}: it is no plain file, and leads to none`);
+    if (!stat.isFile()) return broken(`${path}: it is not a regular file or a link to one`);
     if (stat.size > MAX_BYTES) return broken(`${path}: it is longer than ${MAX_BYTES} bytes`);
     return parseApprovals(readFileSync(path, "utf8"), path);
   } catch (error) {
@@ -190,7 +189,7 @@ function parseApprovals(text: string, path: string): Read {
 
 function messageOf({ code, message }: YAMLError): string {
   return code === "MULTIPLE_DOCS"
-    ? "Only one document is read; received another one behind '---'"
+    ? "The file may have only one YAML document; received another one after '---'"
     : (message.split("\n")[0] ?? message);
 }
 
@@ -210,7 +209,7 @@ function identityOf(path: string): string {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const isMissing = code === "ENOENT" && !isLink(path);
-    return isMissing ? "missing" : `cannot be looked at: ${code}`;
+    return isMissing ? "missing" : `cannot be read: ${code}`;
   }
 }
 

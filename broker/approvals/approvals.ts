@@ -97,17 +97,15 @@ export class Approvals {
   async previewOf(pending: Pending): Promise<ApprovalPreview | undefined> {
     if (pending.isPreviewing) return await pending.preview();
     if (this.#previews >= MAX_PREVIEWS)
-      return noPreview(
-        `${MAX_PREVIEWS} other commands are being tried out: ask for it again in a few seconds`,
-      );
+      return noPreview(`${MAX_PREVIEWS} other previews are running; ask again in a few seconds`);
     this.#previews += 1;
     try {
       const preview = await pending.preview();
       if (preview !== undefined) this.#record(pending, "previewed", preview);
       return preview;
     } catch (error) {
-      this.#onFault("A preview broke", error);
-      return noPreview("It broke: the broker's log says why");
+      this.#onFault("A preview failed", error);
+      return noPreview("The preview failed; the broker's log says why");
     } finally {
       this.#previews -= 1;
     }
@@ -177,7 +175,7 @@ export class Approvals {
     try {
       this.#end(pending, how);
     } catch (error) {
-      this.#onFault("The end of a question cannot be recorded", error);
+      this.#onFault("Cannot record the end of a question", error);
       this.#settle(pending, how);
     }
   }
@@ -222,8 +220,8 @@ function notOffered({ question }: Pending, decision: Grant): Refusal {
 function noPreviewHere({ question }: Pending): Refusal {
   return refusal(
     "invalid_request",
-    `A question of the kind '${question.kind}' has nothing that could be tried out`,
-    "Decide by what it says",
+    `Cannot preview a question of kind '${question.kind}': only commands have previews`,
+    "Decide by the question's text",
   );
 }
 
@@ -238,10 +236,10 @@ const DENIAL_MS = 60_000;
 const WORDS: Readonly<Record<QuestionEnd, string>> = {
   once: "was approved for one run",
   session: "was approved for its session",
-  always: "was approved for always",
+  always: "was approved permanently",
   deny: "was denied",
   expired: "expired without an answer",
-  dropped: "was dropped, because too many others were asked after it",
+  dropped: "was dropped because too many newer questions were asked",
   policy_changed: "ended with a changed policy or folder",
   broker_stopped: "ended with its broker",
 };
@@ -268,12 +266,16 @@ class Ended {
   refusalOf(id: string): Refusal {
     const past = this.#past.get(id);
     const hint =
-      "GET /v1/approvals, or 'substrate approvals', lists what waits; a call asks again by being made again";
+      "GET /v1/approvals or 'substrate approvals' lists the pending questions; send a call again to ask again";
     if (past === undefined)
-      return refusal("not_found", `No question ${quoted(id)} waits for an answer`, hint);
+      return refusal("not_found", `Unknown question ${quoted(id)}: no pending question has this id`, hint);
     const when = new Date(past.at).toISOString();
     const code = past.how === "policy_changed" ? "policy_changed" : "not_found";
-    return refusal(code, `${quoted(id)} waits for no answer: it ${WORDS[past.how]} at ${when}`, hint);
+    return refusal(
+      code,
+      `Question ${quoted(id)} is no longer pending: it ${WORDS[past.how]} at ${when}`,
+      hint,
+    );
   }
 
   #forget(id: string, { key }: Past): void {
@@ -358,7 +360,7 @@ class Grants {
 
   #say(write: Promise<boolean>): void {
     this.#written = write.catch((error: unknown) =>
-      this.#onFault("An approval cannot be kept for the next broker", error),
+      this.#onFault("Cannot keep an approval for the next broker", error),
     );
   }
 }

@@ -39,7 +39,7 @@ function opened(approvals: Approvals, question: Question): Pending | Refusal {
     const why = error instanceof Error ? error.message : String(error);
     return refusal(
       "busy",
-      `Nothing ran, and nobody is asked: the question cannot be recorded (${why})`,
+      `Nothing ran and nobody was asked: the question cannot be recorded (${why})`,
       "Free space where SUBSTRATE_HOME lies, then ask again",
     );
   }
@@ -87,20 +87,20 @@ function refusalBecause(end: WaitEnd, { id, question }: Pending): Refusal {
     case "broker_stopped":
       return refusal(
         "busy",
-        "The broker is stopping, and nobody can answer any more",
-        "Ask again once it runs",
+        "The broker is stopping, so nobody can answer",
+        "Ask again when the broker runs again",
         {
           retry_after_ms: 1000,
         },
       );
     case "caller_left":
-      return refusal("busy", "The client went away before a person answered", "Ask again", facts);
+      return refusal("busy", "The client disconnected before a person answered", "Ask again", facts);
     case "expired":
     case "dropped":
       return refusal(
         "approval_required",
         unanswered(end, question),
-        "Ask again: a new question is put",
+        "Ask again to put a new question",
         facts,
       );
     default:
@@ -112,8 +112,8 @@ function refusalBecause(end: WaitEnd, { id, question }: Pending): Refusal {
 export function policyChanged({ policyHash, policyId }: Pick<Question, "policyHash" | "policyId">): Refusal {
   return refusal(
     "policy_changed",
-    `The policy changed since this was asked under ${policyHash}, so no answer to it counts`,
-    "Ask again: the policy of now decides anew",
+    `The policy changed after this question was asked under ${policyHash}, so the question is void`,
+    "Ask again: the new policy decides about it",
     { policy_id: policyId },
   );
 }
@@ -122,14 +122,14 @@ export function policyChanged({ policyHash, policyId }: Pick<Question, "policyHa
 export function folderChanged(cwd: string, policyId: string): Refusal {
   return refusal(
     "policy_changed",
-    `Another folder stands at ${quoted(cwd)} than when this was asked, or it belongs to another project, so no answer to it counts`,
-    "Ask again: a new question is put about the folder of now",
+    `The folder ${quoted(cwd)} was replaced, or belongs to another project, since this question was asked, so the question is void`,
+    "Ask again to put a question about the folder as it is now",
     { policy_id: policyId },
   );
 }
 
 const DENIED_HINT =
-  "Do the task another way, or say why it is needed and let the person decide anew; another spelling of the same thing asks them again";
+  "Do the task another way, or tell the person why you need it and ask again; another spelling asks the same question";
 
 function named({ kind }: Question): string {
   return kind === "command" ? "this command" : "these scopes";
@@ -148,13 +148,13 @@ function requiredHint({ timeoutMs, offers, kind }: Question, id: string): string
   const others = offers.filter((how) => how !== "once").map((how) => `--${how}`);
   const or = others.length === 0 ? "" : ` (or ${others.join(", ")})`;
   const wait = kind === "command" ? "approval_wait_ms" : "wait_ms";
-  return `The question ${id} waits ${secs} s for a person, who answers with 'substrate approve ${id} --once'${or} or 'substrate deny ${id}'. Tell them, then make the same call again; with '${wait}' it waits for the answer`;
+  return `Tell the person: 'substrate approve ${id} --once'${or} or 'substrate deny ${id}' answers, within ${secs} s. Then send the same call again; with '${wait}' it waits for the answer`;
 }
 
 function unanswered(end: "expired" | "dropped", question: Question): string {
   return end === "expired"
     ? `Nobody answered within ${Math.round(question.timeoutMs / 1000)} s whether ${named(question)} may go on`
-    : `The question about ${named(question)} was dropped: too many others were asked after it`;
+    : `The question about ${named(question)} was dropped because too many newer questions are pending`;
 }
 
 function deniedLately(
@@ -173,7 +173,7 @@ function cannotSpend(error: unknown): Refusal {
   const why = error instanceof Error ? error.message : String(error);
   return refusal(
     "busy",
-    `Nothing ran: it cannot be noted that the approval is used up (${why})`,
+    `Nothing ran: the use of the approval cannot be recorded (${why})`,
     "Free space where SUBSTRATE_HOME lies, then ask again",
   );
 }

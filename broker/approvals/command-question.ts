@@ -67,7 +67,9 @@ export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut
     mode: decision.mode,
     rule: asksByRule(job) ? decision.rule : null,
     recordedRule: asksByRule(job) ? redactRule(decision.rule, secretsOfJob(job)) : null,
-    reason: asksByRule(job) ? (decision.rule?.reason ?? null) : "Who asks wants a person to look at it",
+    reason: asksByRule(job)
+      ? (decision.rule?.reason ?? null)
+      : "The caller wants a person to look at the command",
     subject: subjectOf(job),
     recorded: recorded.text,
     offers,
@@ -82,7 +84,7 @@ export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut
 
 function previewOf(job: Job, kept: Job, tryOut: TryOut): NonNullable<Question["preview"]> {
   if (kept === job) return (layers) => tryOut(kept, layers);
-  const none = noPreview(`Its input is longer than ${MAX_INPUT} characters and is not kept`);
+  const none = noPreview(`The input is longer than ${MAX_INPUT} characters and is not shown`);
   return () => Promise.resolve(none);
 }
 
@@ -110,7 +112,7 @@ function tooLong({ request: { cmd = "", argv = [], env = {} } }: Job): Refusal |
   if (length <= MAX_SHOWN) return undefined;
   return refusal(
     "invalid_request",
-    `A person must approve this command, and nobody can look at its ${length} characters (at most ${MAX_SHOWN})`,
+    `A person must approve this command, but its ${length} characters are too many to show (at most ${MAX_SHOWN})`,
     "Write the long parts to a file in the project, or send data through stdin_b64",
   );
 }
@@ -204,15 +206,15 @@ function offersOf({ unknown }: NamedPrograms, isSecret: boolean): readonly Grant
 }
 
 function notesOf({ unknown }: NamedPrograms, isSecret: boolean): readonly string[] {
-  const once = unknown.map((why) => `It can only be approved for one run: ${why}`);
+  const once = unknown.map((why) => `The command can only be approved for one run: ${why}`);
   const secret =
-    "It cannot be approved for always: it seems to hold a credential, and approvals.yaml would too";
+    "The command cannot be approved permanently: it seems to contain a credential, which approvals.yaml would then contain";
   return isSecret ? [...once, secret] : once;
 }
 
 /** Notes each scope: previews run without scopes, and a permanent approval would outlive them. */
 function noteOfScope(text: string): string {
-  return `It runs with '${text}', which was granted to it before`;
+  return `The command runs with '${text}', which was granted before`;
 }
 
 function recordedCommand(job: Job): {

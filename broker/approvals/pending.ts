@@ -109,7 +109,7 @@ export class Pending {
     try {
       this.#preview = await preview(this.span);
     } catch (error) {
-      this.#preview = noPreview("It broke: the broker's log says why");
+      this.#preview = noPreview("The preview failed; the broker's log says why");
       throw error;
     } finally {
       this.#previewing = undefined;

@@ -46,9 +46,9 @@ export function namedPrograms(read: ReadCommand, around: Surroundings): NamedPro
   const unknown = [
     ...found.flatMap(({ unknown: why }) => why ?? []),
     ...read.opaque.map(({ reason }) => reason),
-    ...(read.incomplete ? ["The command could not be read to its end"] : []),
-    ...(rest.words < 0 ? [`More than ${MAX_LOOKED_AT} paths may be programs that it runs`] : []),
-    ...(paths.length > MAX_PROGRAMS ? [`It names more than ${MAX_PROGRAMS} programs`] : []),
+    ...(read.incomplete ? ["The command could not be read completely"] : []),
+    ...(rest.words < 0 ? [`The command has more than ${MAX_LOOKED_AT} paths that may be programs`] : []),
+    ...(paths.length > MAX_PROGRAMS ? [`The command names more than ${MAX_PROGRAMS} programs`] : []),
   ];
   const budget = { bytes: MAX_HASHED };
   const programs = paths.slice(0, MAX_PROGRAMS).map((path) => identified(path, around, budget));
@@ -65,7 +65,9 @@ function toRun(
   rest: { words: number },
 ): readonly Found[] {
   const [program, ...words] = command.words;
-  const changed = changesPath(command) ? [{ unknown: "It changes PATH, where programs are looked for" }] : [];
+  const changed = changesPath(command)
+    ? [{ unknown: "The command changes PATH, where programs are searched" }]
+    : [];
   if (program === undefined || program.kind !== "literal") return changed;
   const name = program.text;
   const named: NamedScripts = isInterpreter(name)
@@ -98,8 +100,7 @@ function mentioned(text: string, command: SimpleCommand, around: Surroundings): 
   const files = fileNamed(text, command, around, false);
   if (!isInterpreter(program))
     return files.filter(({ path }) => path !== undefined && startBitsOf(path) !== 0);
-  if (command.moves === null && !isAbsolute(text))
-    return [{ unknown: `It cannot be known in which folder '${text}' is` }];
+  if (command.moves === null && !isAbsolute(text)) return [{ unknown: `The folder of '${text}' is unknown` }];
   const isSought = looksInPath(program) && !text.includes("/") && text !== "";
   return isSought
     ? [...files, ...lookedUp(text, command, around).filter(({ path }) => path !== text)]
@@ -115,7 +116,7 @@ function folderThatRuns(
   if (script === undefined || script === "" || script.includes("\0")) return [];
   const path = isAbsolute(script) ? script : `${folderAfter(cwd, home, moves ?? [])}/${script}`;
   return lookAt(path, project).kind === "folder"
-    ? [`'${script}' is a folder, and what runs of it is only known then`]
+    ? [`'${script}' is a folder, and the program that runs from it is only known then`]
     : [];
 }
 
@@ -126,7 +127,7 @@ function movesUnseen({ words, redirects }: SimpleCommand): readonly string[] {
     return ["'find' runs its commands in folders that are only known then"];
   const isForRest = program === "exec" && words.length === 1;
   return isForRest && redirects.some(({ operator }) => operator.startsWith("<"))
-    ? ["'exec' changes where the rest of the command reads from"]
+    ? ["'exec' changes the input of the rest of the command"]
     : [];
 }
 
@@ -146,12 +147,12 @@ function fileNamed(
   const word = text.replace(HOME_MARK, home);
   if (word.includes("\0")) return [];
   if (!isAbsolute(word) && moves === null) {
-    return needed ? [{ unknown: `It cannot be known in which folder '${text}' is` }] : [];
+    return needed ? [{ unknown: `The folder of '${text}' is unknown` }] : [];
   }
   const folder = folderAfter(cwd, home, moves ?? []);
   const path = isAbsolute(word) ? word : `${folder}/${word}`;
   const { kind } = lookAt(path, project);
-  if (kind === "hidden") return [{ unknown: `Only its world can see '${text}'` }];
+  if (kind === "hidden") return [{ unknown: `'${text}' is visible only inside the world` }];
   return needed || kind === "file" ? [{ path }] : [];
 }
 
@@ -164,11 +165,13 @@ function lookedUp(
   const passed: Found[] = [];
   for (const part of path.split(":")) {
     if (!isAbsolute(part) && moves === null)
-      return [{ unknown: `It cannot be known in which folder '${part}' of its PATH is` }];
+      return [{ unknown: `The location of '${part}' in PATH is unknown` }];
     const folder = isAbsolute(part) ? part : `${folderAfter(cwd, home, moves ?? [])}/${part}`;
-    if (!isSeenAlike(folder, project)) return [{ unknown: `Only its world can see '${part}' in its PATH` }];
+    if (!isSeenAlike(folder, project))
+      return [{ unknown: `'${part}' in PATH is visible only inside the world` }];
     const file = lookAt(`${folder}/${name}`, project);
-    if (file.kind === "hidden") return [{ unknown: `Only its world can see where '${name}' leads` }];
+    if (file.kind === "hidden")
+      return [{ unknown: `The target of '${name}' is visible only inside the world` }];
     if (file.kind !== "file") continue;
     passed.push({ path: `${folder}/${name}` });
     // The search skips a file when the user lacks the execute permission, so only a file executable by everybody ends the loop.

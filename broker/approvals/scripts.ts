@@ -69,12 +69,10 @@ export function scriptsOf(command: SimpleCommand, alone: boolean): NamedScripts 
       ...inputs.flatMap(({ target }) => (target?.kind === "literal" ? [target.text] : [])),
     ],
     unknown: [
-      ...guessed.map(({ raw }) => `What '${raw}' stands for, which '${name}' may run, is only known then`),
-      ...(isFed && guessedInput.length > 0
-        ? [`What comes into '${name}', which runs it, is only known then`]
-        : []),
+      ...guessed.map(({ raw }) => `'${name}' may run '${raw}', whose value is only known then`),
+      ...(isFed && guessedInput.length > 0 ? [`'${name}' runs its input, which is only known then`] : []),
       ...(isFed && inputs.length === 0 && !alone
-        ? [`'${name}' runs what comes into it from the rest of the command`]
+        ? [`'${name}' runs input from the rest of the command`]
         : []),
     ],
   };

@@ -13,7 +13,7 @@ export function exceeded(agent: string, policy: string, shortage: Shortage): Ref
   const { spent, retryAfterMs } = shortage;
   return refusal(
     "budget_exceeded",
-    `Budget ${spent.name} is used up: ${whose(agent, spent)} may use ${wordsOf(spent)}, and ${spent.used} are used, or held by commands that run or wait for a person`,
+    `Budget ${spent.name} is used up: ${whose(agent, spent)} may use ${wordsOf(spent)}; ${spent.used} are used or reserved by commands that run or wait for approval`,
     hintOf(shortage),
     {
       policy_id: policy,
@@ -38,10 +38,10 @@ function hintOf({ spent, retryAfterMs, lowered }: Shortage): string {
   const operator = `ask the operator to look at 'substrate budget show' and ${mend}`;
   const other = shared === true ? "; another agent_id has the same budget" : "";
   if (retryAfterMs === undefined || (limit === 0 && !lowered))
-    return `This budget allows none at all: ${operator}${other}`;
+    return `This budget is zero: ${operator}${other}`;
   const wait =
     end === undefined || retryAfterMs <= SOON_MS
-      ? "Try again when commands that hold it have ended"
+      ? "Try again when the commands that reserve it have ended"
       : `Wait until ${end}`;
   return `${wait}, or ${operator}${other}`;
 }

@@ -80,7 +80,7 @@ export class LimitSpans {
     try {
       this.#write(withCount(last(), leftOut - 1));
     } catch (error) {
-      this.#onFault("A span of a spent budget cannot be written", error);
+      this.#onFault("Cannot write the span of a used-up budget", error);
     }
   }
 }

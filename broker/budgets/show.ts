@@ -121,6 +121,6 @@ function noName(name: string): Refusal {
   return refusal(
     "invalid_request",
     `Cannot look up the budget of ${quoted(name)}: an agent has 1 to 128 letters, digits or . _ : @ -`,
-    `Use the agent_id of a call, or ${SHARED} for what all labels have together`,
+    `Use the agent_id of a call, or ${SHARED} for all labels together`,
   );
 }

@@ -29,9 +29,9 @@ export function timeLimitOf(
 
 function limitOfCall({ timeout_ms: ms, no_time_limit: none }: Parameters<typeof timeLimitOf>[0]): TimeLimit {
   if (ms !== undefined)
-    return { ms, by: "call", ended: `${endedAfter(ms)}: its call said so (timeout_ms: ${ms})` };
+    return { ms, by: "call", ended: `${endedAfter(ms)}: the call set this limit (timeout_ms: ${ms})` };
   if (none === true) return NO_LIMIT;
-  const ended = `${endedAfter(DEFAULT_TIMEOUT_MS)}, which is how long a call may take that says nothing: send 'timeout_ms', up to 86400000`;
+  const ended = `${endedAfter(DEFAULT_TIMEOUT_MS)}, the default limit: send 'timeout_ms', up to 86400000`;
   return { ms: DEFAULT_TIMEOUT_MS, by: "default", ended };
 }
 
@@ -41,7 +41,7 @@ function limitOfPolicy({ id, document, rules }: Parameters<typeof timeLimitOf>[1
   const text = document.commands?.timeout ?? null;
   if (text === null) return NO_LIMIT;
   const ms = durationMs(text);
-  const ended = `${endedAfter(ms)}: policy '${id}' lets no command run longer (commands.timeout: ${text}, ${rules.sources.timeout})`;
+  const ended = `${endedAfter(ms)}: policy '${id}' limits every command (commands.timeout: ${text}, ${rules.sources.timeout})`;
   return { ms, by: "policy", ended };
 }
 

@@ -57,7 +57,7 @@ export class CommandGate {
     try {
       return (this.#made ??= this.#make()).decide(...asked);
     } catch (error) {
-      this.#broker.onFault("Whether a program may start could not be decided", error);
+      this.#broker.onFault("Cannot decide whether a program may start", error);
       return false;
     } finally {
       if (this.#finished) this.#made?.finish();

@@ -146,11 +146,11 @@ export class ExecGate {
   }
 
   #broken(start: ProgramStart, error: unknown): false {
-    this.#parts.onFault("Whether a program may start could not be decided", error);
+    this.#parts.onFault("Cannot decide whether a program may start", error);
     try {
       return this.#refuse(start, undecided());
     } catch (fault) {
-      this.#parts.onFault("That a program was refused cannot be recorded", fault);
+      this.#parts.onFault("Cannot record the refusal of a program", fault);
       return false;
     }
   }

@@ -61,9 +61,9 @@ async function askAboutStart(
   wait: (milliseconds: number) => void,
 ): Promise<Granted | Refusal> {
   const { finding } = asked;
-  if (job.replays !== undefined) return nobodyIsAsked(finding, "a replay asks nobody");
+  if (job.replays !== undefined) return nobodyIsAsked(finding, "a replay cannot ask");
   const argv = shownWords(asked.start, where);
-  if (argv === null) return nobodyIsAsked(finding, "it has no file that a person could know it by");
+  if (argv === null) return nobodyIsAsked(finding, "the program has no file to show to a person");
   // An agent that did not offer to wait gets the question's id at once, and can do other work meanwhile.
   const patience = job.request.approval_wait_ms ?? 0;
   const question = (): Question | Refusal => startQuestion(broker, jobOf(job, argv, asked), patience > 0);
@@ -120,7 +120,7 @@ function jobOf(
 function startQuestion(broker: QuestionNeeds, job: Job, waits: boolean): Question | Refusal {
   const question = commandQuestion(broker, job);
   if (isRefusal(question)) return question;
-  const note = `A command that runs already starts it${waits ? ", and waits for the answer" : "; run again, it uses the answer"}`;
+  const note = `A running command starts this program${waits ? " and waits for the answer" : "; run the command again to use the answer"}`;
   return { ...question, notes: [...question.notes, note], previewFirst: false };
 }
 
@@ -129,7 +129,7 @@ export function previewGate(broker: GateNeeds, job: Job): CommandGate {
   return new CommandGate(broker, job, () => ({
     isIsolated: true,
     isApproved: true,
-    ask: (_start, finding) => Promise.resolve(nobodyIsAsked(finding, "a preview asks nobody")),
+    ask: (_start, finding) => Promise.resolve(nobodyIsAsked(finding, "a preview cannot ask")),
     records: { noted: () => {}, refused: () => {}, finish: () => {} },
     close: () => {},
   }));

@@ -56,7 +56,7 @@ export class StartRecords {
 
   finish(): void {
     if (this.#untold === 0) return;
-    const message = `The command started ${this.#untold} more programs that a rule is about; only the first ${MAX_LINES} have a line of their own`;
+    const message = `The command started ${this.#untold} more programs that a rule matches; only the first ${MAX_LINES} are recorded one by one`;
     const violation = { kind: "program" as const, subject: `${this.#untold} more` };
     this.#untold = 0;
     this.#parts.write({ ...this.#line(), message, violation });

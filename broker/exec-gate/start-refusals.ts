@@ -10,17 +10,17 @@ export type RefusedStart = {
 };
 
 export function deniedStart(finding: StartFinding): RefusedStart {
-  const message = `Policy '${finding.policyId}' denies that this program starts${because(finding)}`;
+  const message = `Policy '${finding.policyId}' refuses to start this program${because(finding)}`;
   const hint =
-    "Do the task another way, or ask the operator to change the policy; the same program under another name gives the same answer";
+    "Do the task another way, or ask the operator to change the policy; the program under another name gets the same answer";
   return denied(finding.rule, message, hint);
 }
 
 /** A running command cannot be moved onto an overlay. */
 export function needsOverlay(finding: StartFinding): RefusedStart {
   const { rule, policyId } = finding;
-  const message = `Policy '${policyId}' lets this program start on an overlay alone, and the command that starts it has none${because(finding)}`;
-  const hint = `Run '${rule.fragment}' as a command of its own: it is isolated then, and its changes are held`;
+  const message = `Policy '${policyId}' starts this program only on an overlay, and this command runs without one${because(finding)}`;
+  const hint = `Run '${rule.fragment}' as a separate command: that command is isolated and its changes are held`;
   return denied(rule, message, hint);
 }
 
@@ -30,27 +30,27 @@ export function unapproved({ rule }: StartFinding, error: Refusal): RefusedStart
 }
 
 export function nobodyIsAsked(finding: StartFinding, why: string): Refusal {
-  const message = `Policy '${finding.policyId}' wants a person to approve that this program starts, and ${why}${because(finding)}`;
+  const message = `Policy '${finding.policyId}' wants a person to approve this program, but ${why}${because(finding)}`;
   return refusal(
     "policy_denied",
     message,
-    "Run the program as a command of its own, or do the task another way",
+    "Run the program as a separate command, or do the task another way",
   );
 }
 
 export function policyChanged(finding: StartFinding): RefusedStart {
   const message = `The policy changed while a person was asked${because(finding)}`;
-  const hint = "Run the command again: the policy of now decides anew";
+  const hint = "Run the command again: the new policy decides about it";
   return { verdict: "ask", rule: finding.rule, error: refusal("policy_changed", message, hint) };
 }
 
 export function noPolicy(): RefusedStart {
-  const message = "No policy loads, so no program starts that a rule may be about";
+  const message = "No policy loads, so no program can start that a rule might cover";
   return denied(null, message, "Ask the operator to run 'substrate policy validate'");
 }
 
 export function undecided(): RefusedStart {
-  const message = "Whether this program may start could not be decided: the broker's log says why";
+  const message = "The broker failed to decide about this program; the broker's log says why";
   const hint = "Do the task another way, and tell the operator";
   return { verdict: "deny", rule: null, error: refusal("internal", message, hint) };
 }

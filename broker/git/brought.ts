@@ -127,7 +127,7 @@ async function takeOutside(links: readonly string[], brought: Brought): Promise<
 }
 
 const LEADS_OUT =
-  "it leads git to a folder outside of the project, whose settings and hooks commands may write there (a person runs git submodule update or git worktree add on the host)";
+  "it leads git to a folder outside of the project whose settings and hooks commands may write (a person can run git submodule update or git worktree add on the host)";
 
 /**
  * Whether commands cannot change the settings that git finds by this folder: a person's settings are sealed, and a new
@@ -166,7 +166,7 @@ export function takeSettled({ sealed, unsealed }: Settled, brought: BroughtBy): 
     ...unsealed
       .map(({ folder, why }) => ({ path: relative(brought.project, folder), why }))
       .filter(({ path, why }) =>
-        take(path, `processes that live on could change what git runs there (${why})`, brought),
+        take(path, `processes still running could change what git runs there (${why})`, brought),
       )
       .map(({ path }) => path),
   ];
@@ -208,7 +208,7 @@ function take(path: string, why: string, { project, takeOut, tell }: BroughtBy):
     tell({
       kind: "denied_name",
       subject: place,
-      message: `${made}: it was taken out, and lies in '${takeOut(place)}'`,
+      message: `${made}: it was moved to '${takeOut(place)}'`,
     });
     return true;
   } catch (error) {
@@ -216,7 +216,7 @@ function take(path: string, why: string, { project, takeOut, tell }: BroughtBy):
     tell({
       kind: "denied_name",
       subject: place,
-      message: `${made}, and could not be taken out: ${reason}`,
+      message: `${made}, and could not be moved out: ${reason}`,
     });
     return false;
   }

@@ -144,7 +144,9 @@ export class MadeRepositories implements RemovalJudge {
   }
 
   #save(saved: Promise<boolean>): void {
-    saved.catch((error: unknown) => this.#onFault("Which repositories commands made cannot be kept", error));
+    saved.catch((error: unknown) =>
+      this.#onFault("Cannot keep the list of repositories that commands made", error),
+    );
   }
 }
 

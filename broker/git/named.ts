@@ -78,7 +78,7 @@ export class GitNamed {
     const [named, files] = [new Map<string, string>(), new Set<string>()];
     const found: Found = { named, files, read: new Set(), linked: new Map() };
     for (const path of settingsOfPerson(places.home)) {
-      keep(path, "git takes settings from it", places, found);
+      keep(path, "git reads settings from it", places, found);
       followLed(path, places, found);
     }
     for (const repository of repositories) lookInto(repository, found);
@@ -148,7 +148,7 @@ function lookInto(repository: Repository, found: Found): void {
 }
 
 function followLed(path: string, places: Places, found: Found): void {
-  keepLed(path, `git takes settings from it, as ${quoted(path)} leads here`, places, found);
+  keepLed(path, `git reads settings from it, as ${quoted(path)} leads here`, places, found);
   follow(path, places, found, 0);
 }
 
@@ -171,13 +171,13 @@ function follow(path: string, places: Places, found: Found, depth: number): void
   // Many people link the settings in their home folder to another place.
   const real = realPath(path);
   found.files.add(real);
-  keepLinked(path, `git takes settings from it, as it is ${quoted(path)} too`, places, found);
+  keepLinked(path, `git reads settings from it, as it is ${quoted(path)} too`, places, found);
   const text = readSmallFile(real, MAX_CONFIG, places.uid) ?? readSmallFile(real, MAX_CONFIG, 0);
   const settings = text === undefined ? undefined : gitSettings(text);
   for (const setting of settings ?? []) {
     if (INCLUDES.has(setting.name)) {
       const included = absolute(setting.value, dirname(path), places.home);
-      keepBoth(included, `git takes settings from it, as ${quoted(path)} says`, places, found);
+      keepBoth(included, `git reads settings from it, as ${quoted(path)} says`, places, found);
       follow(included, places, found, depth + 1);
     } else keepNamed(setting, path, places, found);
   }
@@ -244,7 +244,7 @@ function keepOtherNames(hardLinks: HardLinks, places: GitPlaces, found: Found): 
 }
 
 function unsureWords(path: string): string {
-  return `${quoted(path)} has another name (a hard link) that was not found in the project: a command that writes there changes what git runs. A person makes the file one of its own, outside of Substrate: cp -p FILE COPY && mv COPY FILE`;
+  return `${quoted(path)} has another name (a hard link) that was not found, so that name is not protected: writing there would change what git runs. A person can separate the file outside of Substrate: cp -p FILE COPY && mv COPY FILE`;
 }
 
 /**

@@ -14,7 +14,7 @@ import { readSmallFile } from "../model/small-file.ts";
 /** Git's own settings take some hundred bytes. Longer files are not read and count as code. */
 const MAX_CONFIG = 1024 * 1024;
 
-const NOBODY_KNOWS = "nobody can say which programs git would run by it";
+const NOBODY_KNOWS = "the programs that git would run because of it are unknown";
 
 /**
  * Why git would run code at a path relative to the project, or read settings outside all checks. `stood`: the path

@@ -78,13 +78,13 @@ export class JudgedSettings implements ReplacementJudge {
  */
 function whyNot(path: string, before: Uint8Array, after: Uint8Array): string | undefined {
   const host = gitSettings(lettersOf(before));
-  if (host === undefined) return `'${path}' was not changed: git could not read what the host has there`;
+  if (host === undefined) return `'${path}' was not changed: git could not read the host's file`;
   const strange = strangeLetter(lettersOf(before), lettersOf(after));
   if (strange !== undefined)
-    return `'${path}' was not changed: ${strange}, which git writes into no settings, so nobody can say what it runs`;
+    return `'${path}' was not changed: ${strange}, which git never writes into settings, so what it would run is unknown`;
   const settings = gitSettings(lettersOf(after));
   if (settings === undefined)
-    return `'${path}' was not changed: what would be in it is not written as git writes settings, so nobody can say what it runs`;
+    return `'${path}' was not changed: its new content is not written as git writes settings, so what it would run is unknown`;
   // With `extensions.worktreeConfig`, git also reads a second file; it may hold a person's settings not in effect so
   // far.
   const isOpen = [...host, ...settings].some(isWorktreeConfig) && areWorktreesSafe(dirname(path));
@@ -93,14 +93,14 @@ function whyNot(path: string, before: Uint8Array, after: Uint8Array): string | u
   const wanted = settings.filter(isKept);
   const changed = difference(wanted, kept) ?? difference(kept, wanted);
   if (changed !== undefined)
-    return `'${path}' was not changed: '${nameOf(changed)}' may make git run a program, read other settings or hooks. A person sets it on the host: git config ${optionOf(path)}${nameOf(changed)} VALUE`;
+    return `'${path}' was not changed: '${nameOf(changed)}' may make git run a program, read other settings or hooks. A person can set it on the host: git config ${optionOf(path)}${nameOf(changed)} VALUE`;
   const led = isOfWorktree(path)
     ? difference(settings.filter(isAddress), host)
     : ledElsewhere(host, settings);
   if (led !== undefined)
-    return `'${path}' was not changed: '${nameOf(led)}' would lead a remote that stands there to another place, and a person's next push with it. A person sets it on the host: git config ${optionOf(path)}${nameOf(led)} VALUE`;
+    return `'${path}' was not changed: '${nameOf(led)}' would redirect an existing remote, and with it a person's next push. A person can set it on the host: git config ${optionOf(path)}${nameOf(led)} VALUE`;
   if (!isSameOrder(wanted, kept))
-    return `'${path}' was not changed: settings that may make git run a program would stand in another order`;
+    return `'${path}' was not changed: settings that may make git run a program would change their order`;
   return undefined;
 }
 
@@ -116,15 +116,14 @@ const CONTROL = /[^\P{Cc}\t\n\x80-\x9F]/u;
  * CR LF and the byte order mark when it changes a line, so a command may keep both.
  */
 function strangeLetter(before: string, after: string): string | undefined {
-  if (after.startsWith(MARK) && !before.startsWith(MARK))
-    return "it would begin with a mark of the byte order";
+  if (after.startsWith(MARK) && !before.startsWith(MARK)) return "it would begin with a byte order mark";
   const text = before.includes("\r\n") ? withoutReturns(after) : after;
   const [letter] = CONTROL.exec(text) ?? [];
   if (letter === undefined) return undefined;
   const code = letter.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
   const line = text.slice(0, text.indexOf(letter)).split("\n").length;
   const isHosts = withoutReturns(before).includes(letter);
-  return `line ${line} would hold the control letter U+${code}${isHosts ? ", as the host's file does (a person takes it out there)" : ""}`;
+  return `line ${line} would contain the control character U+${code}${isHosts ? ", as the host's file does (a person can remove it there)" : ""}`;
 }
 
 function withoutReturns(text: string): string {

@@ -150,7 +150,7 @@ function nothingToDo(
     return refusal(
       "not_found",
       `Span ${quoted(span.span_id)} holds no changes: ${pastWords(broker, span)}`,
-      "There is nothing left to do; 'substrate undo' takes applied changes back",
+      "Nothing is left to do; 'substrate undo' reverts applied changes",
     );
   const chosen = chosenOf(all, paths);
   return isRefusal(chosen) ? chosen : undefined;
@@ -175,14 +175,14 @@ async function denialsOf(
   if (by !== "operator" && (await isForOperator(broker, ground, chosen.changes, denied)))
     return refusal(
       "policy_denied",
-      `Nothing was applied: the operator alone applies what tools run later: ${reasonWords(denied)}`,
-      `Apply the other changes by path; ask the operator to look at 'substrate diff ${span.span_id}' and to run 'substrate apply ${span.span_id}'`,
+      `Nothing was applied: only the operator can apply files that tools run later: ${reasonWords(denied)}`,
+      `Apply the other changes by path; ask the operator to check 'substrate diff ${span.span_id}' and run 'substrate apply ${span.span_id}'`,
       facts,
     );
   return refusal(
     "policy_denied",
-    `Nothing was applied: policy '${id}' lets nobody write ${reasonWords(denied)}`,
-    "Apply the other changes by path, or let the operator take the name off the policy's list first",
+    `Nothing was applied: policy '${id}' does not allow writing ${reasonWords(denied)}`,
+    "Apply the other changes by path, or ask the operator to remove the name from the policy's list first",
     facts,
   );
 }
@@ -288,7 +288,7 @@ function nothingDone({ span_id: id }: SpanRecord, action: Action, past: string |
   return refusal(
     "not_found",
     `Nothing was ${VERBS[action]}: no change of span ${quoted(id)} is in the project${past === null ? "" : ` (${past})`}`,
-    `'substrate diff ${id}' shows what is held still`,
+    `'substrate diff ${id}' shows what is still held`,
   );
 }
 
@@ -299,22 +299,22 @@ function refusalOf(action: Action, ending: Exclude<ApplyEnding, { readonly kind:
   if (ending.kind === "failed")
     return refusal(
       "busy",
-      `${nothing}, and all is as it was: ${ending.message}`,
-      "Mend that (free space, or permissions), then try again",
+      `${nothing}, and everything is unchanged: ${ending.message}`,
+      "Mend the cause (free space or permissions), then try again",
     );
   if (ending.kind === "conflict")
     return refusal(
       "apply_conflict",
       `${nothing}: ${reasonWords(ending.conflicts)}`,
       action === "undo"
-        ? "Look at what changed since; name paths to take back the others"
-        : "Look at the diff again; apply the other paths by name, or run the command again on the project as it is now",
+        ? "Look at what changed since; name paths to undo the others"
+        : "Look at the diff again; then apply the other paths by name, or run the command again on the project as it is now",
       { conflicts: listed(ending.conflicts) },
     );
   return refusal(
     "apply_conflict",
     `${nothing}: ${reasonWords(ending.refusals)}`,
-    "Name the paths of the diff that are meant, without these",
+    "Name the paths to use, without these",
     { conflicts: listed(ending.refusals) },
   );
 }
@@ -323,7 +323,7 @@ function cannotRecord(error: unknown): Refusal {
   const why = error instanceof Error ? error.message : String(error);
   return refusal(
     "busy",
-    `Nothing was changed: it cannot be recorded (${why})`,
+    `Nothing was changed: the change cannot be recorded (${why})`,
     "Free space where SUBSTRATE_HOME lies, then try again",
   );
 }

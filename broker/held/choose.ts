@@ -14,7 +14,7 @@ export function namedPaths(paths: readonly string[] | undefined): readonly strin
       return refusal(
         "invalid_request",
         `paths[${index}]: must be a path as GET /v1/diff shows it, relative to the project, received ${quoted(path)}`,
-        "Copy the path from the diff; a folder stands for everything below it",
+        "Copy the path from the diff; a folder includes everything below it",
       );
     named.push(names.join("/"));
   }
@@ -39,8 +39,8 @@ export function chosenOf(
   if (strange === undefined) return { changes: chosen };
   return refusal(
     "invalid_request",
-    `paths: nothing is held at ${quoted(Buffer.from(strange, "latin1").toString("utf8"))} or below it`,
-    "Look at GET /v1/diff for what is held still",
+    `paths: no change is held at ${quoted(Buffer.from(strange, "latin1").toString("utf8"))} or below it`,
+    "GET /v1/diff lists what is still held",
   );
 }
 

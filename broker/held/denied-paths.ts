@@ -64,9 +64,9 @@ export async function denialsFor(
     const place = absolute(path);
     const sealed = spec.sealed.find((folder) => isWithin(place, folder));
     if (sealed !== undefined) return "it belongs to the running installation";
-    if (!covers(files.write, place)) return "fs.write does not hold it";
+    if (!covers(files.write, place)) return "fs.write does not cover it";
     const row = rows.find((one) => speaksOf(one, place) && (!one.standing || stands(one.cover, place)));
-    return row === undefined ? undefined : `${row.list} holds '${row.pattern}'`;
+    return row === undefined ? undefined : `${row.list} has '${row.pattern}'`;
   };
   const inside = new Map<string, string>();
   const runLater = [...held, ...files.denyWrite.filter((row) => isHeldRow(row, project))].map(coverOf);
@@ -106,10 +106,10 @@ function changedElsewhere(
   const isName = runLater.some((cover) => cover.covers(place));
   if ((mode & 0o170000) === LINK_MODE)
     return isName || runLater.some((cover) => cover.reachesBelow(place))
-      ? "it is a link, and tools run later what stands there: commands could change what it leads to"
+      ? "it is a link in a place whose files tools run later, and commands could change its target"
       : undefined;
   return isName && links > 1
-    ? "it is a second name of another file, and tools run it later: commands could change it under that name"
+    ? "it is a hard link in a place whose files tools run later, and commands could change it under its other name"
     : undefined;
 }
 
@@ -144,7 +144,7 @@ function leadsElsewhere(rows: readonly Row[], place: string): string | undefined
   );
   return row === undefined
     ? undefined
-    : `it is a link in the place of a folder, and ${row.list} holds '${row.pattern}' in it`;
+    : `it is a link in place of a folder, and ${row.list} has '${row.pattern}' in that folder`;
 }
 
 /** Finds a denied name in a folder: a removed folder takes all its contents along. */
@@ -160,16 +160,16 @@ async function deniedInside(
   for (let next = folders.pop(); next !== undefined; next = folders.pop()) {
     const entries = entriesOf(project, next);
     if (typeof entries === "string")
-      return `it holds '${absolute(next)}', which cannot be looked through (${entries}), and the policy could deny what is in it`;
+      return `it contains '${absolute(next)}', which cannot be read (${entries}) and may contain denied names`;
     for (const entry of entries) {
       const path = join(next, entry.name);
       const place = absolute(path);
       const row = reaching.find((one) => speaks(one, place));
-      if (row !== undefined) return `it holds '${place}', and ${row.list} holds '${row.pattern}'`;
+      if (row !== undefined) return `it contains '${place}', and ${row.list} has '${row.pattern}'`;
       if (entry.isDirectory() && reaching.some(({ cover }) => cover.reachesBelow(place))) folders.push(path);
       seen += 1;
       if (seen > MAX_LOOKED_THROUGH)
-        return `it holds more than ${MAX_LOOKED_THROUGH} files, and the policy could deny any of them`;
+        return `it contains more than ${MAX_LOOKED_THROUGH} files, too many to check against the policy`;
       if (seen % TURN_EVERY === 0) await turn();
     }
   }

@@ -38,8 +38,9 @@ export async function findHeld(
 ): Promise<FoundChanges | Refusal> {
   const { overlay, agent_id: agent } = span;
   // A replay's layers belong to no agent; they exist until removed, for a while in part.
-  if (span.given?.replays !== undefined) return neverHeld(span, "it is a replay, and nothing of one stays");
-  if (overlay === undefined || agent === null) return neverHeld(span, "it is no isolated command");
+  if (span.given?.replays !== undefined)
+    return neverHeld(span, "the span is a replay, whose changes are always dropped");
+  if (overlay === undefined || agent === null) return neverHeld(span, "the span is not an isolated command");
   if (span.event_type === "command_start") return stillRuns(span);
   const layers = join(broker.home.overlay, span.span_id);
   await broker.worlds.ending.untilGone(layers);
@@ -73,16 +74,16 @@ function notThatProject(broker: HeldNeeds, overlay: NonNullable<SpanRecord["over
 export function anotherProject(project: string): Refusal {
   return refusal(
     "apply_conflict",
-    `The changes belong to the project ${quoted(project)}, which is another folder now`,
-    "Put the folder back where it was, then ask again; discard drops the changes",
+    `The changes belong to the project ${quoted(project)}, which is now another folder`,
+    "Move the original folder back, then ask again; or discard the changes",
   );
 }
 
 function projectGone(project: string): Refusal {
   return refusal(
     "apply_conflict",
-    `The changes belong to the project ${quoted(project)}, which is no folder any more`,
-    "Put the folder back where it was, then ask again; otherwise they go by their age ('held.max_age_hours')",
+    `The changes belong to the project ${quoted(project)}, which no longer exists as a folder`,
+    "Move the folder back, then ask again; otherwise the changes expire ('held.max_age_hours')",
   );
 }
 
@@ -90,15 +91,15 @@ function neverHeld(span: SpanRecord, why: string): Refusal {
   return refusal(
     "not_found",
     `Span ${quoted(span.span_id)} holds no changes: ${why}`,
-    "Take the span_id of a reply whose fs_diff has 'held': true",
+    "Use the span_id of a reply whose fs_diff has 'held': true",
   );
 }
 
 function stillRuns(span: SpanRecord): Refusal {
   return refusal(
     "busy",
-    `The command of span ${quoted(span.span_id)} still runs`,
-    "Wait for its end, then ask again",
+    `The command of span ${quoted(span.span_id)} is still running`,
+    "Wait until it ends, then ask again",
     { retry_after_ms: 1000 },
   );
 }
@@ -107,14 +108,14 @@ function heldNoMore(broker: PastNeeds, span: SpanRecord): Refusal {
   return refusal(
     "not_found",
     `Span ${quoted(span.span_id)} holds no changes: ${pastWords(broker, span)}`,
-    "Run the command again to get its changes anew",
+    "Run the command again to get its changes",
   );
 }
 
 function noStore(broker: Pick<HeldNeeds, "backend">): Refusal {
   return refusal(
     "isolation_unavailable",
-    `Worlds of backend '${broker.backend.name}' are no place from which changes can be shown or applied`,
+    `The backend '${broker.backend.name}' can neither show nor apply changes`,
     "Run the command without isolation, or use a host where the 'linux' backend works",
   );
 }

@@ -28,19 +28,19 @@ export function heldHint(
   const { writes, mods, deletes } = changes;
   const counts = `${writes.length} written, ${mods.length} modified, ${deletes.length} deleted`;
   if (!canChange)
-    return `Changes are held and not in the project: ${counts}. No later command sees them, and this backend can neither show nor apply them. Run the command without isolation if they are wanted`;
+    return `Changes are held, not yet in the project: ${counts}. No later command sees them, and this backend can neither show nor apply them. Run the command without isolation to keep its changes`;
   // The counts include the applied changes.
   const what =
     auto !== undefined && auto.applied > 0
-      ? "The other changes are held and not in the project"
-      : `Changes are held and not in the project: ${counts}`;
+      ? "The other changes are held, not yet in the project"
+      : `Changes are held, not yet in the project: ${counts}`;
   const byAgents = policies.every(({ document }) => document.changes?.apply === "agent");
   const [apply, discard] = ["apply", "discard"].map(
     (verb) => `'substrate ${verb} ${span}'${byAgents ? ` (POST /v1/${verb}/${span})` : ""}`,
   );
   const who = byAgents
-    ? `${apply} puts them into the project, ${discard} drops them`
-    : `the operator puts them into the project with ${apply}, or drops them with ${discard}`;
+    ? `${apply} applies them to the project, ${discard} discards them`
+    : `the operator applies them to the project with ${apply}, or discards them with ${discard}`;
   return [
     ...applied,
     `${what}; no later command sees them.`,
@@ -48,7 +48,7 @@ export function heldHint(
     ...(forOperator.length === 0
       ? []
       : [
-          `${someOf(forOperator)}: tools run such files later ('autorun'), and the operator alone applies them.`,
+          `${someOf(forOperator)}: tools run such files later ('autorun'), so only the operator can apply them.`,
         ]),
   ].join(" ");
 }

@@ -17,8 +17,8 @@ export function notByAgents({ effective }: Ground, span: string): Refusal | unde
   if (strict === undefined) return undefined;
   return refusal(
     "policy_denied",
-    `Policy '${strict.id}' lets agents look at held changes and not apply, discard or undo them`,
-    `Ask the operator to look at 'substrate diff ${span}' and to run 'substrate apply ${span}' or 'discard'; 'changes: { apply: agent }' in the policy would let you`,
+    `Policy '${strict.id}' lets agents see held changes, but not apply, discard or undo them`,
+    `Ask the operator to check 'substrate diff ${span}' and run 'substrate apply ${span}' or 'discard'; 'changes: { apply: agent }' in the policy would let you do it`,
     { exit: 126, policy_id: strict.id, rule: null },
   );
 }
@@ -32,7 +32,7 @@ export function notUndoneByAgents(
   if (!wasAppliedByOperator(broker, span)) return undefined;
   return refusal(
     "policy_denied",
-    "The operator applied changes of this span, and only the operator takes them back",
+    "The operator applied changes of this span, so only the operator can undo them",
     `Ask the operator to run 'substrate undo ${span}'`,
     { exit: 126, policy_id: effective.id, rule: null },
   );

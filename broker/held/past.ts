@@ -18,8 +18,8 @@ export function wordsOfPast(span: Pick<SpanRecord, "fs_diff">, below: readonly S
   const done = wordsOfDone(below);
   if (done !== null) return done;
   // The world was lost or the broker killed, so its changes are unknown, possibly none.
-  if (span.fs_diff === null) return "what its command changed was lost with its world";
-  return span.fs_diff.held ? "they have expired" : "it changed nothing";
+  if (span.fs_diff === null) return "the changes were lost with the command's world";
+  return span.fs_diff.held ? "the changes have expired" : "the command changed nothing";
 }
 
 /** Describes the completed changes; null without any. */
@@ -53,7 +53,7 @@ export function wasAppliedByOperator(broker: PastNeeds, span: string): boolean {
 function eventWords({ held_changes: event, outcome, ts, span_id: id }: Span): readonly string[] {
   if (event === undefined) return [];
   if (outcome === "lost")
-    return [`${CUT_OFF[event.action]} was cut off before ${ts} and settled since (${id})`];
+    return [`${CUT_OFF[event.action]} was interrupted before ${ts} and resolved since (${id})`];
   return [`${event.done ?? 0} ${DONE[event.action]} at ${ts} (${id})`];
 }
 

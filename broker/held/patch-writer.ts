@@ -71,11 +71,11 @@ export class PatchWriter {
         ? [`${files(large)} larger than ${MAX_FILE / 1024} KiB, or cannot be read, and not shown`]
         : []),
       ...(hidden > 0 ? [`${files(hidden)} hidden by fs.deny_read of the policy and not shown`] : []),
-      ...(odd > 0 ? [`${files(odd)} a pipe or the like, or cannot be looked at, and not shown`] : []),
+      ...(odd > 0 ? [`${files(odd)} a special file (such as a pipe) or unreadable, and not shown`] : []),
       ...this.#folderModes(),
       ...(below > 0 ? ["not every file of a removed folder is shown"] : []),
       ...(late > 0
-        ? [`the patch ends before ${late} more of the listed paths: name some of them to see theirs`]
+        ? [`the patch leaves out ${late} more of the listed paths; name paths to see their changes`]
         : []),
     ];
   }
@@ -94,7 +94,7 @@ export class PatchWriter {
     const more = this.#folders.length - MAX_NAMED;
     if (this.#folders.length === 0) return [];
     const named = this.#folders.slice(0, MAX_NAMED).join(", ");
-    return [`the mode of folders is another one: ${named}${more > 0 ? ` and ${more} more` : ""}`];
+    return [`the mode of folders changed: ${named}${more > 0 ? ` and ${more} more` : ""}`];
   }
 
   /** Adds a removed folder; undefined unless all its files are counted, because a partial count would be taken for the whole. */

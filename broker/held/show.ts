@@ -53,8 +53,8 @@ async function replyOf(
   for (const change of sorted.slice(0, MAX_LISTED)) rows.push(rowOf(change, await writer.add(change)));
   const isCut = changes.length > MAX_LISTED;
   const gaps = [
-    ...(past === null ? [] : [`Nothing is held: ${past}`]),
-    ...(isCut ? [`${changes.length} paths changed and the first ${MAX_LISTED} are listed`] : []),
+    ...(past === null ? [] : [`No changes are held: ${past}`]),
+    ...(isCut ? [`${changes.length} paths changed; only the first ${MAX_LISTED} are listed`] : []),
     ...writer.gaps(),
   ];
   return {

@@ -125,7 +125,7 @@ function refused(error: Refusal): Answer {
 function conflict(span: string | undefined): Refusal {
   return refusal(
     "idempotency_conflict",
-    "The idempotency_key stands for another call of this agent, with another body",
+    "idempotency_key: already used by this agent for a call with another body",
     "Send a new key for a new command; a retry has to repeat the first call in every field",
     span === undefined ? {} : { span_id: span },
   );
@@ -135,12 +135,12 @@ function conflict(span: string | undefined): Refusal {
 function withoutReply({ span, state }: KnownCall): Refusal {
   const why =
     state === "ran"
-      ? "it ran, and its reply was not kept"
-      : "it was lost with the broker or failed inside it, and may have run in part";
+      ? "the call ran, but its reply was not kept"
+      : "the call was lost with the broker or failed in it, and may have run in part";
   return refusal(
     "idempotency_conflict",
     `Cannot repeat the reply of the first call with this idempotency_key: ${why}`,
-    `Look at GET /v1/trace/${span} and at the project; send a new key to run the command again`,
+    `Check GET /v1/trace/${span} and the project; send a new key to run the command again`,
     { span_id: span },
   );
 }
@@ -148,8 +148,8 @@ function withoutReply({ span, state }: KnownCall): Refusal {
 function policyMoved(): Refusal {
   return refusal(
     "policy_changed",
-    "The first call with this idempotency_key still runs, under a policy that has changed since",
-    "Wait until it has ended; then the key is free, and the command runs under the policy of that time",
+    "The first call with this idempotency_key is still running, under a policy that has changed since",
+    "Wait until it has ended; then the key is free and the command runs under the new policy",
     { retry_after_ms: 1000 },
   );
 }
@@ -157,8 +157,8 @@ function policyMoved(): Refusal {
 function crowded(most: number): Refusal {
   return refusal(
     "busy",
-    `${most} keys of the last 24 hours are known already, and a forgotten one could let a command run twice`,
-    "Leave 'idempotency_key' out where a second run does no harm",
+    `Cannot keep another idempotency_key: ${most} keys of the last 24 hours are kept already`,
+    "Leave 'idempotency_key' out if a second run does no harm",
     { retry_after_ms: 60_000 },
   );
 }

@@ -75,7 +75,7 @@ function unlimited(
       over === undefined
         ? {
             kind: "own",
-            message: `The command was ended after ${held} ms: no run time was held for it any more`,
+            message: `The command was ended after ${held} ms: its reserved run time was used up`,
           }
         : cutShort(agent, held, over),
   };
@@ -108,14 +108,14 @@ function budgetField(order: Order): Pick<SpanRecord, "budget"> {
 }
 
 function cutShort(agent: string, timeoutMs: number, { spent }: Shortage): TimeOver {
-  const message = `The command was ended after ${timeoutMs} ms: ${whose(agent, spent)} had no more of ${wordsOf(spent)}`;
+  const message = `The command was ended after ${timeoutMs} ms: ${whose(agent, spent)} had used up ${wordsOf(spent)}`;
   return { kind: "limit", violation: { kind: "limit", subject: spent.name, message } };
 }
 
 function crowded(names: number): Refusal {
   return refusal(
     "busy",
-    `Budgets are counted for ${names} names of agents already, and this is one more`,
+    `Cannot count a budget for another agent name: ${names} names have one already`,
     "Use a name that was used before",
     { retry_after_ms: 60_000 },
   );

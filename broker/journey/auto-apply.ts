@@ -40,7 +40,7 @@ export async function autoApply(
     return {
       applied: 0,
       held: true,
-      words: `changes.auto_apply applied nothing: '${changePath(unattended.path)}' changed too, and tools run it by themselves`,
+      words: `changes.auto_apply applied nothing: '${changePath(unattended.path)}' changed too, which tools run by themselves`,
     };
   await broker.worlds.ending.follow(world, world.end("its command has ended"));
   const paths = outside.length === 0 ? null : topsOf(inside);
@@ -52,7 +52,7 @@ export async function autoApply(
   return {
     applied: done.length,
     held: left.length > 0,
-    words: `${counted(done.length)} applied by changes.auto_apply and in the project (${id})`,
+    words: `${counted(done.length)} applied to the project by changes.auto_apply (${id})`,
   };
 }
 

@@ -54,8 +54,8 @@ function onOverlay(lease: Lease): Lease | Refusal {
   lease.release(false);
   return refusal(
     "isolation_unavailable",
-    `A replay needs an overlay of the project, and this host gives none: ${overlay}`,
-    "Replay on a host that makes overlays: 'substrate world doctor' says what this one can",
+    `Cannot replay: this host cannot make an overlay of the project (${overlay})`,
+    "Replay on a host that can make overlays; 'substrate world doctor' shows what this host lacks",
   );
 }
 
@@ -66,8 +66,8 @@ export function asRequired(effective: Effective, lease: Lease): Lease | Refusal 
   lease.release(false);
   return refusal(
     "isolation_unavailable",
-    `The policy requires what this host cannot do: ${missing.join("; ")}`,
-    "Take it off 'world.require', or use a host that can: 'substrate world doctor' says what this one can and prints the mend",
+    `The policy requires isolation that this host cannot provide: ${missing.join("; ")}`,
+    "Remove it from 'world.require', or use another host; 'substrate world doctor' shows what this host lacks and how to mend it",
     { policy_id: effective.id },
   );
 }
@@ -129,7 +129,7 @@ function isAchieved(part: string, word: string): boolean {
 function cannotKeep(): Refusal {
   return refusal(
     "invalid_request",
-    "background: this command gets a world of its own that ends with it, received 'keep'",
-    "Leave 'background' out, or start what shall stay with a command that is not isolated and has no scope_token, under a policy that reuses worlds",
+    "background: must be 'kill', because the world of this command ends with the command, received 'keep'",
+    "Leave 'background' out, or start the process with a command that is not isolated and has no scope_token, under a policy that reuses worlds",
   );
 }

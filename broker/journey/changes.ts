@@ -8,7 +8,7 @@ const UNLISTED: FsDiff = {
   ...NO_CHANGES,
   held: true,
   truncated: true,
-  summary: "not measured: looking at what it wrote took too long, and was given up",
+  summary: "not measured: listing the changes took too long and was stopped",
 };
 
 /** Time-out in milliseconds; a diff of the largest listing takes one or two seconds. */

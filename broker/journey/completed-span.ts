@@ -78,7 +78,7 @@ export function builtinSpans(job: Job, started: SpanRecord, ran: Ran): readonly 
       redacted: [...redacted],
       decision: { verdict, mode, rule: null },
       replayable: false,
-      ...(rest ? { message: `${more} more builtins of this command have no span of their own` } : {}),
+      ...(rest ? { message: `${more} more builtins of this command are not recorded as spans` } : {}),
     };
   });
 }

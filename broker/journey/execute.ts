@@ -253,5 +253,5 @@ function refused(error: Refusal): Outcome {
 }
 
 function nobodyWaits(): Refusal {
-  return refusal("busy", "The client went away before its command began", "Ask again");
+  return refusal("busy", "The client disconnected before its command began", "Ask again");
 }

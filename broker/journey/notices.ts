@@ -59,7 +59,7 @@ export class Notices {
   takePlaces(places: readonly WritePlace[]): void {
     for (const { path, why } of places) {
       if (why === null) continue;
-      const message = `'${path}/**' in fs.write opens nothing: ${why}`;
+      const message = `'${path}/**' in fs.write has no effect: ${why}`;
       this.#add({ kind: "denied", message, rule: null, program: null, count: 1, span_id: this.#span });
     }
   }
@@ -91,12 +91,12 @@ export class Notices {
     const own = { rule: null, program: null, span_id: this.#span };
     if (held) {
       const count = writes.length + mods.length + deletes.length + dirs.length;
-      const message = `Changes are held and not in the project: ${writes.length} written, ${mods.length} modified, ${deletes.length} deleted`;
+      const message = `Changes are held, not yet in the project: ${writes.length} written, ${mods.length} modified, ${deletes.length} deleted`;
       this.#add({ ...own, kind: "held", message, count: Math.max(count, 1) });
     }
     const stayed = world_only.filter((path) => !NPM_LOG.test(path) || said.includes(path));
     if (stayed.length === 0) return;
-    const message = `Writes stayed in the world and are not on the host: ${placesWords(stayed)}`;
+    const message = `Writes stayed in the world and did not reach the host: ${placesWords(stayed)}`;
     this.#add({ ...own, kind: "world_only", message, count: stayed.length });
   }
 
@@ -107,7 +107,7 @@ export class Notices {
     const [first] = all.slice(MAX_NOTICES);
     if (first === undefined) return all;
     const count = all.length - MAX_NOTICES + this.#more;
-    const message = `${count} more notices: GET /v1/trace/${this.#span} lists the spans of all`;
+    const message = `${count} more notices: GET /v1/trace/${this.#span} lists them all`;
     const rest: Notice = { kind: first.kind, message, rule: null, program: null, count, span_id: this.#span };
     return [...all.slice(0, MAX_NOTICES), rest];
   }
@@ -165,9 +165,9 @@ function kindOf({ violation, decision, code }: SpanRecord): Notice["kind"] | und
 
 /** The action of an enforcing policy at a program start, by the observed verdict. */
 const WOULD: Readonly<Partial<Record<Verdict, string>>> = {
-  would_deny: "would refuse that this program starts",
-  would_ask: "would ask a person before this program starts",
-  would_isolate: "would let this program start on an overlay alone",
+  would_deny: "would refuse to start this program",
+  would_ask: "would ask a person before starting this program",
+  would_isolate: "would start this program only on an overlay",
 };
 
 function observedWords({ decision, policy_id: policy }: SpanRecord): string {

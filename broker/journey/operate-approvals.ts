@@ -27,7 +27,7 @@ export async function decideApproval(
     const why = error instanceof Error ? error.message : String(error);
     return refusal(
       "busy",
-      `The answer does not count: it cannot be recorded (${why})`,
+      `The answer was not accepted: it cannot be recorded (${why})`,
       "Free space where SUBSTRATE_HOME lies, then answer again",
     );
   }

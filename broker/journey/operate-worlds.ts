@@ -176,8 +176,8 @@ function isBusy(running: number, all: boolean): Refusal {
   const commands = running === 1 ? "1 command runs" : `${running} commands run`;
   return refusal(
     "busy",
-    `Cannot restart ${all ? "all worlds" : "the world"}: ${commands} there`,
-    "Wait until nothing runs there, or send 'force': true (--force): what runs is then ended",
+    `Cannot restart ${all ? "all worlds" : "the world"}: ${commands} inside`,
+    "Wait until they have ended, or send 'force': true (--force) to end them",
     { retry_after_ms: 1000 },
   );
 }

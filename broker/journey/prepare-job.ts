@@ -73,24 +73,24 @@ function sessionOf(
   if (session?.agent === agent && session.project === place.project) return session;
   return refusal(
     "not_found",
-    `No session ${quoted(wanted)} of this agent in ${quoted(place.project)}`,
-    "Leave 'session_id' out, or send one that a reply for this project gave",
+    `Unknown session ${quoted(wanted)} for this agent in ${quoted(place.project)}`,
+    "Leave 'session_id' out, or send one from a reply for this project",
   );
 }
 
 function twoLimits(): Refusal {
   return refusal(
     "invalid_request",
-    "no_time_limit: must not be true beside 'timeout_ms'; received both",
-    "Send one of them, or neither",
+    "no_time_limit: must not be true together with 'timeout_ms', received both",
+    "Send one of the two, or neither",
   );
 }
 
 function policyChanged(wanted: string, now: string, id: string): Refusal {
   return refusal(
     "policy_changed",
-    `The policy in force is ${now}, and this call expects ${quoted(wanted)}`,
-    "Look at the policy again, then send its hash",
+    `expect_policy: the policy in force is ${now}, received ${quoted(wanted)}`,
+    "Read the policy again, then send its hash",
     { policy_id: id },
   );
 }

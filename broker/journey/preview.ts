@@ -29,7 +29,7 @@ const MAX_NAMES = 20;
 /** Returns the preview. When the host lacks an ability, the preview says why instead of throwing. */
 export async function previewCommand(broker: Broker, job: Job, layers: string): Promise<ApprovalPreview> {
   if (job.place.project === NO_PROJECT)
-    return noPreview("It works in no project, and only a project has an overlay");
+    return noPreview("The command's folder is not in a project, and only a project has an overlay");
   const lease = await overlayWorld(broker, job, layers);
   if (typeof lease === "string") return noPreview(lease);
   try {
@@ -62,7 +62,7 @@ function emptied(lease: Lease): Lease | string {
     throw error;
   }
   lease.release(false);
-  return `This host gives the project no overlay: ${overlay}`;
+  return `This host cannot make an overlay of the project: ${overlay}`;
 }
 
 /**
@@ -111,9 +111,9 @@ async function tryOut(job: Job, world: World, gate: ProgramGate): Promise<Approv
   );
   if (ran.ending.kind === "not_started") {
     const { step, path, errno } = ran.ending;
-    return noPreview(`It cannot be started: ${step} on '${path}' says ${errno}`);
+    return noPreview(`The command could not be started: ${step} on '${path}' failed with ${errno}`);
   }
-  if (ran.ending.kind === "world_lost") return noPreview(`Its world ended: ${ran.ending.cause}`);
+  if (ran.ending.kind === "world_lost") return noPreview(`The command's world ended: ${ran.ending.cause}`);
   const changes = await changesOf(world);
   return typeof changes === "string" ? noPreview(changes) : outcome(ran, changes);
 }
@@ -124,7 +124,8 @@ async function changesOf(world: World): Promise<FsDiff | string> {
   try {
     return await world.fsDiff(patience);
   } catch (error) {
-    if (patience.aborted) return `It ran, and changed more than can be listed within ${DIFF_MS / 1000} s`;
+    if (patience.aborted)
+      return `The command ran, but listing its changes took longer than ${DIFF_MS / 1000} s`;
     throw error;
   }
 }

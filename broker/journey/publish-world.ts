@@ -69,7 +69,7 @@ function isNotPublished({ session }: Spot, port: number, hostPort: number): Refu
   return refusal(
     "not_found",
     `Port ${hostPort} of the host does not lead to port ${port} of the world of agent '${session.agent}' in '${session.project}'`,
-    "'substrate world status' lists the ports that are published, and whose they are",
+    "'substrate world status' lists the published ports and their worlds",
   );
 }
 
@@ -78,7 +78,7 @@ function isThePolicys({ ground }: Spot, port: number): Refusal {
   return refusal(
     "invalid_request",
     `Cannot close port ${port}: policy '${id}' publishes it`,
-    "Take it out of 'world.publish' in the policy; the next command follows",
+    "Remove it from 'world.publish' in the policy; the change applies with the next command",
     { policy_id: id },
   );
 }

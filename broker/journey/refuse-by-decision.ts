@@ -20,16 +20,16 @@ export function refuseByDecision(job: Job): Refusal | undefined {
   const facts = { policy_id: policyId, rule, exit: 126 };
   if (verdict === "deny") {
     const how = LIFTED_BY.get(rule?.list ?? "");
-    const change = how === undefined ? "" : ` ('substrate policy allow ${how}' does)`;
+    const change = how === undefined ? "" : ` ('substrate policy allow ${how}')`;
     const held = isHeldElsewhere(job) ? `. Or let the operator isolate it: ${HELD_WHERE_ISOLATED}` : "";
-    const hint = `Do the task another way, or ask the operator to change the policy${change}; trying other spellings of the same command gives the same answer${held}`;
+    const hint = `Do the task another way, or ask the operator to change the policy${change}; other spellings of the command get the same answer${held}`;
     return refusal("policy_denied", `Policy '${policyId}' denies this command${because(job)}`, hint, facts);
   }
   if (verdict === "ask" && job.replays !== undefined) {
     return refusal(
       "policy_denied",
-      `Policy '${policyId}' wants a person to approve this command${because(job)}; a replay asks nobody`,
-      "Run the command itself with POST /v1/execute, or replay it under a policy that lets it run",
+      `Policy '${policyId}' wants a person to approve this command${because(job)}; a replay cannot ask`,
+      "Run the command itself with POST /v1/execute, or replay it under a policy that allows it",
       facts,
     );
   }
@@ -37,7 +37,7 @@ export function refuseByDecision(job: Job): Refusal | undefined {
   if (silent === undefined) return undefined;
   return refusal(
     "policy_denied",
-    `This call wants a person to approve its command, and policy '${silent}' lets nobody be asked: approval.interactive is false`,
+    `Cannot ask a person for approval: approval.interactive is false in policy '${silent}'`,
     "Leave 'require_approval' out, or ask the operator to change the policy",
     { ...facts, policy_id: silent, rule: null },
   );

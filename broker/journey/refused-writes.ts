@@ -69,29 +69,29 @@ export function reasonOf(path: string, rules: WriteRules): string {
 
 function listedReason(path: string, rules: WriteRules): string {
   if (rules.installation.some((own) => isWithin(path, own)))
-    return "it belongs to the running installation of Substrate, which no command may change";
+    return "it belongs to the installation of Substrate, which no command may change";
   const unopened = rules.places.find((place) => place.why !== null && isWithin(path, place.path));
-  if (unopened !== undefined) return `'${unopened.path}/**' in fs.write opens nothing: ${unopened.why}`;
+  if (unopened !== undefined) return `'${unopened.path}/**' in fs.write has no effect: ${unopened.why}`;
   for (const { id, document, rules: set } of rules.policies) {
     const { deny_write, sealed, write } = fileLists(document);
     const denied = deniedBy(path, deny_write, rules);
     if (denied !== undefined)
-      return `'${denied}' stands in fs.deny_write of policy '${id}' (${set.sources.denyWrite})`;
+      return `'${denied}' is in fs.deny_write of policy '${id}' (${set.sources.denyWrite})`;
     if (deniedBy(path, sealed, rules) !== undefined)
-      return `git runs what stands there by itself, and policy '${id}' lets no command change it (fs.deny_write); a person can, outside of Substrate`;
+      return `git runs this file by itself, so policy '${id}' lets no command change it (fs.deny_write); a person can change it outside of Substrate`;
     if (!isCovered(path, write, rules)) {
       const outside = `it is outside fs.write of policy '${id}' (${set.sources.write})`;
       const place = worthOpening(path, rules);
       if (place === undefined)
-        return `${outside}, and no folder around it can be opened alone; a person can do this outside of Substrate, and POST /v1/request_scopes asks for another place`;
+        return `${outside}, and no folder around it is safe to open; a person can write it outside of Substrate, or ask for another place (POST /v1/request_scopes)`;
       const word = /^[\w@%+=:,./-]+$/.test(place) ? place : `'${place.replaceAll("'", "'\\''")}'`;
-      return `${outside}; "substrate policy allow write ${word}" lets it, or ask for the scope 'fs.write:${place}' (POST /v1/request_scopes)`;
+      return `${outside}; "substrate policy allow write ${word}" allows it, or ask for the scope 'fs.write:${place}' (POST /v1/request_scopes)`;
     }
   }
   const named = rules.gitReason?.(path);
   if (named !== undefined)
-    return `${named}, and no command may change it; a person can, outside of Substrate`;
-  return "it is, or holds, a place that this world keeps as it is: a denied or sealed name, or git's own settings";
+    return `${named}, and no command may change it; a person can change it outside of Substrate`;
+  return "it is or contains a protected place: a denied or sealed name, or git's own settings";
 }
 
 /**

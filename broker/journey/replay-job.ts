@@ -115,7 +115,7 @@ function underPolicy(broker: Broker, job: Job, policy: string): Job | Refusal {
 }
 
 function gone({ span, cwd }: Recorded, { message }: Refusal): Refusal {
-  return notReplayable(span, [`its folder '${cwd}' cannot be used any more (${message})`]);
+  return notReplayable(span, [`its folder '${cwd}' can no longer be used (${message})`]);
 }
 
 /** Refuses when the folder belongs to another project by now, even at the same path. */
@@ -124,7 +124,7 @@ function otherProject(broker: Broker, { span }: Recorded, job: Job): Refusal | u
   if (was === undefined || was === job.place.project) return undefined;
   return refusal(
     "not_replayable",
-    `Span ${span.span_id} cannot be replayed: its folder belonged to the project '${was}', and belongs to '${job.place.project}' now`,
+    `Span ${span.span_id} cannot be replayed: its folder belonged to project '${was}' and now belongs to '${job.place.project}'`,
     "Restore the project, or run the command again with POST /v1/execute",
   );
 }

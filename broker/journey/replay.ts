@@ -132,7 +132,7 @@ async function comparison(broker: Broker, was: Span, is: Span): Promise<Compared
 }
 
 const WROTE_ITSELF =
-  "The command wrote to the project itself, so its replay began with what it left there, and what it wrote again with the same bytes is no change";
+  "The command had written to the project directly, so the replay began with its files; a file written again with the same bytes is not a change";
 
 function endOf({ exit, signal, timed_out: timedOut }: Span): string {
   return JSON.stringify([exit, signal ?? null, timedOut === true]);
@@ -162,7 +162,7 @@ function resultOf(span: Span): ReplayReply["results"]["now"] {
 function notYet({ span }: Job): Refusal {
   return refusal(
     "busy",
-    "The replay ran and is told of no further: its end cannot be recorded before there is room",
+    "The replay ran, but its result is not available: the disk is too full to record it",
     "Free space where SUBSTRATE_HOME lies, then replay again",
     { span_id: span },
   );
@@ -171,8 +171,8 @@ function notYet({ span }: Job): Refusal {
 function lost({ span }: Job): Refusal {
   return refusal(
     "internal",
-    `The replay ran, and its span ${span} cannot be read again`,
-    "Look into the broker's log",
+    `The replay ran, but its span ${span} cannot be read`,
+    "See the broker's log ('substrate broker logs')",
     { span_id: span },
   );
 }

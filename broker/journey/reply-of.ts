@@ -88,7 +88,7 @@ const MAX_NETWORK_WORDS = 3;
 function networkWords(network: CommandNetwork | undefined): readonly string[] {
   const refused = someOf(network?.refused ?? [], "were refused");
   const ask =
-    "The operator lets what the task needs through with 'substrate policy allow net NAME', or ask for it: POST /v1/request_scopes with 'net:NAME:PORT'";
+    "To reach a host, ask for it with POST /v1/request_scopes and 'net:NAME:PORT', or ask the operator to run 'substrate policy allow net NAME'";
   return [...refused, ...(refused.length === 0 ? [] : [ask]), ...someOf(network?.failed ?? [], "failed")];
 }
 
@@ -185,14 +185,14 @@ function notStarted(step: string, path: string, errno: string): End | Refusal {
   if (errno === "E2BIG") {
     return refusal(
       "invalid_request",
-      "argv and env together are longer than the kernel takes",
+      "argv and env together are longer than the kernel accepts",
       "Send less in env, or write data to a file",
     );
   }
   if (errno === "EAGAIN" || errno === "ENOMEM" || errno === "EMFILE") {
     return refusal(
       "busy",
-      `The host, or the limits of the world, have no room for another process: ${step} says ${errno}`,
+      `Cannot start another process within the limits of the world or the host: ${step} failed with ${errno}`,
       "Wait for running commands to end, then try again",
       { retry_after_ms: 1000 },
     );
@@ -200,7 +200,7 @@ function notStarted(step: string, path: string, errno: string): End | Refusal {
   return refusal(
     "internal",
     `The command could not be started: ${step} on '${path}' failed with ${errno}`,
-    "Look into the broker's log",
+    "See the broker's log ('substrate broker logs')",
   );
 }
 

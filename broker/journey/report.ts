@@ -33,7 +33,8 @@ export async function report(
   const { argv, span_id: span } = request;
   if (argv === undefined) return ended(broker, agent, span ?? "", request);
   const starting = broker.activity.during(() => starts(broker, agent, { ...request, argv }, asking));
-  return await (starting ?? refusal("busy", "The broker is stopping", "Try again once it runs"));
+  return await (starting ??
+    refusal("busy", "The broker is stopping", "Try again when the broker runs again"));
 }
 
 async function starts(
@@ -60,7 +61,7 @@ function answered(broker: Broker, asked: Job, { gone, waits }: Asking): Promise<
   return approved(broker, asked, gone);
 }
 
-const BYPASSED = "SHIM_BYPASS=1: it started whatever the policy says";
+const BYPASSED = "SHIM_BYPASS=1: the program started without asking the policy";
 
 function callOf(
   agent: string,
@@ -85,8 +86,8 @@ function refuseUnread(
   if (mode !== "enforce" || (left_out === undefined && isReadable(argv))) return undefined;
   return refusal(
     "policy_denied",
-    `Policy '${policyId}' denies this command: its words or its PATH are too long for any rule to be decided`,
-    "Give it fewer words at a time (xargs -n) or fewer variables, or have it read them from a file",
+    `Policy '${policyId}' denies this command: its words or its PATH are too long to be checked`,
+    "Pass fewer words at a time (xargs -n) or fewer variables, or let the program read them from a file",
     { exit: 126, policy_id: policyId, rule: null },
   );
 }
@@ -96,7 +97,7 @@ function refuseIsolation({ decision: { verdict, rule, policyId } }: Job): Refusa
   if (verdict !== "isolate") return undefined;
   return refusal(
     "policy_denied",
-    `Policy '${policyId}' lets this command run on an overlay alone, and a shim runs programs on the host`,
+    `Policy '${policyId}' lets this command run only on an overlay, but a shim runs programs on the host`,
     "Run it through the broker: substrate exec -- COMMAND, or POST /v1/execute; then look at its changes with substrate diff",
     { exit: 126, policy_id: policyId, rule },
   );
@@ -133,8 +134,8 @@ function ended(
   if (run === undefined) {
     return refusal(
       "not_found",
-      `No program that this agent started behind a shim and that still runs has the span ${quoted(span)}`,
-      "Report each end once, to the broker that was told of the start",
+      `Unknown span ${quoted(span)}: this agent has no running program with it behind a shim`,
+      "Report each end once, to the broker that received the start",
     );
   }
   const by = signal ?? null;
@@ -151,8 +152,7 @@ function ended(
   return { span_id: span };
 }
 
-const UNKNOWN =
-  "Its exit code is not known: this kernel tells it to the program's parent alone (Linux before 6.15)";
+const UNKNOWN = "The exit code is unknown: before Linux 6.15 only the program's parent learns it";
 
 function nameOf(number: number): string {
   return Object.entries(constants.signals).find(([, each]) => each === number)?.[0] ?? `SIG${number}`;
@@ -176,7 +176,7 @@ export function closeUnanswered(broker: Broker, agent: string, span: string): vo
   });
 }
 
-const NOT_STARTED = "The shim went away before it was answered, and without an answer it starts nothing";
+const NOT_STARTED = "The shim ended before the answer, so nothing was started";
 
 /** A bypassing shim starts its program without waiting for an answer. */
-const PERHAPS_STARTED = "the shim went away before it was answered, and may have started it";
+const PERHAPS_STARTED = "the shim ended before the answer, and may have started the program";

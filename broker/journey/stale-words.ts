@@ -8,9 +8,11 @@ export function staleWords(broker: Broker, { stale }: Effective): readonly strin
   const settings = broker.settingsProblems();
   if (stale === undefined && settings.length === 0) return NONE;
   return [
-    ...(stale ?? []).map((text) => `A policy does not load, so its last good version holds: ${text}`),
+    ...(stale ?? []).map(
+      (text) => `A policy does not load, so its last good version stays in force: ${text}`,
+    ),
     ...settings
       .slice(0, 1)
-      .map(({ text }) => `The settings do not load, so the last good ones hold: ${text}`),
+      .map(({ text }) => `config.yaml does not load, so the last good settings stay in force: ${text}`),
   ];
 }

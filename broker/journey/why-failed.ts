@@ -97,7 +97,7 @@ function hiddenBy(path: string, rules: WriteRules): string | undefined {
   for (const { id, document, rules: set } of rules.policies) {
     const pattern = deniedBy(path, fileLists(document).deny_read, rules);
     if (pattern !== undefined)
-      return `'${path}' is hidden, whether it exists or not: '${pattern}' stands in fs.deny_read of policy '${id}' (${set.sources.denyRead})`;
+      return `'${path}' is hidden, whether it exists or not: '${pattern}' is in fs.deny_read of policy '${id}' (${set.sources.denyRead})`;
   }
   return undefined;
 }

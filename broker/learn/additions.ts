@@ -48,5 +48,7 @@ export function withAdditions(document: PolicyDocument, additions: readonly Item
 export function compiled(document: PolicyDocument, file: string): CompiledPolicy {
   const loaded = parsePolicy(JSON.stringify(document), file);
   if ("ok" in loaded) return loaded.ok;
-  throw new Error(`The proposal is no policy: ${loaded.problems.map(({ text }) => text).join("; ")}`);
+  throw new Error(
+    `The proposal does not load as a policy: ${loaded.problems.map(({ text }) => text).join("; ")}`,
+  );
 }

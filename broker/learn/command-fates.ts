@@ -68,7 +68,7 @@ export function judgeCommands(
     for (const one of commands) one.fate ??= nextFate(policy, one);
   }
   return commands.map(({ observed: one, read, where, fate }) => {
-    return { observed: one, read, where, fate: fate ?? unsayable(null, "it has too many parts") };
+    return { observed: one, read, where, fate: fate ?? unsayable(null, "the command has too many parts") };
   });
 }
 
@@ -101,7 +101,7 @@ function nextFate(policy: CompiledPolicy, one: Open): Fate | undefined {
   if (rule.list === "commands.denied" || rule.list === "fs.deny_write") return { kind: "denied", rule };
   if (rule.list === "commands.ask") return { kind: "asked", rule };
   const list = LEARNABLE[rule.list];
-  if (rule.list === "fs.write") return unsayable(rule, "it writes where nothing is proposed to be opened");
+  if (rule.list === "fs.write") return unsayable(rule, "it writes to a place that is not proposed");
   if (list === undefined) return unsayable(rule, `no rule can make an exception from ${rule.list}`);
   return addNeed(one, list, rule);
 }
@@ -111,7 +111,7 @@ function addNeed(one: Open, list: LearnedList, rule: DecisionRule): Fate | undef
   const parts = one.read.fragments.filter(
     ({ fragment, words, reduced }) => fragment === rule.fragment && words.length > 0 && reduced !== true,
   );
-  if (parts.length === 0) return unsayable(rule, `'${rule.fragment}' is known only when it runs`);
+  if (parts.length === 0) return unsayable(rule, `'${rule.fragment}' is only known when it runs`);
   for (const part of parts) {
     const exact = exactPattern(part, one.where);
     if ("why" in exact) return unsayable(rule, exact.why);
@@ -119,7 +119,7 @@ function addNeed(one: Open, list: LearnedList, rule: DecisionRule): Fate | undef
     one.needs.push({ ...exact, list, where: one.where });
     return undefined;
   }
-  return unsayable(rule, "not even its exact words would be allowed, because of what stands around them");
+  return unsayable(rule, "even its exact words would not be allowed, because of the words around them");
 }
 
 function unsayable(rule: DecisionRule | null, why: string): Fate {
@@ -142,7 +142,7 @@ function exactPattern(command: SimpleCommand, where: Where): ExactPattern | { re
   if (unsayable !== undefined && "why" in unsayable) return unsayable;
   const pattern = words.map((word) => ("why" in word ? "" : word.pattern)).join(" ");
   if (pattern.length > MAX_PATTERN)
-    return { why: `it is longer than the ${MAX_PATTERN} characters of a pattern` };
+    return { why: `the command is longer than the ${MAX_PATTERN} characters of a pattern` };
   return { pattern, words: command.words.map(({ text }) => text.replace(HOME_MARK, where.home)) };
 }
 
@@ -150,7 +150,7 @@ type PatternWord = { readonly pattern: string } | { readonly why: string };
 
 function patternWord(word: CommandWord, index: number, command: SimpleCommand, where: Where): PatternWord {
   const { kind, text, raw } = word;
-  if (kind !== "literal") return { why: `'${raw}' is known only when it runs` };
+  if (kind !== "literal") return { why: `'${raw}' is only known when it runs` };
   const isHome = text.startsWith(HOME_MARK);
   const plain = isHome ? text.slice(HOME_MARK.length) : text;
   const why = unsayableIn(plain, isHome);
@@ -162,11 +162,12 @@ function patternWord(word: CommandWord, index: number, command: SimpleCommand, w
 
 function unsayableIn(text: string, isHome: boolean): string | undefined {
   // Line breaks, terminal escapes, and marks that reorder displayed text.
-  if (/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text)) return "it holds characters that a review would not show";
-  if (/["'*]/.test(text)) return "a pattern cannot say a quote or a literal '*'";
-  if (text === "|") return "a pattern cannot say a literal '|'";
+  if (/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text))
+    return "it contains characters that are invisible in a review";
+  if (/["'*]/.test(text)) return "a pattern cannot contain a quote or a literal '*'";
+  if (text === "|") return "a pattern cannot contain a literal '|'";
   if (!isHome && /^(~|\$HOME|\$\{HOME\}|\$PROJECT|\$\{PROJECT\})(\/|$)/.test(text))
-    return `a pattern would take '${text}' for a folder`;
+    return `a pattern would read '${text}' as a folder`;
   return undefined;
 }
 
@@ -174,7 +175,7 @@ function unsayableIn(text: string, isHome: boolean): string | undefined {
 function programPath(text: string, command: SimpleCommand, where: Where): PatternWord {
   if (text.startsWith("/") || text.startsWith("$HOME/")) return { pattern: quoted(text) };
   if (command.moves === null || command.moves.length > 0)
-    return { why: `'${text}' is a program of a folder that is entered on the way` };
+    return { why: `'${text}' is a program in a folder that the command changes to` };
   const path = posix.resolve(where.cwd, text);
   return {
     pattern: quoted(path.startsWith(`${where.home}/`) ? `$HOME${path.slice(where.home.length)}` : path),

@@ -51,11 +51,14 @@ export function isAllowed(rules: NetRules, { host, port }: ObservedConnection): 
 }
 
 function stopBecause({ host, port, reached, reason }: ObservedConnection): string | undefined {
-  if (host === HOST_INTERNAL) return "what listens on the host's own localhost trusts whoever reaches it";
+  if (host === HOST_INTERNAL)
+    return "services on the host's own localhost trust every program that reaches them";
   if (hostName(host) === null)
-    return "it was dialled by its address, and nobody sees whose that is: a CIDR entry says so, or the name that it has";
-  if (!reached) return `it led nowhere${reason === null ? "" : ` (${reason})`}`;
-  return typeof readEntry(entryFor({ host, port })) === "string" ? "no entry can say this name" : undefined;
+    return "it was dialled by address, so its host is unknown: add its host name, or a CIDR entry";
+  if (!reached) return `the connection failed${reason === null ? "" : ` (${reason})`}`;
+  return typeof readEntry(entryFor({ host, port })) === "string"
+    ? "net.allowed cannot name this host"
+    : undefined;
 }
 
 function entryFor({ host, port }: Pick<ObservedConnection, "host" | "port">): string {

@@ -5,11 +5,11 @@
 const ROWS: readonly { readonly path: RegExp; readonly reason: string }[] = [
   {
     path: /^\/(etc|usr|bin|sbin|lib[^/]*|boot|opt|srv|dev|proc|sys|root)(\/|$)/,
-    reason: "the machine runs from it",
+    reason: "the system runs from it",
   },
   {
     path: /^\/var\/(lib|spool|cache|log|mail)(\/|$)/,
-    reason: "services of the machine keep their state there",
+    reason: "system services keep their state there",
   },
   {
     path: /^~\/\.(bash[^/]*|profile|zsh[^/]*|zlog[^/]*|zprofile|login|logout|inputrc|xinitrc|xsession[^/]*|xprofile|pam_environment)$/,
@@ -17,26 +17,32 @@ const ROWS: readonly { readonly path: RegExp; readonly reason: string }[] = [
   },
   {
     path: /^~\/\.config\/(fish|autostart|systemd|environment\.d|nvim|git)(\/|$)/,
-    reason: "it runs at start, or git does",
+    reason: "session start and git read it",
   },
   {
     path: /^~\/\.(vim[^/]*|emacs[^/]*|gitconfig|gdbinit|tmux\.conf|screenrc|npmrc|yarnrc[^/]*)(\/|$)/,
-    reason: "tools run what it names",
+    reason: "tools run programs that it names",
   },
   {
     path: /^~\/(\.local\/bin|bin|\.cargo\/(bin|env|config[^/]*)|\.npm\/_npx|go\/bin)(\/|$)/,
-    reason: "it is on the PATH, or run from there",
+    reason: "programs on PATH or run from there",
   },
-  { path: /^~\/\.local\/share\/(applications|systemd)(\/|$)/, reason: "the desktop starts what it names" },
+  {
+    path: /^~\/\.local\/share\/(applications|systemd)(\/|$)/,
+    reason: "the desktop starts programs that it names",
+  },
   {
     path: /^~\/\.(claude|codex|cursor|gemini|opencode|vscode[^/]*)(\.json)?(\/|$)/,
-    reason: "agents and editors take hooks and servers from it",
+    reason: "agents and editors read hooks and servers from it",
   },
   {
     path: /^~\/\.config\/(opencode|cursor|Cursor|Code[^/]*)(\/|$)/,
-    reason: "agents and editors take hooks and servers from it",
+    reason: "agents and editors read hooks and servers from it",
   },
-  { path: /(^|\/)\.git\/(hooks|config|config\.worktree|commondir)(\/|$)/, reason: "git runs what it names" },
+  {
+    path: /(^|\/)\.git\/(hooks|config|config\.worktree|commondir)(\/|$)/,
+    reason: "git runs programs that it names",
+  },
 ];
 
 /** Returns why a write is not proposed, or undefined. `home` is shown as `~`. */

@@ -134,7 +134,7 @@ function withoutWidening(one: JudgedCommand, wide: ReadonlyMap<string, readonly 
   const need = one.fate.needs.find((each) => wide.has(keyOf(each)));
   if (need === undefined) return one;
   const words = (wide.get(keyOf(need)) ?? []).join(" ");
-  const why = `a rule for '${need.pattern}' would let '${words}' pass as well, which nobody ran`;
+  const why = `a rule for '${need.pattern}' would also allow '${words}', which never ran`;
   return { ...one, fate: { kind: "unsayable", rule: null, why } };
 }
 
@@ -241,15 +241,15 @@ function checkProposal({
   cases,
 }: Checkable): Omit<Checked, "neighbours"> | { readonly wrong: string } {
   const loaded = parsePolicy(text, before.source, undefined, () => before.base ?? []);
-  if ("problems" in loaded) return { wrong: `it does not load: ${loaded.problems[0]?.text}` };
+  if ("problems" in loaded) return { wrong: `the patched file does not load: ${loaded.problems[0]?.text}` };
   const after = loaded.ok;
   if (!isDeepStrictEqual(after.document, wanted))
-    return { wrong: "the layout of the file is not understood, so the lines would land in the wrong place" };
+    return { wrong: "cannot place the lines: the layout of the file is not understood" };
   const stopped = commands.find(({ fate, read, where }) => {
     const verdict = plainVerdict(decide(after, read, where).verdict);
     return fate.kind === "learned" && verdict !== "allow" && verdict !== "isolate";
   });
-  if (stopped !== undefined) return { wrong: `it would not let '${stopped.observed.text}' run` };
+  if (stopped !== undefined) return { wrong: `it would not allow '${stopped.observed.text}'` };
   const refused = connections.find((one) => !isAllowed(rulesOf(after), one));
   if (refused !== undefined) return { wrong: `it would not allow '${refused.host}:${refused.port}'` };
   const others = commands.filter(({ fate }) => fate.kind !== "learned");

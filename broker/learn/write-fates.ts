@@ -61,7 +61,7 @@ function stopOf(
   const reason = notProposedBecause(path, folders.home);
   if (reason !== undefined) return { path, seen, kind: "held_back", why: reason };
   if (/[*?\\]|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(path))
-    return { path, seen, kind: "unsayable", why: "its name holds characters that a scope cannot say" };
+    return { path, seen, kind: "unsayable", why: "its name contains characters that fs.write cannot name" };
   return undefined;
 }
 
@@ -97,8 +97,8 @@ function scopeOfFile(
     return { additions: [{ list: "fs.write", value: scopeText(path, folders), seen }], stopped: [] };
   const why =
     kind === "missing"
-      ? "it is not on the host, and a scope for one file opens only a file that is there: make it, and learn again"
-      : `on the host it is no plain file`;
+      ? "it does not exist on the host, and an entry for one file needs an existing file: make the file, then learn again"
+      : "it is not a regular file on the host";
   return { additions: [], stopped: [{ path, seen, kind: "unsayable", why }] };
 }
 

@@ -23,7 +23,9 @@ export function refusal(
 
 /** Refuses new work while the broker stops. */
 export function stopping(): Refusal {
-  return refusal("busy", "The broker is stopping", "Try again once it runs", { retry_after_ms: 1000 });
+  return refusal("busy", "The broker is stopping", "Try again when the broker runs again", {
+    retry_after_ms: 1000,
+  });
 }
 
 /** Formats an external value for messages: quoted, shortened, control characters escaped against terminals. */

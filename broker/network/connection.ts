@@ -120,7 +120,7 @@ export class Connection {
   }
 }
 
-const NO_MORE = "the policy allows it no more";
+const NO_MORE = "the policy no longer allows it";
 
 /**
  * Makes the comparison of first bytes. A literal address has no name to compare, and `host.internal` serves any name.

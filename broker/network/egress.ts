@@ -18,7 +18,7 @@ export type Refused = Extract<FirstBytes, { kind: "disagrees" | "malformed" }>;
 const TOO_MANY: Refused = {
   kind: "malformed",
   protocol: "http",
-  why: "too many connections of its world have begun something and not said whom they mean",
+  why: "its world has too many connections that have not yet named their host",
 };
 
 export type EgressParts = {

@@ -137,7 +137,7 @@ export class FirstBytesReader {
       this.#isSettled = true;
       return { kind: "http2" };
     }
-    if (protocol === "sslv2") return this.#judge({ kind: "broken", why: "it is a hello of SSL 2" });
+    if (protocol === "sslv2") return this.#judge({ kind: "broken", why: "it is an SSL 2 hello" });
     this.#reader = protocol === "tls" ? new ClientHelloReader() : new HttpHostReader();
     return this.#judge(this.#reader.push(start, this.#see));
   }

@@ -97,7 +97,7 @@ export class HttpHostReader implements ProtocolReader {
       if (!isLast && line === "") return this.#endHeaders(see);
       this.#readHeader(line, see);
     }
-    if (line.includes("\r")) return broken("a bare CR stands in its header");
+    if (line.includes("\r")) return broken("its header has a bare CR");
     this.#hasCrLf ||= hasCr;
     return MORE;
   }
@@ -107,7 +107,7 @@ export class HttpHostReader implements ProtocolReader {
    * servers refuse a NUL.
    */
   #readNul(): Reading {
-    return /^[A-Za-z]+$/.test(this.#method) ? broken("a NUL stands in its request line") : { kind: "opaque" };
+    return /^[A-Za-z]+$/.test(this.#method) ? broken("its request line has a NUL") : { kind: "opaque" };
   }
 
   /** A request line without version is not HTTP, or HTTP/0.9: only GET, and a host can stand only in the target. */
@@ -116,7 +116,7 @@ export class HttpHostReader implements ProtocolReader {
     const isHttp = words.some((word) => VERSION.test(word));
     // Almost the HTTP/2 preface: some servers accept it as HTTP/2, others as HTTP/1.
     if (isHttp && this.#method.toUpperCase() === HTTP2_METHOD)
-      return broken("it begins like HTTP/2, and is not");
+      return broken("it begins like HTTP/2 but is not HTTP/2");
     if (isHttp || this.#method === "GET")
       for (const word of words) if (!VERSION.test(word)) this.#readTargetWord(word, see);
     return isHttp ? MORE : { kind: "opaque" };

@@ -79,7 +79,7 @@ type ParsedRange = { readonly range: AddressRange; readonly ports: readonly numb
 
 function parsed({ cidr, ports }: NetRange): ParsedRange {
   const range = readRange(cidr);
-  if (range === null) throw new Error(`'${cidr}' is no range`);
+  if (range === null) throw new Error(`'${cidr}' is not a range`);
   return { range, ports };
 }
 

@@ -53,7 +53,7 @@ export async function leadTarget(
   const open = ranges.filter(([, range]) => range === null).map(([address]) => address);
   if (open.length > 0) return { kind: "addresses", addresses: open };
   const closed = ranges.map(([address, range]) => `${address} (${range})`).join(", ");
-  const named = kind === "name" ? `'${host}' leads to ${closed}` : closed;
+  const named = kind === "name" ? `'${host}' resolves to ${closed}` : closed;
   return {
     kind: "nowhere",
     refused: true,

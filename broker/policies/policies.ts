@@ -134,8 +134,8 @@ export class Policies {
   #unknown(name: string): Refusal {
     return refusal(
       "unknown_profile",
-      `No policy is called ${quoted(name)}`,
-      `Name a policy in ${this.#folder}, or a shipped one`,
+      `Unknown policy ${quoted(name)}`,
+      `Name a policy in ${this.#folder}, or a shipped policy`,
     );
   }
 
@@ -185,7 +185,7 @@ export class Policies {
 
   #selectable(name: string): (Pick<Loaded, "problems"> & { readonly policy: CompiledPolicy }) | Refusal {
     const hint = `Leave 'profile' out, or name a policy with 'selectable: true' in ${this.#folder}`;
-    if (!this.#exists(name)) return refusal("unknown_profile", `No policy is called ${quoted(name)}`, hint);
+    if (!this.#exists(name)) return refusal("unknown_profile", `Unknown policy ${quoted(name)}`, hint);
     const { policy, problems } = this.#current(name);
     if (policy === undefined) return broken(name, problems);
     if (!policy.selectable) return refusal("unknown_profile", `Policy '${name}' is not selectable`, hint);

@@ -97,14 +97,14 @@ function expectedWords({ document }: PolicyCase): string {
   const { verdict, rule, warns } = document;
   const about = rule?.fragment === undefined ? "" : ` about '${rule.fragment}'`;
   const pattern = rule?.pattern === undefined ? "" : `'${rule.pattern}' in `;
-  const decided = rule === null ? "no rule decides" : `${pattern}${rule.list}${about}`;
+  const decided = rule === null ? "no rule matches" : `${pattern}${rule.list}${about}`;
   return `${verdict}: ${decided}${warnedWords(warns ?? [])}`;
 }
 
 function receivedWords({ verdict, rule, warnings }: Decision): string {
   const decided =
     rule === null
-      ? "no rule decides"
+      ? "no rule matches"
       : `'${rule.pattern}' in ${rule.list} about '${rule.fragment}', ${rule.source}`;
   return `${verdict}: ${decided}${warnedWords(warnings.map(({ pattern }) => pattern))}`;
 }

@@ -15,7 +15,7 @@ export function readCases(folder: string): FoundCases {
     const place = join(folder, entry.name);
     const kind = KINDS.find((name) => name === entry.name);
     if (kind === undefined || !entry.isDirectory())
-      return notACase(place, `only ${KINDS.join(" and ")} hold cases`);
+      return notACase(place, `cases must be in ${KINDS.join(" or ")}`);
     return joined(entriesOf(place).map((file) => readOne(join(place, file.name), file, kind)));
   });
   return joined(found);
@@ -23,9 +23,10 @@ export function readCases(folder: string): FoundCases {
 
 function readOne(place: string, entry: Dirent, kind: CaseKind): FoundCases {
   if (!entry.isFile() || !entry.name.endsWith(".yaml"))
-    return notACase(place, "a case is a plain file whose name ends in .yaml");
+    return notACase(place, "a case must be a regular file whose name ends in .yaml");
   const bytes = readFileSync(place);
-  if (bytes.length > MAX_CASE_BYTES) return notACase(place, `a case has at most ${MAX_CASE_BYTES} bytes`);
+  if (bytes.length > MAX_CASE_BYTES)
+    return notACase(place, `a case may have at most ${MAX_CASE_BYTES} bytes`);
   const parsed = parseCase(bytes.toString("utf8"), place, kind);
   return "ok" in parsed ? { cases: [parsed.ok], problems: [] } : { cases: [], problems: parsed.problems };
 }
@@ -42,7 +43,7 @@ function entriesOf(folder: string): readonly Dirent[] {
 }
 
 function notACase(place: string, why: string): FoundCases {
-  return { cases: [], problems: [{ place, text: `${place}: It is not run: ${why}` }] };
+  return { cases: [], problems: [{ place, text: `${place}: Skipped: ${why}` }] };
 }
 
 function joined(parts: readonly FoundCases[]): FoundCases {

@@ -13,18 +13,18 @@ const LACKS: readonly Lack[] = [
     names:
       "unshare nsenter chroot pivot_root mount umount fusermount fusermount3 newuidmap newgidmap rootlesskit bwrap firejail nsjail systemd-nspawn podman buildah runc crun",
     sentence:
-      "no command in a world makes namespaces, mounts or a root of its own, and no policy lets it. A person can run it outside of Substrate",
+      "commands in a world cannot make namespaces, mounts or another root, and no policy can allow it. A person can run it outside of Substrate",
   },
   {
     names: "setfacl chown chgrp sg newgrp",
     sentence:
-      "a world has one user and one group, and nothing inside can be given to others (names of others in access lists, owners and groups are EINVAL). A person can do this outside of Substrate",
+      "a world has one user and one group, so files cannot be given to others (names of others in access lists, owners and groups are EINVAL). A person can do this outside of Substrate",
     of: "others",
   },
   {
     names: "chown chgrp mknod setcap setpriv su runuser",
     sentence:
-      "root has no capabilities in a world, so it makes no devices and gives nothing to other users. A person can do this outside of Substrate",
+      "root has no capabilities in a world, so it cannot make devices or give files to other users. A person can do this outside of Substrate",
     of: "root",
   },
 ];
@@ -33,7 +33,7 @@ const LACKS: readonly Lack[] = [
 const NO_RIGHT = /: (?:Permission denied|Operation not permitted)$/m;
 
 const ROOT_IS_NOBODY =
-  "root has no capabilities in a world: modes and owners of files hold for it as for every user, which may be why something was not permitted. A person can do this outside of Substrate";
+  "root has no capabilities in a world: file modes and owners apply to it as to every user, which may have caused the refusal. A person can do this outside of Substrate";
 
 /**
  * `ulimit` options that a world's shell cannot raise: core files (`-c`), and descriptors (`-n`) beyond a command's
@@ -42,7 +42,7 @@ const ROOT_IS_NOBODY =
 const RAISES = /^ulimit\s+(?:.*\s)?-[A-Za-z]*[cn]/;
 
 const BOUNDED =
-  "ulimit: a world's commands write no core files, and have at most half of the broker's descriptors, 65,536 at most (ulimit -Hn). A person can run it outside of Substrate";
+  "ulimit: commands in a world cannot write core files, and may open at most half of the broker's descriptors, up to 65,536 (ulimit -Hn). A person can run it outside of Substrate";
 
 /** An explanation at a command's end. */
 export type FailureTold = { readonly program: string | null; readonly message: string };

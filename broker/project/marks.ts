@@ -95,7 +95,7 @@ export class Marks {
     this.#used.set(used.project, used);
     this.#kept
       .put(databaseKey(used.project), used)
-      .catch((error: unknown) => this.#onFault("What is a project's own cannot be kept", error));
+      .catch((error: unknown) => this.#onFault("Cannot keep the mark of a project", error));
   }
 }
 

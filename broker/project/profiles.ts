@@ -70,10 +70,12 @@ function readWord(path: string): string | undefined | Refusal {
       : unusable(path, `it cannot be opened (${code})`);
   }
   try {
-    if (!fstatSync(file).isFile()) return unusable(path, "it is no plain file");
+    if (!fstatSync(file).isFile()) return unusable(path, "it is not a regular file");
     const bytes = Buffer.alloc(MAX_BYTES);
     const length = readSync(file, bytes, 0, MAX_BYTES, 0);
-    return WORD.exec(bytes.toString("utf8", 0, length))?.[1] ?? unusable(path, "it does not hold one word");
+    return (
+      WORD.exec(bytes.toString("utf8", 0, length))?.[1] ?? unusable(path, "it must contain exactly one word")
+    );
   } finally {
     closeSync(file);
   }

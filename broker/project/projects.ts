@@ -80,7 +80,7 @@ export function locateProject(cwd: string, rules: ProjectRules, asker: Asker = "
   const reasons = candidates.map((folder) => unfit(folder, folder.real === marked, rules, asker));
   const project = candidates[reasons.indexOf(undefined)];
   if (project !== undefined) return { project: project.real, cwd: real, identity: identityOf(project) };
-  const { why, hint } = reasons.at(-1) ?? { why: "it is no project", hint: USE_ANOTHER };
+  const { why, hint } = reasons.at(-1) ?? { why: "it is not a project", hint: USE_ANOTHER };
   return refusal("project_not_allowed", `Cannot work in ${quoted(real)}: ${why}`, hint);
 }
 
@@ -113,7 +113,7 @@ function loadedCheckout(folder: Folder, { home, known }: ProjectRules): Unfit | 
   if (isListed || known.marks.isUsedByPerson(folder.real, identityOf(folder))) return undefined;
   if (!isOwnCheckout(folder.real, home)) return undefined;
   return {
-    why: "it is a checkout in a settings folder of the home folder, where shells and editors load code from, and no person has worked in it through Substrate",
+    why: "it is a checkout in a settings folder of the home folder, from which shells and editors load code, and no person has used it through Substrate yet",
     hint: `Run a first command there yourself ('substrate exec -- true'), or list ${quoted(folder.real)} under 'projects' in config.yaml`,
   };
 }
@@ -142,7 +142,7 @@ function folderAt(real: string): Folder {
 function realFolder(cwd: string): Folder | Refusal {
   const hint = "Send the full path of an existing folder";
   if (cwd.includes("\0"))
-    return refusal("invalid_request", `Cannot use ${quoted(cwd)} as cwd: it holds a NUL byte`, hint);
+    return refusal("invalid_request", `Cannot use ${quoted(cwd)} as cwd: it contains a NUL byte`, hint);
   try {
     const real = realpathSync.native(cwd);
     const stat = statSync(real);
@@ -150,7 +150,7 @@ function realFolder(cwd: string): Folder | Refusal {
     return refusal("invalid_request", `Cannot use ${quoted(cwd)} as cwd: it is a file`, hint);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    const why = code === "ENOENT" ? "it does not exist" : `the kernel says ${code}`;
+    const why = code === "ENOENT" ? "it does not exist" : `the kernel reports ${code}`;
     return refusal("invalid_request", `Cannot use ${quoted(cwd)} as cwd: ${why}`, hint);
   }
 }
@@ -191,10 +191,10 @@ export function neverBecause(
   const protects = protectedBecause(folder, rules, stat);
   if (protects !== undefined) return protects;
   if (isBelowSettings(folder, rules.home) && !isMarked(folder)) {
-    return "it lies in a settings folder of the home folder, and holds no .git or .substrate-profile";
+    return "it is in a settings folder of the home folder, and has no .git or .substrate-profile";
   }
   if (!rules.roots.some((root) => isWithin(folder, root)) && rules.roots.length > 0) {
-    return "it lies under none of the roots in config.yaml 'projects'";
+    return "it is not at or below any folder of 'projects' in config.yaml";
   }
   const owner = stat?.uid;
   return owner === rules.uid
@@ -239,11 +239,11 @@ function protectedByPath(folder: string, rules: ProjectRules): string | undefine
   if (SYSTEM.test(folder) || BELOW_SYSTEM.test(folder)) return "it is a system folder";
   if (GIT_FOLDER.test(folder)) return "it is git's own folder, where hooks and settings are programs";
   if (isWithin(rules.installation, folder) && folder !== rules.installation) {
-    return `it contains the running installation ('${rules.installation}')`;
+    return `it contains the installation of Substrate ('${rules.installation}')`;
   }
   for (const path of rules.hidden) {
     if (isWithin(path, folder)) return `it contains SUBSTRATE_HOME ('${path}')`;
-    if (isWithin(folder, path)) return `it lies in SUBSTRATE_HOME ('${path}')`;
+    if (isWithin(folder, path)) return `it is in SUBSTRATE_HOME ('${path}')`;
   }
   return undefined;
 }

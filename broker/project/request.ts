@@ -27,7 +27,7 @@ export function argvOf(request: ExecuteRequest): readonly string[] | Refusal {
   const field = request.argv === undefined ? "cmd" : `argv[${long}]`;
   return refusal(
     "invalid_request",
-    `${field} has ${Buffer.byteLength(argv[long] ?? "")} bytes and the kernel takes ${MAX_ARGUMENT} in one argument`,
+    `${field} has ${Buffer.byteLength(argv[long] ?? "")} bytes; the kernel accepts ${MAX_ARGUMENT} in one argument`,
     "Write the script to a file in the project and run that, or send data through stdin_b64",
   );
 }
@@ -43,7 +43,7 @@ export function placeOf(
   if (!isRefusal(own)) return own;
   return refusal(
     "cwd_required",
-    "This call names no cwd, and the folder where the broker was started cannot be a project",
+    "cwd: missing, and the folder where the broker was started cannot be a project",
     "Send 'cwd': the full path of the project folder",
   );
 }

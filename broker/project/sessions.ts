@@ -52,7 +52,7 @@ export class Sessions {
     this.#projects.add(project);
     const writes = [this.#byId.put(session.id, session), this.#current.put(databaseKey(key), session.id)];
     for (const write of writes)
-      write.catch((error: unknown) => this.#onFault("A session cannot be kept", error));
+      write.catch((error: unknown) => this.#onFault("Cannot keep a session", error));
     return session;
   }
 }

@@ -105,28 +105,28 @@ function hasMark(folder: string): boolean {
 
 function holds(folder: string, inner: string, what: string): Unfit {
   return {
-    why: `it holds ${quoted(inner)}, ${what}, and has no .git or .substrate-profile itself`,
+    why: `it contains ${quoted(inner)}, ${what}, and has no .git or .substrate-profile itself`,
     hint: `Use ${quoted(inner)}, or list ${quoted(folder)} under 'projects' in config.yaml`,
   };
 }
 
 function inScratch(folder: string, scratch: string): Unfit {
   return {
-    why: `it lies in ${quoted(scratch)}, where other programs keep files and sockets, and no folder at or above it has a .git or .substrate-profile`,
+    why: `it is in ${quoted(scratch)}, where other programs keep files and sockets, and no folder at or above it has a .git or .substrate-profile`,
     hint: `Use a folder below your home, run 'git init ${folder}' first, or list ${quoted(folder)} under 'projects' in config.yaml`,
   };
 }
 
 function withPrograms(folder: string, programs: string): Unfit {
   return {
-    why: `programs that start outside of every world are kept in ${quoted(programs)}, and no folder at or above it has a .git or .substrate-profile`,
+    why: `it is in ${quoted(programs)}, which has programs that start outside of worlds, and no folder at or above it has a .git or .substrate-profile`,
     hint: `Use a folder below your home, run 'git init ${folder}' first, or list ${quoted(folder)} under 'projects' in config.yaml`,
   };
 }
 
 function tooLarge(folder: string): Unfit {
   return {
-    why: `it has no .git or .substrate-profile, and more than ${MOST_FOLDERS} folders, too many to look for projects in them`,
-    hint: `Use the folder in it that you work in, run 'git init ${folder}' first, or list ${quoted(folder)} under 'projects' in config.yaml`,
+    why: `it has no .git or .substrate-profile, and more than ${MOST_FOLDERS} folders, too many to search for projects`,
+    hint: `Use the folder below it that you work in, run 'git init ${folder}' first, or list ${quoted(folder)} under 'projects' in config.yaml`,
   };
 }

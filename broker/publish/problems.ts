@@ -21,8 +21,8 @@ export function isProblem(value: object): value is Problem {
 export function publishedAlready(hostPort: number, owner: string, port: number): Problem {
   return {
     kind: "published",
-    reason: "the host's port is published for something else",
-    message: `Port ${hostPort} of the host is published already: it leads to port ${port} of the world of ${owner}`,
+    reason: "the host's port already leads to another world or port",
+    message: `Port ${hostPort} of the host already leads to port ${port} of the world of ${owner}`,
     hint: "Choose another port of the host with 'host_port' (--host-port), or close that one first",
   };
 }
@@ -30,9 +30,9 @@ export function publishedAlready(hostPort: number, owner: string, port: number):
 export function noNetwork(port: number, word: string): Problem {
   return {
     kind: "no_network",
-    reason: "this world has no network that leads in",
-    message: `Cannot publish port ${port}: this world has no network that leads in (net is '${word}')`,
-    hint: "'substrate world doctor' says what this host lacks, and prints the mend",
+    reason: "this world's network cannot be reached from the host",
+    message: `Cannot publish port ${port}: this world's network cannot be reached from the host (net is '${word}')`,
+    hint: "'substrate world doctor' shows what this host lacks and how to mend it",
   };
 }
 
@@ -54,14 +54,14 @@ function taken(hostPort: number, holder: string | undefined): Problem {
   return {
     kind: "taken",
     reason: "the host's port is taken",
-    message: `Port ${hostPort} of the host is taken by ${holder ?? "a program that is not to be seen"}`,
+    message: `Port ${hostPort} of the host is taken by ${holder ?? "a program that the broker cannot see"}`,
     hint: "End that program, or choose another port of the host with 'substrate world publish --host-port'",
   };
 }
 
 function refusedBy(hostPort: number, errno: string): Problem {
   const isLow = errno === "EACCES" && hostPort < UNPRIVILEGED;
-  const why = isLow ? `it is below ${UNPRIVILEGED}, and the broker's user has no right to it` : errno;
+  const why = isLow ? `it is below ${UNPRIVILEGED}, and the broker's user may not open it` : errno;
   return {
     kind: "refused",
     reason: "the host's kernel refuses the port",

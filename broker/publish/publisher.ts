@@ -145,7 +145,7 @@ export class Publisher {
   async #bring(session: string, world: World, wish: Omit<Wish, "done">): Promise<void> {
     for (const claim of this.#of(session))
       if (claim.askers.has("policy") && !wish.ports.includes(claim.port.hostPort))
-        this.#release(claim, "policy", "its policy publishes it no more");
+        this.#release(claim, "policy", "its policy no longer publishes it");
     const tried = wish.ports.map((port) => this.#tryForPolicy(session, world, port, wish.problems));
     await Promise.all(tried);
   }

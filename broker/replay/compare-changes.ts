@@ -33,29 +33,27 @@ export function compareChanges(
     return {
       matches: false,
       apart,
-      notes: ["The same paths changed, and their contents, modes or kinds are not the same"],
+      notes: ["The same paths changed, but their contents, modes or kinds differ"],
     };
   }
   if (bothHashed(recorded, now) || isEmpty(now)) return { matches: true, apart, notes: [] };
   return {
     matches: null,
     apart,
-    notes: [
-      "The same paths changed; whether to the same contents is not known, because they were not hashed",
-    ],
+    notes: ["The same paths changed; their contents were not hashed, so they cannot be compared"],
   };
 }
 
 /** Returns why one side's changes are incomplete. A truncated list is usable only with its hash. */
 function gapOf(whose: string, diff: FsDiff | null): string | undefined {
-  if (diff === null) return `The changes of ${whose} were not listed, so they are not compared`;
+  if (diff === null) return `The changes of ${whose} were not listed, so they cannot be compared`;
   if (!diff.truncated || diff.tree_hash !== null) return undefined;
-  return `The changes of ${whose} are not known as a whole, so they are not compared (${diff.summary ?? "the list is cut"})`;
+  return `The list of changes of ${whose} is incomplete, so they cannot be compared (${diff.summary ?? "the list is cut"})`;
 }
 
 const REWRITTEN =
-  "The paths that only the record has were opened for writing, and may have got the bytes that they had: " +
-  "what writes to the project itself is listed all the same, and what writes to an overlay is not";
+  "Paths that only the record lists were opened for writing, perhaps to write the same bytes again: " +
+  "direct writes to the project are listed even then, writes to an overlay are not";
 
 /** Whether only modifications are missing: a rewrite with equal bytes is recorded by a direct command, and not by an overlay. */
 function maybeRewritten({ only_recorded: recorded, only_now: now }: ReplayChangesApart): boolean {

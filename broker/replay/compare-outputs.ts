@@ -33,14 +33,13 @@ function compared(
 ): Noted {
   const [then, now] = [was[`${stream}_sha256`], is[`${stream}_sha256`]];
   if (then === null || now === null)
-    return { matches: null, diff: null, note: `${stream} was not hashed, so it is not compared` };
+    return { matches: null, diff: null, note: `${stream} was not hashed, so it cannot be compared` };
   if (then === now) return { matches: true, diff: null, note: undefined };
   const texts = [textOf(stream, then, old), textOf(stream, now, fresh)] as const;
   if (texts[0] === undefined || texts[1] === undefined)
-    return { matches: false, diff: null, note: `${stream} differs; no text of it is kept to show how` };
+    return { matches: false, diff: null, note: `${stream} differs; no sample of it is kept to show how` };
   const diff = textDiff(texts[0], texts[1]);
-  if (diff === undefined)
-    return { matches: false, diff: null, note: `${stream} differs in what its sample does not show` };
+  if (diff === undefined) return { matches: false, diff: null, note: `${stream} differs outside its sample` };
   return { matches: false, diff, note: undefined };
 }
 

@@ -101,8 +101,8 @@ export function filesDrift({ span_id: id }: Span, { paths }: ChangedFiles): read
 
 /** Reports unvisited files, so that nobody takes them for unchanged. */
 export function unseenFiles({ complete, looked, unread }: ChangedFiles): readonly string[] {
-  const late = `The project has many files: the first ${looked} were looked at for changes since, and not the others`;
-  const closed = `${unread} of the project's files or folders cannot be looked at (closed to this user, or their names are no UTF-8): changes there are not known`;
+  const late = `The project has many files: only the first ${looked} were checked for later changes`;
+  const closed = `${unread} files or folders of the project cannot be read (no permission, or a name that is not UTF-8), so changes in them are unknown`;
   return [...(complete ? [] : [late]), ...(unread > 0 ? [closed] : [])];
 }
 

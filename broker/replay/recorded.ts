@@ -25,7 +25,7 @@ export function recordedOf(span: Span, supplied: ReplayRequest): Recorded | Refu
   const reason = noCommand(span);
   if (reason !== undefined) return notReplayable(span, [reason]);
   if (context === null || agent === null || cwd === null || given === undefined) {
-    return notReplayable(span, ["it does not say how its command was given: an earlier version recorded it"]);
+    return notReplayable(span, ["an earlier version recorded it, without the form of its command"]);
   }
   const command = commandOf(span, given, supplied);
   const missing = [
@@ -43,10 +43,10 @@ function noCommand({ event_type: type, outcome, code }: Span): string | undefine
   if (type === "command_start") return "its command is still running";
   if (type !== "command_complete" && code !== undefined && code !== null)
     return `its command never ran (${code})`;
-  if (type !== "command_complete") return `it is the record of something else than a command (${type})`;
-  if (outcome === "lost") return "nobody saw its end: its world, or the broker, was lost";
+  if (type !== "command_complete") return `it does not record a command (${type})`;
+  if (outcome === "lost") return "its end is unknown: its world or the broker was lost";
   if (outcome === "failed") return `its command could not be started (${code ?? "unknown"})`;
-  if (outcome === "cancelled") return "its client went away, so it was ended before its time";
+  if (outcome === "cancelled") return "its client disconnected, so it was ended early";
   return undefined;
 }
 
@@ -57,14 +57,14 @@ function commandOf(span: Span, given: Given, { cmd, argv, env = {} }: ReplayRequ
     const known = secretsIn(env);
     const { text } = argv === undefined ? redact(cmd ?? "", "cmd", known) : redactWords(argv, "cmd", known);
     if ((argv === undefined) === (given.form === "argv"))
-      return `its command was given as ${given.form === "argv" ? "'argv'" : "'cmd'"}, and you send the other`;
-    if (text !== span.cmd) return "the command that you send is not the one that is recorded";
+      return `its command was given as ${given.form === "argv" ? "'argv'" : "'cmd'"}, and you sent the other form`;
+    if (text !== span.cmd) return "the command that you sent is not the recorded one";
     return argv === undefined ? { cmd: cmd ?? "", ...shell } : { argv };
   }
   const replaced = span.redacted.filter(({ place }) => place === "cmd");
   if (replaced.length > 0) {
     const kinds = [...new Set(replaced.map(({ kind }) => kind))].join(", ");
-    return `its command was not kept as it was (${kinds}): send it as '${given.form === "argv" ? "argv" : "cmd"}'`;
+    return `its command was not kept unchanged (${kinds}): send it as '${given.form === "argv" ? "argv" : "cmd"}'`;
   }
   const recorded = span.cmd ?? "";
   return given.form === "argv" ? wordsOf(recorded) : { cmd: recorded, ...shell };
@@ -74,7 +74,7 @@ function wordsOf(text: string): Command | string {
   const words: unknown = JSON.parse(text);
   return Array.isArray(words) && words.length > 0 && words.every((word) => typeof word === "string")
     ? { argv: words as unknown as NonNullable<Command["argv"]> }
-    : "its command is no list of words";
+    : "its command is not a list of words";
 }
 
 const HOW_TO_SUPPLY = {
@@ -84,7 +84,7 @@ const HOW_TO_SUPPLY = {
 
 function notSupplied({ not_kept: missing = [] }: Given, supplied: ReplayRequest): readonly string[] {
   return missing.flatMap((part) => {
-    if (part === "scope_token") return ["it used a scope_token, which is good for one command only"];
+    if (part === "scope_token") return ["it used a scope_token, which is valid for one command only"];
     const { field, words } = HOW_TO_SUPPLY[part];
     return supplied[field] === undefined ? [words] : [];
   });
@@ -96,8 +96,8 @@ function replacedContext({ redacted }: Span, { env = {} }: ReplayRequest): reado
   const noPath = isReplaced(CONTEXT_PLACES.path) && env["PATH"] === undefined;
   const noLocale = isReplaced(CONTEXT_PLACES.locale) && localeOf(env) === null;
   return [
-    ...(noPath ? ["its PATH was not kept as it was: send it in 'env'"] : []),
-    ...(noLocale ? ["its locale was not kept as it was: send LANG or LC_ALL in 'env'"] : []),
+    ...(noPath ? ["its PATH was not kept unchanged: send it in 'env'"] : []),
+    ...(noLocale ? ["its locale was not kept unchanged: send LANG or LC_ALL in 'env'"] : []),
   ];
 }
 
@@ -105,6 +105,6 @@ export function notReplayable(span: Span, reasons: readonly string[]): Refusal {
   return refusal(
     "not_replayable",
     `Span ${span.span_id} cannot be replayed: ${reasons.join("; ")}`,
-    "Send what is missing with the replay where that is possible, or run the command again with POST /v1/execute",
+    "Send the missing parts with the replay if possible, or run the command again with POST /v1/execute",
   );
 }

@@ -41,7 +41,7 @@ export function netNotes({ asked, opens, port }: NetScope): readonly string[] {
 function notOne(asked: string): Refusal {
   return refusal(
     "scope_denied",
-    `Cannot grant ${quoted(asked)}: it stands for any number of hosts, and nobody could see which`,
+    `Cannot grant ${quoted(asked)}: it stands for any number of hosts, so a person cannot see which`,
     "Ask for the one host that the command needs",
   );
 }
@@ -50,7 +50,7 @@ function noSuchFamily(asked: string): Refusal {
   return refusal(
     "scope_denied",
     `Cannot grant ${quoted(asked)}: a world has no IPv6`,
-    "Ask for the host by its name: the broker reaches it over IPv6 where it must",
+    "Ask for the host by its name: the broker connects over IPv6 if needed",
   );
 }
 

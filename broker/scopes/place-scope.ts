@@ -11,7 +11,7 @@ export function placeScope(named: NamedScope): PlacedScope | Refusal {
   if (path === undefined || stat === undefined) return missing(named);
   const type = stat.isDirectory() ? "folder" : stat.isFile() ? "file" : undefined;
   if (type === undefined) return unfit(named, "it is neither a folder nor a file");
-  if (type === "file" && named.below) return unfit(named, "it is a file, and has nothing below it");
+  if (type === "file" && named.below) return unfit(named, "it is a file, with nothing below it");
   const identity = `${type}:${stat.dev}:${stat.ino}`;
   return { named, kind: named.kind, path, type, identity, owner: Number(stat.uid) };
 }
@@ -53,8 +53,8 @@ function statOf(path: string): BigIntStats | undefined {
 function missing(named: NamedScope): Refusal {
   return refusal(
     "scope_denied",
-    `Cannot grant ${quoted(named.asked)}: the broker's user finds nothing at ${quoted(named.path)}`,
-    "Ask for a folder that exists, in which the command can make it",
+    `Cannot grant ${quoted(named.asked)}: the broker's user finds no file or folder at ${quoted(named.path)}`,
+    "Ask for an existing folder in which the command can make it",
   );
 }
 
@@ -62,6 +62,6 @@ function unfit(named: NamedScope, why: string): Refusal {
   return refusal(
     "scope_denied",
     `Cannot grant ${quoted(named.asked)}: ${why}`,
-    "Ask for a folder or a plain file",
+    "Ask for a folder or a regular file",
   );
 }

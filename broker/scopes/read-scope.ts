@@ -32,7 +32,7 @@ function absolute(path: string, { project, home }: Folders): string | undefined 
 function climbs(text: string): Refusal {
   return refusal(
     "scope_denied",
-    `Cannot grant ${quoted(text)}: it holds '..', which can lead anywhere`,
+    `Cannot grant ${quoted(text)}: it contains '..', which can lead anywhere`,
     "Write the path without '..'",
   );
 }

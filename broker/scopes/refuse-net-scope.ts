@@ -14,7 +14,7 @@ export function netNeverGranted(scope: NetScope, rules: NetRules): Refusal | und
   return refusal(
     "scope_denied",
     `Cannot grant ${quoted(scope.asked)}: ${why}`,
-    "No grant lifts this: ask for a host outside, or ask the operator to change net.allowed",
+    "No scope can be granted for it: ask for a host outside, or ask the operator to change net.allowed",
   );
 }
 
@@ -29,9 +29,9 @@ export function isNetGiven({ opens, port }: NetScope, rules: NetRules): boolean 
 
 function closedName(scope: NetScope, rules: NetRules): string | undefined {
   const name = hostText(scope);
-  if (isLocalhost(name)) return "a world's localhost is its own, and needs no grant";
+  if (isLocalhost(name)) return "a world has its own localhost, which needs no scope";
   if (name !== HOST_INTERNAL || isNetGiven(scope, rules)) return undefined;
-  return `the host's own localhost opens by an entry of net.allowed alone, such as '${HOST_INTERNAL}:${scope.port}'`;
+  return `only an entry of net.allowed can open the host's localhost, such as '${HOST_INTERNAL}:${scope.port}'`;
 }
 
 /** The gateway would refuse internal addresses despite a grant: refuse before a person is asked. */

@@ -30,8 +30,8 @@ export function neverGranted(
 function ownFolder({ path }: PlacedScope, { project }: SpecOfFiles): string | undefined {
   if (isWithin(path, project)) return undefined;
   if (KERNEL.some((folder) => isWithin(path, folder)))
-    return "it is the kernel's own, and each world has its own";
-  return isPrivate(path) ? "each world has such a folder of its own, and the host's is not there" : undefined;
+    return "it belongs to the kernel, and each world has its own";
+  return isPrivate(path) ? "each world has its own such folder, without the host's files" : undefined;
 }
 
 function hidden({ path }: PlacedScope, rules: ProjectRules): string | undefined {
@@ -50,9 +50,9 @@ function denied(
     patterns.find((pattern) => names.some((name) => mayCover(pattern, name))) ??
     led.find((place) => isWithin(path, place));
   const read = find(files.denyRead, places.read);
-  if (read !== undefined) return `fs.deny_read holds '${read}'`;
+  if (read !== undefined) return `fs.deny_read has '${read}'`;
   const write = kind === "fs.write" ? find([...files.denyWrite, ...files.seal], places.write) : undefined;
-  return write === undefined ? undefined : `fs.deny_write holds '${write}'`;
+  return write === undefined ? undefined : `fs.deny_write has '${write}'`;
 }
 
 /** Denies when in doubt: `[…]` is matched only when the world is made. */
@@ -79,6 +79,6 @@ function never({ named }: PlacedScope, why: string): Refusal {
   return refusal(
     "scope_denied",
     `Cannot grant ${quoted(named.asked)}: ${why}`,
-    "No grant lifts this: ask for another path, or do the task without it",
+    "No scope can be granted for it: ask for another path, or do the task without it",
   );
 }

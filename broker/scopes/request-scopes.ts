@@ -139,7 +139,7 @@ function issue(
   try {
     broker.trace.event(issuedSpan(call, grant));
   } catch (error) {
-    return cannotRecord("No token was given", error);
+    return cannotRecord("No token was issued", error);
   }
   return {
     scope_token: broker.scopeTokens.issue(grant, forMs),
@@ -173,7 +173,7 @@ function nobodyMayBeAsked(policy: string, missing: readonly Scope[]): Refusal {
   const texts = missing.map((scope) => `'${scopeText(scope)}'`).join(", ");
   return refusal(
     "scope_denied",
-    `Cannot grant ${texts}: policy '${policy}' does not give it and lets nobody be asked (approval.interactive is false)`,
+    `Cannot grant ${texts}: policy '${policy}' does not allow it, and nobody can be asked (approval.interactive is false)`,
     "Do the task without it, or ask the operator to change the policy",
     { policy_id: policy },
   );
@@ -185,7 +185,7 @@ function recordRefusal(broker: ScopeNeeds, call: ScopeCall, error: Refusal): Ref
   try {
     broker.trace.event(refusedScopesSpan(call, error));
   } catch (fault) {
-    return cannotRecord("No token was given", fault);
+    return cannotRecord("No token was issued", fault);
   }
   return { ...error, span_id: call.span };
 }

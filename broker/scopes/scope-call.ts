@@ -40,7 +40,7 @@ export function movedSince(scopes: readonly Scope[]): Refusal | undefined {
   if (other === undefined) return undefined;
   return refusal(
     "scope_denied",
-    `Cannot use the scope '${scopeText(other)}': another file or folder is there than when it was asked for`,
+    `Cannot use the scope '${scopeText(other)}': the file or folder there was replaced since the scope was requested`,
     "Ask for the scope again: POST /v1/request_scopes",
   );
 }

@@ -100,7 +100,7 @@ function notesOf(broker: Pick<QuestionNeeds, "around">, scope: Scope): readonly 
   const wide = type === "folder" ? [`Everything below '${path}'`] : [];
   const settings =
     kind === "fs.write" && isBelowSettings(path, broker.around.home)
-      ? [`'${path}' lies in a settings folder: programs of yours may run or believe what is written there`]
+      ? [`'${path}' lies in a settings folder: your programs may run or trust what is written there`]
       : [];
   return [...where, ...wide, ...settings];
 }

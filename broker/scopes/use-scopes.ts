@@ -51,7 +51,7 @@ export function lacksNetwork(
   return refusal(
     "isolation_unavailable",
     `Cannot use the scope '${texts.find((text) => text.startsWith("net:"))}' here: the world's network is '${isolation.net}'`,
-    "Run the command without this scope; 'substrate world doctor' says what this host can do and prints the mend",
+    "Run the command without this scope; 'substrate world doctor' shows what this host lacks and how to mend it",
   );
 }
 
@@ -65,7 +65,7 @@ function cannotHold({ project }: Place, { scopes }: UsedScopes): Refusal | undef
   if (outside === undefined) return undefined;
   return refusal(
     "scope_denied",
-    `Cannot use the scope '${scopeText(outside)}' here: the policy isolates this command, and what it writes outside of the project cannot be held`,
+    `Cannot use the scope '${scopeText(outside)}' here: the policy isolates this command, and writes outside the project cannot be held`,
     "Run the command without this scope, or use the scope for a command that is not isolated",
   );
 }
@@ -74,7 +74,7 @@ function cannotHold({ project }: Place, { scopes }: UsedScopes): Refusal | undef
 function worthless(): Refusal {
   return refusal(
     "scope_denied",
-    "The scope_token of this call is not one that holds for this agent and project: it expired, was used up, or was never given to it",
+    "scope_token: not valid for this agent and project; it has expired, is used up or was never issued to this agent",
     "Ask for the scopes again: POST /v1/request_scopes",
   );
 }
@@ -82,7 +82,7 @@ function worthless(): Refusal {
 function otherPolicy({ id, hash }: Effective): Refusal {
   return refusal(
     "scope_denied",
-    `The scope_token of this call was given under another policy than the one that holds now (${hash})`,
+    `scope_token: issued under another policy than the one in force (${hash})`,
     "Ask for the scopes again: POST /v1/request_scopes, with the same 'profile' as the command",
     { policy_id: id },
   );

@@ -85,13 +85,19 @@ export class Config {
     const known = this.#identity;
     this.#identity = identity;
     if (identity === MISSING && known !== "") {
-      return [{ text: `${this.#path}: it is gone; what it said holds until the broker starts again` }];
+      return [
+        { text: `${this.#path}: the file is gone; its settings stay in force until the broker restarts` },
+      ];
     }
     const result = identity === MISSING ? { ok: {} } : readConfig(this.#path);
     if ("problems" in result) return result.problems;
     // An editor that writes in place empties the file first: reading the empty file would lift every limit for a moment.
     if (result.ok === NOTHING && known !== "" && known !== MISSING) {
-      return [{ text: `${this.#path}: it is empty; what it said holds. Write {} to set nothing` }];
+      return [
+        {
+          text: `${this.#path}: the file is empty; its last settings stay in force. Write {} to use the defaults`,
+        },
+      ];
     }
     this.#current = result.ok;
     return [];

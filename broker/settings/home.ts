@@ -51,7 +51,7 @@ export function homeLayout(asked: string, askedOverlay: string | undefined): Hom
   const longest = join(root, LONGEST_SOCKET);
   if (Buffer.byteLength(longest) > MAX_SOCKET_PATH) {
     throw new HomeRefused(
-      `Cannot use '${asked}' as SUBSTRATE_HOME: the socket path '${longest}' has ${Buffer.byteLength(longest)} bytes and the kernel takes ${MAX_SOCKET_PATH}. Choose a shorter folder`,
+      `Cannot use '${asked}' as SUBSTRATE_HOME: the socket path '${longest}' has ${Buffer.byteLength(longest)} bytes; the kernel accepts ${MAX_SOCKET_PATH}. Choose a shorter folder`,
     );
   }
   return {
@@ -122,8 +122,8 @@ const OWN_NAMES = ["sock", "run", "policies", "config.yaml"];
 
 function unfitBecause(root: string, uid: number): string | undefined {
   const stat = statSync(root);
-  if (stat.uid !== uid) return `it belongs to user ${stat.uid}, and this is user ${uid}`;
+  if (stat.uid !== uid) return `it belongs to user ${stat.uid}; this is user ${uid}`;
   const names = readdirSync(root);
   if (names.length === 0 || names.some((name) => OWN_NAMES.includes(name))) return undefined;
-  return "it holds other files. Choose a new folder, or an empty one";
+  return "it contains other files. Choose a new or an empty folder";
 }

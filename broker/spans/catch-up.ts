@@ -10,7 +10,7 @@ const BATCH = 5000;
 
 /** Reports a damaged line and leaves it out of the index, so that it stops only its own span, not the broker. */
 const NO_SPAN =
-  "A line of the trace is no span any more, and stays out of the index: 'substrate trace verify' says more";
+  "A line of the trace is no longer a span and is not indexed: 'substrate trace verify' shows more";
 
 export type OnProgress = (read: number, all: number) => void;
 

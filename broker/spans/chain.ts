@@ -42,9 +42,9 @@ function joined(record: object, more: object): string {
 export function readLink(line: Buffer): Link | { readonly wrong: string } {
   const match = END.exec(line.subarray(-LONGEST_END).toString("latin1"));
   const [, seq, prev = null, hash] = match ?? [];
-  if (seq === undefined || hash === undefined) return { wrong: "it is no span with a hash" };
+  if (seq === undefined || hash === undefined) return { wrong: "it is not a span with a hash" };
   if (hashOf(line.subarray(0, -HASH_FIELD_LENGTH)) !== hash)
-    return { wrong: "its content does not have the hash it states: it was edited" };
+    return { wrong: "its content does not match its hash: it was edited" };
   return { seq: Number(seq), prev, hash };
 }
 

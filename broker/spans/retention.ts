@@ -100,7 +100,5 @@ function lastOf(part: TracePart): { readonly last: ReturnType<typeof linkOf>; re
 function linkOf(path: string, line: string | undefined): { seq: number; prev: string | null; hash: string } {
   const link = readLink(Buffer.from(line ?? "", "utf8"));
   if ("hash" in link) return link;
-  throw new Error(
-    `Cannot drop '${path}': ${link.wrong}. 'substrate trace verify' says what is wrong with it`,
-  );
+  throw new Error(`Cannot drop '${path}': ${link.wrong}. 'substrate trace verify' shows what is wrong`);
 }

@@ -205,7 +205,7 @@ export class SpanIndex {
     const writes = [...entries.flatMap(([span, entry]) => this.#put(span, entry)), ...also()];
     const failed = (await Promise.allSettled(writes)).find((write) => write.status === "rejected");
     if (failed !== undefined) {
-      this.#onFault("The index of the trace cannot be written", failed.reason);
+      this.#onFault("Cannot write the index of the trace", failed.reason);
       return false;
     }
     for (const [span, entry] of entries) {
@@ -300,7 +300,7 @@ function refuseDamaged(folder: string): void {
   const begin = beginOf(path, MAGIC_AT + 4);
   if (begin.length === 0 || (begin.length > MAGIC_AT && begin.readUInt32LE(MAGIC_AT) === MAGIC)) return;
   throw new DatabaseRefused(
-    `The database '${path}' is damaged. Move the folder away: what the trace knows is read from there again`,
+    `The database '${path}' is damaged. Move the folder away: the broker rebuilds it from the trace`,
   );
 }
 

@@ -113,7 +113,7 @@ export class TraceLog {
     if (this.#closed || this.#size === 0) return;
     const next = nextPath(this.path);
     const moved = partPath(this.path, this.#first);
-    if (existsSync(moved)) throw new Error(`Cannot rotate the trace: '${moved}' is there already`);
+    if (existsSync(moved)) throw new Error(`Cannot rotate the trace: '${moved}' exists already`);
     rmSync(next, { force: true });
     const live = openSync(next, "ax+", 0o600);
     try {
@@ -267,7 +267,7 @@ function headOfLastLine(line: string | undefined, path: string): Head {
   const link = readLink(Buffer.from(line, "utf8"));
   if ("hash" in link) return { seq: link.seq, hash: link.hash };
   throw new TraceRefused(
-    `The last line of '${path}' cannot be continued: ${link.wrong}. 'substrate trace verify' says more; move the file away to go on without it`,
+    `The last line of '${path}' cannot be continued: ${link.wrong}. 'substrate trace verify' shows more; move the file away to continue without it`,
   );
 }
 
@@ -307,7 +307,7 @@ export function readSpan(log: TraceLog, id: string, extent: Extent, onFault: OnF
   if (span?.span_id === id) return span;
   const where = `byte ${extent.offset} of the file that begins with line ${extent.file}`;
   const what = line === undefined ? "gone" : "not the one that was written";
-  onFault(`A line of the trace is ${what}; 'substrate trace verify' says more`, new Error(where));
+  onFault(`A line of the trace is ${what}; 'substrate trace verify' shows more`, new Error(where));
   return undefined;
 }
 

@@ -258,7 +258,7 @@ class LateLines {
       this.#write(line);
     } catch (error) {
       if (!isRefusal(error) || this.#late.length >= MAX_LATE) throw error;
-      this.#onFault(`The last line of ${line.span_id} waits for room`, error);
+      this.#onFault(`The last line of ${line.span_id} waits for disk space`, error);
       this.#late.push(line);
       this.#schedule();
     }
@@ -286,7 +286,7 @@ class LateLines {
         this.#late.shift();
       }
     } catch (error) {
-      this.#onFault(`${this.#late.length} last lines of commands wait for room`, error);
+      this.#onFault(`${this.#late.length} last lines of commands wait for disk space`, error);
       this.#schedule();
     }
   }

@@ -36,7 +36,7 @@ export class Upkeep {
     try {
       log.rotate();
     } catch (error) {
-      return onFault("The trace goes on in the same file, which is larger than it should be", error);
+      return onFault("Cannot rotate the trace; the same file grows beyond its limit", error);
     }
     this.retain();
   }
@@ -45,7 +45,7 @@ export class Upkeep {
   retain(): void {
     if (this.#ending) return;
     this.#running ??= this.#retain()
-      .catch((error: unknown) => this.#parts.onFault("Old files of the trace cannot be dropped", error))
+      .catch((error: unknown) => this.#parts.onFault("Cannot drop old files of the trace", error))
       .finally(() => {
         this.#running = undefined;
       });
@@ -75,7 +75,7 @@ export class Upkeep {
     if (dropped === undefined) return this.#sayIfLarge();
     const line = eventSpan({ event_type: "world", outcome: "ended", message: sentence(dropped), dropped });
     if (!(await record(line)))
-      return onFault("Old files of the trace stay until the index can be written", undefined);
+      return onFault("Old files of the trace are kept until the index can be written", undefined);
     await log.settle();
     await index.state.putDropped(dropped);
     await this.#remove(dropped);
@@ -102,8 +102,8 @@ export class Upkeep {
     const { maxBytes } = limits();
     const all = parts.reduce((sum, { size }) => sum + size, log.size);
     if (parts.length === 0 || all <= maxBytes) return;
-    const why = new Error(`It has ${all} bytes and should have ${maxBytes}`);
-    onFault("The trace is larger than it should be, and its oldest file is still in use", why);
+    const why = new Error(`The trace has ${all} bytes, its limit is ${maxBytes}`);
+    onFault("The trace exceeds its limit, but its oldest file is still in use", why);
   }
 }
 

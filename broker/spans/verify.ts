@@ -179,18 +179,18 @@ class Walk {
     const link = readLink(bytes);
     if ("wrong" in link) return undefined;
     if (named !== undefined && link.seq !== named)
-      return `the file's name says that it begins with span ${named}, and it begins with ${link.seq}: files were swapped, or their beginning was cut`;
+      return `by its name the file begins with span ${named}, but it begins with ${link.seq}: files were swapped, or their beginning was cut`;
     const wanted = this.#head.seq + 1;
     if (link.seq > wanted)
       return `spans ${wanted} to ${link.seq - 1} are missing: a file before it was removed`;
     if (link.seq === wanted && link.prev !== this.#head.hash)
-      return `it does not go on from span ${this.#head.seq}: the file, or the one before, is of another trace`;
+      return `it does not continue from span ${this.#head.seq}: the file, or the one before, is from another trace`;
     return undefined;
   }
 
   #wrongBeginning(): Wrong | undefined {
     if (this.#start.hash === null || this.#dropped !== null || this.#first === undefined) return undefined;
-    const missing = `spans 1 to ${this.#start.seq} are missing, and no line of the trace says that they were dropped: files before it were removed`;
+    const missing = `spans 1 to ${this.#start.seq} are missing, and the trace does not record that they were dropped: earlier files were removed`;
     return { ...this.#first, seq: this.#start.seq + 1, wrong: missing };
   }
 }

@@ -34,7 +34,7 @@ export class Violations {
   finish(): void {
     for (const [kind, count] of this.#rest) {
       const subject = `${count} more`;
-      const message = `The command did so ${count} more times; only the first ${MAX_LINES} have a line of their own`;
+      const message = `The command did so ${count} more times; only the first ${MAX_LINES} are recorded one by one`;
       this.#record({ kind, subject, message });
     }
     this.#rest.clear();

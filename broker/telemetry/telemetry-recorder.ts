@@ -93,8 +93,8 @@ export class TelemetryRecorder {
   }
 }
 
-const NOT_HEARD = "the world could not make the socket at which programs report";
-const NOT_WHOLE = "there may be more: the command had no end that its world could tell";
+const NOT_HEARD = "the world could not make the socket for the programs' reports";
+const NOT_WHOLE = "there may be more: the world did not learn of the command's end";
 
 type Told = Pick<Required<SpanTelemetry>, "counts" | "unlisted" | "dropped"> &
   Pick<SpanTelemetry, "state" | "reason">;

@@ -157,8 +157,8 @@ export class Worlds {
       this.#retire(session, before, "its policy has changed");
     if (this.#warm.size >= MAX_WARM) {
       throw new WorldUnavailable(
-        `There are ${MAX_WARM} warm worlds already`,
-        "Wait until some are idle, or use fewer names for agents",
+        `Cannot start another world: ${MAX_WARM} worlds are warm already`,
+        "Wait until some worlds are idle, or use fewer agent names",
       );
     }
     const world = staleGone.then(() => this.#make(wanted));
@@ -184,7 +184,7 @@ export class Worlds {
       ([, { wanted }]) => wanted.spec.project === spec.project && wanted.spec.identity !== spec.identity,
     );
     const gone = stale.map(async ([session, warm]) => {
-      this.#retire(session, warm, "another folder stands where its project was");
+      this.#retire(session, warm, "its project was replaced by another folder");
       // A world with a running command ends after that command; the caller does not wait for it.
       if (warm.users === 0) await (await warm.world).ended;
     });

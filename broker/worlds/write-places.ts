@@ -44,15 +44,13 @@ export function openPlace(path: string, uid: number): WritePlace {
   return {
     path,
     identity: null,
-    why: `it does not exist, and nobody makes it by itself: ${unmade ?? "it is gone again"}`,
+    why: `it does not exist, and the broker cannot make it: ${unmade ?? "it was removed again"}`,
   };
 }
 
 function found(path: string, stat: BigIntStats): WritePlace {
   if (stat.isDirectory()) return { path, identity: `${stat.dev}:${stat.ino}`, why: null };
-  const what = stat.isSymbolicLink()
-    ? "a link stands there: name the folder that it leads to"
-    : "what stands there is no folder";
+  const what = stat.isSymbolicLink() ? "it is a link: name its target folder" : "it is not a folder";
   return { path, identity: null, why: what };
 }
 
@@ -77,7 +75,7 @@ function makeFolder(path: string, uid: number): string | undefined {
     mkdirSync(`/proc/self/fd/${opened}/${basename(path)}`);
     return undefined;
   } catch (error) {
-    return `the kernel says ${codeOf(error)}`;
+    return `the kernel reports ${codeOf(error)}`;
   } finally {
     closeSync(opened);
   }
@@ -107,8 +105,8 @@ function openFolder(path: string): number | string {
 
 function unopened(path: string, code: string): string {
   if (code === "ENOENT")
-    return `'${path}' does not exist either. Make it, and the next command can write there`;
-  if (code === "ENOTDIR" || code === "ELOOP") return `'${path}' is a link, or no folder`;
+    return `'${path}' does not exist either. Make it, then the next command can write there`;
+  if (code === "ENOTDIR" || code === "ELOOP") return `'${path}' is a link or not a folder`;
   return `'${path}' cannot be entered (${code})`;
 }
 

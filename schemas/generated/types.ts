@@ -5,7 +5,7 @@
  */
 export type ApprovalId = string;
 /**
- * What a person answers: once is one run, session holds for the session and this policy, always stands in approvals.yaml.
+ * A person's answer: once allows one run; session allows the command for the session under this policy; always is written to approvals.yaml.
  */
 export type ApprovalDecision = "once" | "session" | "always" | "deny";
 /**
@@ -32,23 +32,23 @@ export type CommandLine = string;
  */
 export type ArgumentList = readonly string[];
 /**
- * Which of the limits.
+ * The name of the limit.
  */
 export type BudgetName = "max_execs" | "max_runtime_ms" | "max_egress_bytes";
 /**
- * Relative to the project. One that is no UTF-8, or begins with a quotation mark, is quoted as git does it: "a\377b".
+ * A path relative to the project. A path that is not UTF-8, or begins with a quotation mark, is quoted as git does it: "a\377b".
  */
 export type ChangePath = string;
 /**
- * What a policy says of a command, strictest of all its parts. The would_ ones exist only in observe mode, where the command runs plainly.
+ * The policy's verdict on a command: the strictest of its parts. would_ verdicts exist only in observe mode, where the command runs plainly.
  */
 export type Verdict = "allow" | "isolate" | "ask" | "deny" | "would_deny" | "would_ask" | "would_isolate";
 /**
- * observe records what it would have refused and runs it; enforce refuses.
+ * observe runs every command and records what enforce would have refused; enforce refuses.
  */
 export type PolicyMode = "observe" | "enforce";
 /**
- * What went wrong, for programs. The HTTP status follows from it.
+ * The error code, for programs. It determines the HTTP status.
  */
 export type ErrorCode =
   | "invalid_request"
@@ -71,7 +71,7 @@ export type ErrorCode =
   | "busy"
   | "internal";
 /**
- * Why the file does not load, each with line and column; none when it does.
+ * Errors that keep the file from loading, each with line and column; empty when it loads.
  */
 export type ReloadProblems = readonly string[];
 /**
@@ -79,7 +79,7 @@ export type ReloadProblems = readonly string[];
  */
 export type PathScope = string;
 /**
- * A path or a glob. `** /NAME` holds in every tree that a world shows; others are anchored at $PROJECT unless absolute.
+ * A path or a glob. `** /NAME` applies in every tree that a world shows; others are anchored at $PROJECT unless absolute.
  */
 export type PathGlob = string;
 /**
@@ -98,19 +98,19 @@ export type CommandRule =
   | {
       readonly pattern: CommandPattern;
       /**
-       * Commands that the pattern must match, or the policy does not load.
+       * Commands that the pattern must match; otherwise the policy does not load.
        *
        * @maxItems 256
        */
       readonly match?: readonly string[];
       /**
-       * Commands that the pattern must not match, or the policy does not load.
+       * Commands that the pattern must not match; otherwise the policy does not load.
        *
        * @maxItems 256
        */
       readonly not_match?: readonly string[];
       /**
-       * Why, for the one who is refused.
+       * The reason, shown to the caller when the rule applies.
        */
       readonly reason?: string;
     };
@@ -143,7 +143,7 @@ export type Size = string;
  */
 export type Scope = string;
 /**
- * What happened.
+ * The kind of event.
  */
 export type EventType =
   | "command_start"
@@ -162,13 +162,13 @@ export type EventType =
 export type TelemetryList = readonly string[];
 
 /**
- * Answer 200 of POST /v1/approvals/:id: the decision holds.
+ * Answer 200 of POST /v1/approvals/:id: the decision is accepted.
  */
 export interface ApprovalDecisionReply {
   readonly approval_id: ApprovalId;
   readonly decision: ApprovalDecision;
   /**
-   * Calls that waited for it.
+   * Number of calls that waited for the decision.
    */
   readonly released: number;
 }
@@ -186,15 +186,15 @@ export interface ApprovalPreviewReply {
   readonly preview: ApprovalPreview;
 }
 /**
- * What a command did on an overlay of the project, without network, and what was discarded with it.
+ * The changes that a command made on an overlay of the project, without network, before the overlay was discarded.
  */
 export interface ApprovalPreview {
   /**
-   * none: nobody asked for one. failed: why says why there is none.
+   * none: no preview was asked for. failed: the reason is in why.
    */
   readonly state: "none" | "running" | "done" | "failed";
   /**
-   * Why there is none; else null.
+   * The reason for a missing preview, else null.
    */
   readonly why: string | null;
   /**
@@ -206,7 +206,7 @@ export interface ApprovalPreview {
    */
   readonly mods: number;
   /**
-   * Files and folders that were gone.
+   * Deleted files and folders.
    */
   readonly deletes: number;
   /**
@@ -220,7 +220,7 @@ export interface ApprovalPreview {
    */
   readonly names: readonly string[];
   /**
-   * The first of them that tools run by themselves.
+   * The first changed paths that tools run by themselves.
    *
    * @maxItems 20
    */
@@ -238,7 +238,7 @@ export interface ApprovalPreview {
    */
   readonly signal: string | null;
   /**
-   * It took too long and was ended; the counts are those until then.
+   * true: it took too long and was ended; the counts are those until then.
    */
   readonly timed_out: boolean;
   /**
@@ -247,12 +247,12 @@ export interface ApprovalPreview {
   readonly duration_ms: number;
 }
 /**
- * Answer 200 of GET /v1/approvals: what waits for a person, oldest first.
+ * Answer 200 of GET /v1/approvals: the pending questions, oldest first.
  */
 export interface ApprovalsReply {
   readonly approvals: readonly Approval[];
   /**
-   * Why approvals.yaml does not load, so that nothing in it holds; none when it does.
+   * Errors that keep approvals.yaml from loading, so that none of its approvals apply; empty when it loads.
    */
   readonly problems: readonly string[];
 }
@@ -262,7 +262,7 @@ export interface ApprovalsReply {
 export interface Approval {
   readonly approval_id: ApprovalId;
   /**
-   * What is asked for: a command, or scopes that the policy does not give.
+   * The subject of the question: a command, or scopes that the policy does not give.
    */
   readonly kind: "command" | "scopes";
   /**
@@ -284,7 +284,7 @@ export interface Approval {
    */
   readonly policy_id: string;
   /**
-   * sha256: and the hash of all that holds.
+   * sha256: and the hash of the effective policy.
    */
   readonly policy_hash: string;
   /**
@@ -296,7 +296,7 @@ export interface Approval {
    */
   readonly rule: DecisionRule | null;
   /**
-   * Why, in the words of the policy or of who asks; who asks may say anything.
+   * The reason given by the policy or by the caller. A caller's reason is not verified.
    */
   readonly reason: string | null;
   readonly subject: ApprovalSubject;
@@ -305,7 +305,7 @@ export interface Approval {
    */
   readonly offers: readonly ApprovalDecision[];
   /**
-   * What a person should know before answering.
+   * Facts that a person should know before answering.
    */
   readonly notes: readonly string[];
   /**
@@ -313,7 +313,7 @@ export interface Approval {
    */
   readonly asked_at: string;
   /**
-   * When it counts as refused.
+   * When an unanswered question counts as refused.
    */
   readonly expires_at: string;
   /**
@@ -335,11 +335,11 @@ export interface DecisionRule {
    */
   readonly list: string;
   /**
-   * The rule as it is written in the policy; for a key without patterns, what it says.
+   * The rule as written in the policy; for a key without patterns, its value.
    */
   readonly pattern: string;
   /**
-   * The simple command it is about, as it was written.
+   * The simple command that it matched, as written.
    */
   readonly fragment: string;
   /**
@@ -352,7 +352,7 @@ export interface DecisionRule {
   readonly reason?: string;
 }
 /**
- * What would be allowed; the fields are those of its kind.
+ * The subject to approve; the fields depend on kind.
  */
 export interface ApprovalSubject {
   /**
@@ -385,18 +385,18 @@ export interface ApprovalSubject {
   readonly scopes?: readonly string[];
 }
 /**
- * approvals.yaml: what a person approved for always. To be read and edited by people.
+ * approvals.yaml: commands that a person approved permanently. People may read and edit it.
  */
 export interface ApprovalsDocument {
   /**
-   * One entry for each command. Taking one out takes the approval back.
+   * One entry per command. Removing an entry revokes the approval.
    *
    * @maxItems 4096
    */
   readonly approvals: readonly AlwaysApproval[] | null;
 }
 /**
- * A command that needs no further answer where everything here fits.
+ * A command that needs no further approval when every field matches.
  */
 export interface AlwaysApproval {
   readonly id: ApprovalId;
@@ -438,7 +438,7 @@ export interface AlwaysApproval {
    */
   readonly approved_at?: string;
   /**
-   * For people; nobody compares it.
+   * A note for people; it is not compared.
    */
   readonly note?: string;
 }
@@ -503,7 +503,7 @@ export interface BudgetReply {
   readonly shared: BudgetAccount | null;
 }
 /**
- * What one agent, or all labels together, have used up and may use up.
+ * Used amounts and limits of one agent, or of all labels together.
  */
 export interface BudgetAccount {
   /**
@@ -519,7 +519,7 @@ export interface BudgetAccount {
    */
   readonly policy_id: string;
   /**
-   * One for each length that a policy names; what is used counts in all of them.
+   * One window for each length that a policy names; use counts in all of them.
    */
   readonly windows: readonly BudgetWindow[];
 }
@@ -542,24 +542,24 @@ export interface BudgetWindow {
   readonly budgets: readonly BudgetState[];
 }
 /**
- * One limit and what counts towards it.
+ * One limit and its used amount.
  */
 export interface BudgetState {
   readonly name: BudgetName;
   /**
-   * What the window allows; null: no limit.
+   * The limit of the window; null: no limit.
    */
   readonly limit: number | null;
   /**
-   * Used up in this window.
+   * The amount used in this window.
    */
   readonly used: number;
   /**
-   * Held for commands that run now.
+   * The amount reserved for running commands.
    */
   readonly reserved: number;
   /**
-   * The limit is one that a call named, below what the policy gives; it holds until the window ends.
+   * true: a call lowered the limit below the policy's; that applies until the window ends.
    */
   readonly lowered: boolean;
 }
@@ -574,11 +574,11 @@ export interface BudgetsReply {
  */
 export interface ChangesReply {
   /**
-   * What was applied, discarded or taken back.
+   * The paths that were applied, discarded or reverted.
    */
   readonly done: readonly ChangePath[];
   /**
-   * What is still held; after an undo, what is still applied.
+   * The paths that are still held; after an undo, those still applied.
    */
   readonly left: readonly ChangePath[];
   /**
@@ -587,11 +587,11 @@ export interface ChangesReply {
   readonly change_span_id: string;
 }
 /**
- * Body of POST /v1/apply/:span_id, /v1/discard/:span_id and /v1/undo/:span_id; no body is an empty one.
+ * Body of POST /v1/apply/:span_id, /v1/discard/:span_id and /v1/undo/:span_id; a missing body counts as {}.
  */
 export interface ChangesRequest {
   /**
-   * Which of the changes; a folder stands for everything below it. Absent: all.
+   * The changed paths to use; a folder includes everything below it. Absent: all.
    *
    * @minItems 1
    * @maxItems 65536
@@ -612,7 +612,7 @@ export interface CheckReply {
    */
   readonly policy_hash: string;
   /**
-   * What is decided only when the command runs, a sentence each; absent when the words say all, or nothing would run.
+   * Sentences about decisions that are only made when the command runs; absent when there are none, or the command would not run.
    *
    * @minItems 1
    * @maxItems 9
@@ -635,28 +635,28 @@ export interface Decision {
  */
 export interface ConfigDocument {
   /**
-   * Folders below which projects may lie, each a project itself: absolute, or beginning with ~/ or $HOME/. Default: anywhere.
+   * Folders at or below which projects may be: absolute, or beginning with ~/ or $HOME/. Default: anywhere.
    *
    * @maxItems 1024
    */
   readonly projects?: readonly string[];
   /**
-   * Agents that get a socket of their own, sock/agents/<id>.sock: who connects there is that agent.
+   * Agents that get a socket of their own, sock/agents/<id>.sock: every caller on it is that agent.
    */
   readonly agents?: {
     /**
-     * Settings of one agent; nothing after the colon is all defaults.
+     * Settings of one agent; empty after the colon: all defaults.
      */
     readonly [k: string]: {
       readonly policy?: PolicyName;
     } | null;
   };
   /**
-   * Which policy applies where; an agent's own stands under 'agents'. Else the policy 'default'.
+   * Policies by project; an agent's own policy is set under 'agents'. Default: the policy 'default'.
    */
   readonly policies?: {
     /**
-     * Policy by project folder: absolute, or beginning with ~/ or $HOME/. The nearest folder above counts; one that a project's commands may write narrows.
+     * Policy by project folder: absolute, or beginning with ~/ or $HOME/. The nearest folder at or above the project counts; if commands of a project may write that folder, its policy only narrows.
      */
     readonly projects?: {
       readonly [k: string]: PolicyName;
@@ -671,15 +671,15 @@ export interface ConfigDocument {
      */
     readonly sync?: boolean;
     /**
-     * MiB of trace.jsonl from which on a new file is begun: 0.01 to 4096. Default: 128.
+     * Size in MiB at which trace.jsonl is rotated: 0.01 to 4096. Default: 128.
      */
     readonly file_mib?: number;
     /**
-     * Days since its last line after which an old file is dropped: 1 to 36500. Default: none is dropped for its age.
+     * Days after its last line when an old file is dropped: 1 to 36500. Default: no file is dropped for its age.
      */
     readonly max_age_days?: number;
     /**
-     * MiB of all files together beyond which the oldest are dropped: 0.05 to 16777216. Default: 16384.
+     * Size in MiB of all files together above which the oldest are dropped: 0.05 to 16777216. Default: 16384.
      */
     readonly max_mib?: number;
   };
@@ -711,7 +711,7 @@ export interface ConfigDocument {
     readonly max_age_hours?: number;
   };
   /**
-   * What is kept for replays.
+   * Samples for replays.
    */
   readonly replay?: {
     /**
@@ -726,20 +726,20 @@ export interface ConfigDocument {
 export interface DiffReply {
   readonly changes: readonly DiffChange[];
   /**
-   * A unified diff of them in git's form, which git apply takes; what is no text is a binary patch. A file that is too large is named and not shown.
+   * The changes as a unified diff in git's format, for git apply; binary files as binary patches. A file that is too large is named but not shown.
    */
   readonly patch: string;
   /**
-   * Something is not listed, or not shown in the patch.
+   * true: some changes are not listed, or not shown in the patch.
    */
   readonly truncated: boolean;
   /**
-   * What is left out, or why nothing is held any more, in a sentence; else null.
+   * A sentence about what is left out, or why no changes are held any more; else null.
    */
   readonly summary: string | null;
 }
 /**
- * One path that was changed. What was not measured is null.
+ * One changed path. Values that were not measured are null.
  */
 export interface DiffChange {
   readonly path: ChangePath;
@@ -748,19 +748,19 @@ export interface DiffChange {
    */
   readonly kind: "write" | "mod" | "delete" | "dir" | "link" | "mode";
   /**
-   * Some tool runs it by itself.
+   * true: tools run it by themselves.
    */
   readonly autorun: boolean;
   /**
-   * It is no text in UTF-8 on one side.
+   * true: one side is not UTF-8 text.
    */
   readonly binary: boolean | null;
   /**
-   * Lines.
+   * Number of lines.
    */
   readonly added: number | null;
   /**
-   * Lines.
+   * Number of lines.
    */
   readonly removed: number | null;
 }
@@ -769,7 +769,7 @@ export interface DiffChange {
  */
 export interface DoctorReport {
   /**
-   * Everything that the default policy needs is there.
+   * true: this host has everything that the default policy needs.
    */
   readonly ok: boolean;
   /**
@@ -778,7 +778,7 @@ export interface DoctorReport {
   readonly checks: readonly DoctorCheck[];
 }
 /**
- * One thing that was tried.
+ * One test.
  */
 export interface DoctorCheck {
   /**
@@ -786,23 +786,23 @@ export interface DoctorCheck {
    */
   readonly name: string;
   /**
-   * What was tried, for people.
+   * The tested feature, for people.
    */
   readonly what: string;
   /**
-   * ok; weaker: something is less than it could be; missing: it cannot be used here.
+   * ok; weaker: it works, with a limitation; missing: it cannot be used on this host.
    */
   readonly verdict: "ok" | "weaker" | "missing";
   /**
-   * Without it the default policy cannot be carried out.
+   * true: the default policy needs it.
    */
   readonly needed: boolean;
   /**
-   * What was seen when it was tried, with the kernel's own word where there is one.
+   * The result of the test, with the kernel's error name if there is one.
    */
   readonly seen: string;
   /**
-   * Command lines that mend it, or comments beginning with '#'; empty when there is nothing to mend.
+   * Command lines that mend it, or comments that begin with '#'; empty when there is nothing to mend.
    */
   readonly mend: readonly string[];
 }
@@ -811,7 +811,7 @@ export interface DoctorCheck {
  */
 export interface EmptyRequest {}
 /**
- * Every answer that is no success.
+ * The body of every error reply.
  */
 export interface ErrorReply {
   readonly error: ErrorBody;
@@ -822,15 +822,15 @@ export interface ErrorReply {
 export interface ErrorBody {
   readonly code: ErrorCode;
   /**
-   * What was wanted and what was received.
+   * The error as a sentence: wanted and received values.
    */
   readonly message: string;
   /**
-   * What to do next, in words a model can act on.
+   * The next step, in words that a model can act on.
    */
   readonly hint: string;
   /**
-   * The field of the request that is wrong: env.FOO, argv[2].
+   * The wrong field of the request: env.FOO, argv[2].
    */
   readonly path?: string;
   /**
@@ -850,18 +850,18 @@ export interface ErrorBody {
    */
   readonly exit?: number;
   /**
-   * The question that waits for a person: apr_ and a UUIDv7.
+   * The pending question: apr_ and a UUIDv7.
    */
   readonly approval_id?: string;
   /**
-   * The paths that stand in the way, at most 1000, each with why.
+   * The conflicting paths, at most 1000, each with its reason.
    *
    * @maxItems 1000
    */
   readonly conflicts?: readonly ChangeConflict[];
   readonly budget?: SpentBudget;
   /**
-   * Milliseconds until trying again can help.
+   * Milliseconds after which a retry can succeed.
    */
   readonly retry_after_ms?: number;
 }
@@ -870,20 +870,20 @@ export interface ChangeConflict {
   readonly reason: string;
 }
 /**
- * The budget that does not reach.
+ * The budget that is used up.
  */
 export interface SpentBudget {
   readonly name: BudgetName;
   /**
-   * What the window allows.
+   * The limit of the window.
    */
   readonly limit: number;
   /**
-   * What is used or reserved already.
+   * The amount used or reserved.
    */
   readonly used: number;
   /**
-   * The budget that all labels have together.
+   * true: the budget of all labels together.
    */
   readonly shared?: boolean;
   /**
@@ -926,7 +926,7 @@ export interface ExecuteReply {
    */
   readonly signal: string | null;
   /**
-   * Its time was over (timeout_ms, commands.timeout or a budget: notices say which), and the whole tree was ended.
+   * true: the command timed out (timeout_ms, commands.timeout or a budget; notices say which), and its whole process tree was ended.
    */
   readonly timed_out: boolean;
   /**
@@ -950,52 +950,52 @@ export interface ExecuteReply {
    */
   readonly stderr_bytes: number;
   /**
-   * One of the outputs was longer than max_output_bytes.
+   * true: one of the outputs was longer than max_output_bytes.
    */
   readonly truncated: boolean;
   /**
-   * What was used of the policy's scopes: net:host:port, fs.write:/path.
+   * Scopes of the policy that the command used: net:host:port, fs.write:/path.
    */
   readonly scopes_used: readonly string[];
   /**
-   * What changed; null when this host cannot tell.
+   * The changes; null when this host cannot list them.
    */
   readonly fs_diff: FsDiff | null;
   /**
-   * What happened inside the command: at most 20 different things, then one that says how many more.
+   * Events inside the command: at most 20 different ones, then one that counts the rest.
    *
    * @maxItems 21
    */
   readonly notices: readonly Notice[];
   /**
-   * What to do next about changes that are held; null when there is nothing to do.
+   * The next step for held changes; null when there is nothing to do.
    */
   readonly hint: string | null;
   readonly usage: Usage;
   readonly isolation: Isolation;
 }
 /**
- * What the command changed. Paths are relative to the project unless said otherwise.
+ * The changes of the command. Paths are relative to the project unless stated otherwise.
  */
 export interface FsDiff {
   /**
-   * Files that are new.
+   * New files.
    */
   readonly writes: readonly string[];
   /**
-   * Files that were changed.
+   * Changed files.
    */
   readonly mods: readonly string[];
   /**
-   * Files and folders that are gone.
+   * Deleted files and folders.
    */
   readonly deletes: readonly string[];
   /**
-   * Folders that are new.
+   * New folders.
    */
   readonly dirs: readonly string[];
   /**
-   * Those of the changed files that tools run by themselves (.git/hooks, .envrc, …).
+   * Changed files that tools run by themselves (.git/hooks, .envrc, …).
    */
   readonly autorun: readonly string[];
   /**
@@ -1003,15 +1003,15 @@ export interface FsDiff {
    */
   readonly world_only: readonly string[];
   /**
-   * Absolute paths outside the project that the command changed where fs.write lets it. Absent in lines of versions that did not look.
+   * Absolute paths outside the project that the command changed, where fs.write allows it. Absent in lines of earlier versions.
    */
   readonly outside?: readonly string[];
   /**
-   * The changes wait to be applied and nobody sees them yet.
+   * true: the changes wait to be applied, and no other command sees them yet.
    */
   readonly held: boolean;
   /**
-   * There were more changes than are listed.
+   * true: there were more changes than are listed.
    */
   readonly truncated: boolean;
   /**
@@ -1024,11 +1024,11 @@ export interface FsDiff {
   readonly tree_hash: string | null;
 }
 /**
- * What happened inside a command; alike ones are one with a count.
+ * Something that happened inside a command; equal notices are merged, with a count.
  */
 export interface Notice {
   /**
-   * denied: a program did not start, or a write or a change of git's settings was refused. approval_required: a program did not start before a person approves it. network: a name or connection was refused. budget: one cut something off. quarantined: a denied name that the command made was taken out. held: changes wait to be applied. world_only: writes that the host does not have. observed: a program started, or a name or address was reached, that an enforcing policy would have refused. policy: a policy in force or the settings do not load, and the last good ones hold; or a file that git runs has a name that was not found, and is not denied there.
+   * denied: a program did not start, or a write or a change of git's settings was refused. approval_required: a program did not start before a person approves it. network: a name or connection was refused. budget: a limit cut something off. quarantined: a denied name that the command made was moved out. held: changes wait to be applied. world_only: writes stayed in the world. observed: a program started, or a name or address was reached, that an enforcing policy would have refused. policy: a policy in force or the settings do not load, so the last good version stays in force; or a file that git runs has another name that was not found, so it is not denied there.
    */
   kind:
     | "denied"
@@ -1041,11 +1041,11 @@ export interface Notice {
     | "observed"
     | "policy";
   /**
-   * What happened, for people and models; where a name lies that was taken out.
+   * The event as a sentence; for quarantined, also the new place of the name.
    */
   readonly message: string;
   /**
-   * The rule that a program met, else null.
+   * The rule that refused the program, else null.
    */
   readonly rule: DecisionRule | null;
   /**
@@ -1053,17 +1053,17 @@ export interface Notice {
    */
   readonly program: string | null;
   /**
-   * How many times.
+   * How often it happened.
    */
   readonly count: number;
   /**
-   * The span of the first of them.
+   * The span of the first occurrence.
    */
   readonly span_id: string;
   readonly approval_id?: ApprovalId;
 }
 /**
- * What the command's whole tree of processes used. What this host cannot measure is null, never 0.
+ * Resources used by the command's whole process tree. A value that this host cannot measure is null, never 0.
  */
 export interface Usage {
   /**
@@ -1088,7 +1088,7 @@ export interface Usage {
   readonly processes: number | null;
 }
 /**
- * What was achieved for this command, never what was wished. 'on', 'off', or one of them or 'degraded' with ': ' and the reason.
+ * The isolation that was achieved for this command, not the isolation that was wanted. 'on' or 'off', or 'on', 'off' or 'degraded' with ': ' and the reason.
  */
 export interface Isolation {
   /**
@@ -1128,7 +1128,7 @@ export interface Isolation {
    */
   readonly seccomp: string;
   /**
-   * setuid programs give nothing.
+   * setuid programs gain no rights.
    */
   readonly no_new_privs: string;
   /**
@@ -1136,7 +1136,7 @@ export interface Isolation {
    */
   readonly capabilities: string;
   /**
-   * The policy answers at every execve.
+   * The policy decides at every execve.
    */
   readonly exec_gate: string;
   /**
@@ -1159,7 +1159,7 @@ export interface ExecuteRequest {
   readonly env?: Environment;
   readonly caller_env?: Environment;
   /**
-   * Only false is served here; a terminal is at /v1/stream.
+   * Only false is accepted; /v1/stream provides a terminal.
    */
   readonly pty?: boolean;
   /**
@@ -1175,11 +1175,11 @@ export interface ExecuteRequest {
    */
   readonly session_id?: string;
   /**
-   * The span that this command belongs below.
+   * The parent span of this command.
    */
   readonly parent_span?: string;
   /**
-   * What POST /v1/request_scopes gave: the command gets a world of its own with these scopes, and reads the token from SUBSTRATE_SCOPE_FD.
+   * The token from POST /v1/request_scopes: the command gets a world of its own with these scopes, and can read the token from SUBSTRATE_SCOPE_FD.
    */
   readonly scope_token?: string;
   /**
@@ -1187,11 +1187,11 @@ export interface ExecuteRequest {
    */
   readonly timeout_ms?: number;
   /**
-   * true, without timeout_ms: the command may run as long as the policy's commands.timeout and its budgets let it.
+   * true, without timeout_ms: only the policy's commands.timeout and the budgets limit how long the command runs.
    */
   readonly no_time_limit?: boolean;
   /**
-   * What happens to processes that outlive the command: kill (default), or keep them in the session's world.
+   * Processes that outlive the command: kill them (default), or keep them in the session's world.
    */
   readonly background?: "kill" | "keep";
   /**
@@ -1204,7 +1204,7 @@ export interface ExecuteRequest {
    */
   readonly approval_wait_ms?: number;
   /**
-   * true: ask a person whatever the policy says; a denial stays one.
+   * true: ask a person even if the policy allows the command; a denial remains a denial.
    */
   readonly require_approval?: boolean;
   /**
@@ -1227,7 +1227,7 @@ export interface Environment {
   readonly [k: string]: string;
 }
 /**
- * What may be used up within one budget window. An absent limit is no limit.
+ * Limits of one budget window. Absent: no limit.
  */
 export interface BudgetLimits {
   /**
@@ -1261,7 +1261,7 @@ export interface ExecuteTextReply {
    */
   readonly signal: string | null;
   /**
-   * timeout_ms passed and the whole tree was ended.
+   * true: timeout_ms passed, and the whole process tree was ended.
    */
   readonly timed_out: boolean;
   /**
@@ -1269,30 +1269,30 @@ export interface ExecuteTextReply {
    */
   readonly duration_ms: number;
   /**
-   * Standard output, head and tail when truncated; what is no UTF-8 is U+FFFD.
+   * Standard output, head and tail when truncated; invalid UTF-8 becomes U+FFFD.
    */
   readonly stdout: string;
   /**
-   * Standard error, head and tail when truncated; what is no UTF-8 is U+FFFD.
+   * Standard error, head and tail when truncated; invalid UTF-8 becomes U+FFFD.
    */
   readonly stderr: string;
   /**
-   * One of the outputs was longer than max_output_bytes.
+   * true: one of the outputs was longer than max_output_bytes.
    */
   readonly truncated: boolean;
   /**
-   * What happened inside the command: at most 20 different things, then one that says how many more.
+   * Events inside the command: at most 20 different ones, then one that counts the rest.
    *
    * @maxItems 21
    */
   readonly notices: readonly Notice[];
   /**
-   * What to do next about changes that are held; null when there is nothing to do.
+   * The next step for held changes; null when there is nothing to do.
    */
   readonly hint: string | null;
 }
 /**
- * Answer 200 of GET /v1/health: what this host can achieve.
+ * Answer 200 of GET /v1/health: the isolation that this host can achieve.
  */
 export interface HealthReply {
   /**
@@ -1305,7 +1305,7 @@ export interface HealthReply {
   readonly backend: string;
   readonly isolation: Isolation;
   /**
-   * The warm worlds that the caller may know of.
+   * The warm worlds that the caller may see.
    */
   readonly worlds: readonly WorldStatus[];
 }
@@ -1354,7 +1354,7 @@ export interface WorldStatus {
    */
   readonly processes?: readonly ProcessStatus[];
   /**
-   * Ports of the host that lead to this world, and those of its policy that do not.
+   * Ports of the host that lead to this world, and ports of its policy that could not be opened.
    */
   readonly published?: readonly PublishedPort[];
 }
@@ -1376,27 +1376,27 @@ export interface ProcessStatus {
   readonly argv: string;
 }
 /**
- * A port of the host's 127.0.0.1 for one of a world's localhost.
+ * A port of the host's 127.0.0.1 that leads to a port of a world's localhost.
  */
 export interface PublishedPort {
   /**
-   * Of the world.
+   * The port of the world.
    */
   readonly port: number;
   /**
-   * Of the host.
+   * The port of the host.
    */
   readonly host_port: number;
   /**
-   * Who asked for it.
+   * Who published it.
    */
   readonly by: "policy" | "operator";
   /**
-   * Open now.
+   * Open connections.
    */
   readonly connections: number;
   /**
-   * Why it is not open; null: it is. The operator reads who has the port, an agent does not.
+   * Why the port is not open; null when it is open. Only the operator sees which program has the port.
    */
   readonly problem: string | null;
 }
@@ -1406,7 +1406,7 @@ export interface PublishedPort {
 export interface HeldReply {
   readonly held: readonly HeldSpan[];
   /**
-   * How many older commands are not listed.
+   * Number of older commands that are not listed.
    */
   readonly more: number;
 }
@@ -1432,11 +1432,11 @@ export interface HeldSpan {
    */
   readonly ended_at: string;
   /**
-   * Paths that wait; null when the changes cannot be read.
+   * Number of held paths; null when the changes cannot be read.
    */
   readonly paths: number | null;
   /**
-   * Bytes of the files that wait; null when the changes cannot be read.
+   * Bytes of the held files; null when the changes cannot be read.
    */
   readonly bytes: number | null;
   /**
@@ -1446,20 +1446,20 @@ export interface HeldSpan {
    */
   readonly autorun: readonly ChangePath[];
   /**
-   * How many such paths there are.
+   * Number of paths that tools run by themselves.
    */
   readonly autorun_count: number;
   /**
-   * Why the changes cannot be applied as they are; null when nothing is known against it.
+   * Why the changes cannot be applied now; null when no reason is known.
    */
   readonly problem: string | null;
 }
 /**
- * policies/cases/<policy>/ALLOW|DENY/<claim>.yaml: a command, and what the policy must say of it. The home folder is /home/example, the project /projects/example.
+ * policies/cases/<policy>/ALLOW|DENY/<claim>.yaml: a command and the verdict that the policy must give. The home folder is /home/example, the project /projects/example.
  */
 export interface PolicyCaseDocument {
   /**
-   * What the case is there for.
+   * The purpose of the case.
    */
   readonly why?: string;
   readonly command?: CommandLine;
@@ -1482,7 +1482,7 @@ export interface PolicyCaseDocument {
    */
   readonly verdict: Verdict;
   /**
-   * The rule that must decide; null when none may.
+   * The rule that must decide; null: no rule may decide.
    */
   readonly rule: {
     /**
@@ -1490,16 +1490,16 @@ export interface PolicyCaseDocument {
      */
     readonly list: string;
     /**
-     * The rule as it is written. Absent: whatever of that list; a key that decides as a whole (fs.write, a list of all that may run) has no pattern of its own.
+     * The rule as written. Absent: any rule of that list; a key that decides as a whole (fs.write, commands.allowed) has no pattern.
      */
     readonly pattern?: string;
     /**
-     * The part of the command that it must be about.
+     * The part of the command that the rule must match.
      */
     readonly fragment?: string;
   } | null;
   /**
-   * The patterns of commands.warn that must match, in their order. Absent: they do not matter.
+   * The patterns of commands.warn that must match, in order. Absent: not checked.
    *
    * @maxItems 256
    */
@@ -1510,18 +1510,18 @@ export interface PolicyCaseDocument {
  */
 export interface PolicyReloadReply {
   /**
-   * Those in the operator's folder, and every other one in use.
+   * The policies of the operator's folder, and every other policy in use.
    */
   readonly policies: readonly ReloadedPolicy[];
   /**
-   * config.yaml, which is read again too.
+   * config.yaml, which is reloaded too.
    */
   readonly settings: {
     readonly problems: ReloadProblems;
   };
 }
 /**
- * A policy after its file was read again.
+ * A policy after the reload.
  */
 export interface ReloadedPolicy {
   /**
@@ -1529,7 +1529,7 @@ export interface ReloadedPolicy {
    */
   readonly name: string;
   /**
-   * Of what holds now: the last good one when the file does not load; null when there is none.
+   * Hash of the policy in force: the last good version if the file does not load; null without a good version.
    */
   readonly policy_hash: string | null;
   readonly problems: ReloadProblems;
@@ -1543,19 +1543,19 @@ export interface PolicyReply {
    */
   readonly name: string;
   /**
-   * Of what holds now: the last good one when the file does not load; null when there is none.
+   * Hash of the policy in force: the last good version if the file does not load; null without a good version.
    */
   readonly policy_hash: string | null;
   /**
-   * The commit whose file has just that content; null where no commit is known to.
+   * The commit whose file has exactly this content; null when no such commit is known.
    */
   readonly policy_commit: string | null;
   /**
-   * What holds now, as policy.schema.json describes it; null when nothing does.
+   * The policy in force, as described by policy.schema.json; null without a good version.
    */
   readonly document: {} | null;
   /**
-   * Why the file does not load, each with line and column; none when it does.
+   * Errors that keep the file from loading, each with line and column; empty when it loads.
    */
   readonly problems: readonly string[];
 }
@@ -1571,39 +1571,39 @@ export interface PolicyDocument {
   readonly mode?: PolicyMode;
   readonly extends?: PolicyName;
   /**
-   * A request or a .substrate-profile file may name this policy. Absent: false.
+   * true: a request or a .substrate-profile file may name this policy. Absent: false.
    */
   readonly selectable?: boolean;
   /**
-   * Files. ~/ is $HOME/.
+   * Files. ~/ means $HOME/.
    */
   readonly fs?: {
     /**
-     * What can be read. Absent: /**.
+     * Paths that commands can read. Absent: /**.
      *
      * @maxItems 4096
      */
     readonly read?: readonly PathScope[];
     /**
-     * What cannot be read, whatever read says. Absent: where credentials lie in the home folder ($HOME/.ssh, .aws, .gnupg, .netrc, .npmrc, .docker, .config/gh, .kube and more; `substrate policy show` prints them). Empty: nothing.
+     * Paths that commands cannot read, even if read covers them. Absent: the places of credentials in the home folder ($HOME/.ssh, .aws, .gnupg, .netrc, .npmrc, .docker, .config/gh, .kube and more; `substrate policy show` prints them). Empty: no path.
      *
      * @maxItems 4096
      */
     readonly deny_read?: readonly PathGlob[];
     /**
-     * What can be written. Absent: $PROJECT/**. Empty: nothing.
+     * Paths that commands can write. Absent: $PROJECT/**. Empty: no path.
      *
      * @maxItems 4096
      */
     readonly write?: readonly PathScope[];
     /**
-     * What cannot be written, whatever write says. Absent: what makes git run code (hooks, config, config.worktree and commondir in $PROJECT/.git, and below its worktrees/* / and modules/** /). Empty: nothing.
+     * Paths that commands cannot write, even if write covers them. Absent: files that make git run code (hooks, config, config.worktree and commondir in $PROJECT/.git, and below its worktrees/* / and modules/** /). Empty: no path.
      *
      * @maxItems 4096
      */
     readonly deny_write?: readonly PathGlob[];
     /**
-     * Folders whose writes stay in the world: its commands see them, fs_diff lists them as world_only, and they end with the world. A folder that write lists too is written on the host. Absent or empty: none.
+     * Folders whose writes stay in the world: its commands see the writes, fs_diff lists them as world_only, and they are lost when the world ends. If write lists the folder too, writes reach the host. Absent or empty: no folder.
      *
      * @maxItems 4096
      */
@@ -1614,7 +1614,7 @@ export interface PolicyDocument {
    */
   readonly net?: {
     /**
-     * Hosts that a world may connect to. Absent or empty: none.
+     * Hosts that a world may connect to. Absent or empty: no host.
      *
      * @maxItems 4096
      */
@@ -1624,15 +1624,15 @@ export interface PolicyDocument {
      */
     readonly dns?: {
       /**
-       * The world's own resolver alone answers. false changes nothing, and the policy's notes say so. Absent: true.
+       * Only the world's own resolver answers. false has no effect, and the policy's notes say so. Absent: true.
        */
       readonly pinned?: boolean;
       /**
-       * Seconds until a name is resolved anew: 1 to 86400.
+       * Seconds until a name is resolved again: 1 to 86400.
        */
       readonly refresh_secs?: number;
       /**
-       * Ask these, address:port, instead of the host's resolver.
+       * DNS servers to ask instead of the host's resolver, each address:port.
        *
        * @minItems 1
        * @maxItems 16
@@ -1658,31 +1658,31 @@ export interface PolicyDocument {
    */
   readonly commands?: {
     /**
-     * What may run. Absent or empty: everything not denied.
+     * Commands that may run. Absent or empty: every command that is not denied.
      *
      * @maxItems 4096
      */
     readonly allowed?: readonly CommandRule[];
     /**
-     * What never runs.
+     * Commands that never run.
      *
      * @maxItems 4096
      */
     readonly denied?: readonly CommandRule[];
     /**
-     * What runs on an overlay whose changes are held.
+     * Commands that run on an overlay; their changes are held.
      *
      * @maxItems 4096
      */
     readonly isolated?: readonly CommandRule[];
     /**
-     * What waits for a person.
+     * Commands that wait for a person's approval.
      *
      * @maxItems 4096
      */
     readonly ask?: readonly CommandRule[];
     /**
-     * What runs and leaves a violation span.
+     * Commands that run and are recorded as violation spans.
      *
      * @maxItems 4096
      */
@@ -1692,11 +1692,11 @@ export interface PolicyDocument {
      */
     readonly opaque?: "deny" | "ask" | "isolate" | "allow";
     /**
-     * Programs without a file: started from memory, or removed since. Absent: deny.
+     * The verdict on programs without a file: started from memory, or with the file removed. Absent: deny.
      */
     readonly memory_programs?: "allow" | "deny";
     /**
-     * The time limit of every command, such as 30m: a number with ms, s, m, h or d. A call may ask for less; of two policies the lower limit holds. null or absent: no limit.
+     * The time limit of every command, such as 30m: a number with ms, s, m, h or d. A call may ask for less; of two policies the lower limit applies. null or absent: no limit.
      */
     readonly timeout?: string | null;
     /**
@@ -1705,7 +1705,7 @@ export interface PolicyDocument {
     readonly shell_operators?: boolean;
   };
   /**
-   * What the world is like.
+   * The world that commands run in.
    */
   readonly world?: {
     /**
@@ -1717,15 +1717,15 @@ export interface PolicyDocument {
      */
     readonly isolate_network?: boolean;
     /**
-     * true: a preloaded library reports what programs start, open for writing, connect to and delete; the span lists it as telemetry, and nothing is refused by it. Both of two policies must say so. Programs with gcc's AddressSanitizer do not start then. Absent: false.
+     * true: a preloaded library reports what programs start, open for writing, connect to and delete. The span lists the reports as telemetry; they never refuse anything. Of two policies, both must set it. Programs built with gcc's AddressSanitizer do not start with it. Absent: false.
      */
     readonly enable_preload?: boolean;
     /**
-     * enforce refuses system calls of the table. log records each as a violation span and lets it through, unless files or network depend on it. Absent: enforce.
+     * enforce refuses the system calls of the table. log allows each call and records it as a violation span, except calls on which the protection of files or network depends. Absent: enforce.
      */
     readonly seccomp?: "enforce" | "log";
     /**
-     * Refuse to run rather than run without these parts of the isolation vector.
+     * Parts of the isolation vector without which a command is refused.
      *
      * @maxItems 12
      */
@@ -1746,44 +1746,44 @@ export interface PolicyDocument {
       readonly disk?: Size;
     };
     /**
-     * Variables that commands get, from the shell that runs `substrate exec`, else from the broker's environment. A * stands for any letters (LC_*). Of two policies: the names in both. Absent: locale, terminal, CI, NODE_ENV, certificates, and what version managers set.
+     * Variables passed to commands, from the shell that runs `substrate exec`, else from the broker's environment. A * stands for any letters (LC_*). Of two policies: the names in both. Absent: locale, terminal, CI, NODE_ENV, certificates, and the variables of version managers.
      *
      * @maxItems 1024
      */
     readonly env?: readonly string[];
     /**
-     * Ports of the host's 127.0.0.1 that lead to the same ones of each world that lasts: 1 to 65535. Of two policies, what both name.
+     * Ports of the host's 127.0.0.1 that lead to the same ports of each reused world: 1 to 65535. Of two policies: the ports in both.
      *
      * @maxItems 1024
      */
     readonly publish?: readonly number[];
     /**
-     * Unix sockets of the host that commands may connect to: ssh-agent, gpg-agent, or a path. Of two policies, what both name.
+     * Unix sockets of the host that commands may connect to: ssh-agent, gpg-agent, or a path. Of two policies: the sockets in both.
      *
      * @maxItems 16
      */
     readonly sockets?: readonly string[];
   };
   /**
-   * Asking a person.
+   * Approval by a person.
    */
   readonly approval?: {
     /**
-     * false: nothing waits and nothing that asks is allowed. Absent: true.
+     * false: no command waits for approval; commands that need it are refused. Absent: true.
      */
     readonly interactive?: boolean;
     /**
-     * true: everything asks but auto_approve.
+     * true: every command needs approval, except those in auto_approve. Absent: false.
      */
     readonly require?: boolean;
     /**
-     * Patterns that need no answer. Never lifts commands.ask or a deny.
+     * Patterns of commands that need no approval. They never lift commands.ask or a denial.
      *
      * @maxItems 4096
      */
     readonly auto_approve?: readonly CommandPattern[];
     /**
-     * auto: before a person is asked, the command runs on an overlay without network, and the question says what it wrote. Absent: off.
+     * auto: before a person is asked, the command runs on an overlay without network, and the question lists what it wrote. Absent: off.
      */
     readonly preview?: "auto" | "off";
     /**
@@ -1792,7 +1792,7 @@ export interface PolicyDocument {
     readonly timeout_secs?: number;
   };
   /**
-   * What may be used up.
+   * Budgets: limits per agent and window.
    */
   readonly budgets?: {
     /**
@@ -1811,7 +1811,7 @@ export interface PolicyDocument {
      */
     readonly apply?: "operator" | "agent";
     /**
-     * Held changes of these paths are applied when the command ends, unless another changed path is one that tools run by themselves (autorun).
+     * Paths whose held changes are applied when the command ends, unless tools run another changed path by themselves (autorun).
      *
      * @maxItems 4096
      */
@@ -1827,7 +1827,7 @@ export interface PolicyDocument {
     readonly offline?: "deny" | "allow";
   };
   /**
-   * The index of files, which this version does not have: these keys change nothing, and the policy's notes say so.
+   * The index of files, which this version does not have: these keys have no effect, and the policy's notes say so.
    */
   readonly privacy?: {
     /**
@@ -1847,11 +1847,11 @@ export interface PolicyDocument {
   };
 }
 /**
- * Answer 200 of POST /v1/replay/:span_id: the command ran once more, and this is what it did beside what is on record.
+ * Answer 200 of POST /v1/replay/:span_id: the results of the replay compared with the record.
  */
 export interface ReplayReply {
   /**
-   * What was replayed.
+   * The replayed span.
    */
   readonly span_id: string;
   /**
@@ -1860,7 +1860,7 @@ export interface ReplayReply {
   readonly replay_span_id: string;
   readonly matches: ReplayMatches;
   /**
-   * What is not as it was, whether it mattered or not.
+   * Surroundings that changed since the record, whether that mattered or not.
    */
   readonly drift: readonly ReplayDrift[];
   readonly verdicts: ReplayVerdicts;
@@ -1868,12 +1868,12 @@ export interface ReplayReply {
   readonly results: ReplayResults;
   readonly differences: ReplayDifferences;
   /**
-   * Sentences about what could not be compared, or was not as it seems.
+   * Sentences about results that could not be compared, or need an explanation.
    */
   readonly notes: readonly string[];
 }
 /**
- * Whether the replay did what is on record. null: it was not measured, then or now; never taken for equal.
+ * Whether the results of replay and record are equal. null: not measured on one side; never counted as equal.
  */
 export interface ReplayMatches {
   /**
@@ -1881,15 +1881,15 @@ export interface ReplayMatches {
    */
   readonly exit: boolean | null;
   /**
-   * By the hash of the whole stream.
+   * Compared by the hash of the whole stream.
    */
   readonly stdout: boolean | null;
   /**
-   * By the hash of the whole stream.
+   * Compared by the hash of the whole stream.
    */
   readonly stderr: boolean | null;
   /**
-   * The listed changes and the tree hash.
+   * Compared by the listed changes and the tree hash.
    */
   readonly fs_diff: boolean | null;
 }
@@ -1902,21 +1902,21 @@ export interface ReplayDrift {
   readonly now: string | null;
 }
 /**
- * What the policies said, then and now.
+ * The verdicts, recorded and now.
  */
 export interface ReplayVerdicts {
   readonly recorded: Verdict | null;
   readonly now: Verdict;
 }
 /**
- * The same with the rules that gave them.
+ * The decisions with their rules, recorded and now.
  */
 export interface ReplayDecisions {
   readonly recorded: Decision | null;
   readonly now: Decision;
 }
 /**
- * What is compared.
+ * The compared results.
  */
 export interface ReplayResults {
   readonly recorded: ReplayResult;
@@ -1934,11 +1934,11 @@ export interface ReplayResult {
   readonly fs_diff: FsDiff | null;
 }
 /**
- * How what does not match differs.
+ * The differences of results that do not match.
  */
 export interface ReplayDifferences {
   /**
-   * Unified diff of the samples that were kept, secrets replaced; null when they match, or none were kept.
+   * Unified diff of the kept samples, secrets replaced; null when they match, or no samples were kept.
    */
   readonly stdout: string | null;
   /**
@@ -1962,11 +1962,11 @@ export interface ReplayChange {
   readonly path: string;
 }
 /**
- * Body of POST /v1/replay/:span_id. What a span does not keep its replay's caller may supply.
+ * Body of POST /v1/replay/:span_id. The caller may supply what the span did not keep.
  */
 export interface ReplayRequest {
   /**
-   * Run under this policy. For the operator any one, instead of the assigned one; for an agent a selectable one, which narrows.
+   * Run under this policy. The operator may name any policy, which replaces the assigned one; an agent may name a selectable policy, which narrows it.
    */
   readonly policy?: string;
   readonly cmd?: CommandLine;
@@ -1978,11 +1978,11 @@ export interface ReplayRequest {
   readonly stdin_b64?: string;
 }
 /**
- * Answer 200 of POST /v1/report: it is on record, and a program that starts may.
+ * Answer 200 of POST /v1/report: the report is recorded, and a reported start is allowed.
  */
 export interface ReportReply {
   /**
-   * The span of the program: what its completion is reported with, and SUBSTRATE_PARENT_SPAN of what it starts.
+   * The span of the program: send it with the report of its end, and pass it as SUBSTRATE_PARENT_SPAN to its child processes.
    */
   readonly span_id: string;
 }
@@ -1999,7 +1999,7 @@ export interface ReportRequest {
    */
   readonly profile?: string;
   /**
-   * The span that this program belongs below.
+   * The parent span of this program.
    */
   readonly parent_span?: string;
   /**
@@ -2007,23 +2007,23 @@ export interface ReportRequest {
    */
   readonly approval_wait_ms?: number;
   /**
-   * How many of its words and variables are not here, because there are too many: no rule is decided.
+   * Number of words and variables that are left out because there are too many: then no rule can be decided.
    */
   readonly left_out?: number;
   /**
-   * It starts whatever the policy says (SHIM_BYPASS=1): recorded, not decided.
+   * true: the program starts whatever the policy says (SHIM_BYPASS=1); the start is recorded, not decided.
    */
   readonly bypass?: boolean;
   /**
-   * The span that the report of its start gave.
+   * The span from the reply to the report of its start.
    */
   readonly span_id?: string;
   /**
-   * Its exit code; null when a signal ended it, and when the kernel does not say.
+   * Its exit code; null when a signal ended it, or when the kernel does not report it.
    */
   readonly exit?: number | null;
   /**
-   * The number of the signal that ended it; null for none.
+   * The number of the signal that ended it; null without a signal.
    */
   readonly signal?: number | null;
 }
@@ -2032,15 +2032,15 @@ export interface ReportRequest {
  */
 export interface RequestScopesReply {
   /**
-   * For the field scope_token of execute. Shown this once: the broker keeps its hash.
+   * The value for scope_token of execute. It is shown only once: the broker keeps only its hash.
    */
   readonly scope_token: string;
   /**
-   * What it stands for, with the paths as they really are.
+   * The granted scopes, with resolved paths.
    */
   readonly scopes: readonly Scope[];
   /**
-   * From then on it is worth nothing, RFC 3339 in UTC.
+   * When the token expires, RFC 3339 in UTC.
    */
   readonly expires_at: string;
 }
@@ -2062,7 +2062,7 @@ export interface RequestScopesRequest {
    */
   readonly scopes: readonly Scope[];
   /**
-   * Why they are needed, for the person: at most 1000 characters.
+   * The reason, shown to the person: at most 1000 characters.
    */
   readonly reason?: string;
   /**
@@ -2071,7 +2071,7 @@ export interface RequestScopesRequest {
   readonly wait_ms?: number;
 }
 /**
- * A world that is warm: its session's next command finds it ready.
+ * A warm world: ready for its session's next command.
  */
 export interface WarmedWorld {
   /**
@@ -2088,19 +2088,19 @@ export interface WarmedWorld {
    */
   readonly project: string;
   /**
-   * The policy it was made under.
+   * The policy of the world.
    */
   readonly policy_id: string;
   /**
-   * sha256: and the hash of all that holds.
+   * sha256: and the hash of the effective policy.
    */
   readonly policy_hash: string;
   /**
-   * It was there already; nothing was made.
+   * true: the world was warm already.
    */
   readonly was_warm: boolean;
   /**
-   * How long it took until it was ready.
+   * Milliseconds until it was ready.
    */
   readonly duration_ms: number;
   readonly isolation: Isolation;
@@ -2110,7 +2110,7 @@ export interface WarmedWorld {
   readonly mounts: number;
 }
 /**
- * A world that an operator ended, and what ended with it.
+ * A world that an operator ended, with its processes and ports.
  */
 export interface EndedWorld {
   /**
@@ -2122,7 +2122,7 @@ export interface EndedWorld {
    */
   readonly session_id: string | null;
   /**
-   * Whose it was; null when nobody knows any more.
+   * The agent of the world; null if it is no longer known.
    */
   readonly agent_id: string | null;
   /**
@@ -2138,7 +2138,7 @@ export interface EndedWorld {
    */
   readonly processes: readonly ProcessStatus[];
   /**
-   * Ports of the host's loopback that led there, and lead nowhere now. What a policy publishes opens again with the next world.
+   * Ports of the host's loopback that led to the world and are closed now. Ports that a policy publishes open again with the next world.
    */
   readonly closed_ports: readonly ClosedPort[];
 }
@@ -2157,7 +2157,7 @@ export interface ClosedPort {
   readonly by: "policy" | "operator";
 }
 /**
- * One line of trace/trace.jsonl: something that happened. What does not apply to an event is null.
+ * One line of trace/trace.jsonl: one event. Fields that do not apply to the event are null.
  */
 export interface Span {
   /**
@@ -2174,11 +2174,11 @@ export interface Span {
    */
   readonly span_id: string;
   /**
-   * The span this one belongs below.
+   * The parent span.
    */
   readonly parent_span: string | null;
   /**
-   * Who saw it.
+   * The component that recorded it.
    */
   readonly component: "shell" | "shim" | "broker" | "world";
   /**
@@ -2198,7 +2198,7 @@ export interface Span {
    */
   readonly policy_commit: string | null;
   /**
-   * Who called; null for events of the broker itself.
+   * The calling agent; null for events of the broker itself.
    */
   readonly agent_id: string | null;
   /**
@@ -2230,23 +2230,23 @@ export interface Span {
    */
   readonly outcome: "ended" | "timed_out" | "cancelled" | "lost" | "refused" | "failed" | null;
   /**
-   * The error code of what was refused or failed.
+   * The error code of a refusal or failure.
    */
   readonly code?: ErrorCode | null;
   /**
-   * What was wanted and what was received, of what was refused or failed.
+   * The message of a refusal or failure.
    */
   readonly message?: string | null;
   /**
-   * What to do next.
+   * The next step.
    */
   readonly hint?: string | null;
   /**
-   * What a running command did against the rules of its world; message says it in a sentence.
+   * A violation of the world's rules by a running command; message describes it in a sentence.
    */
   readonly violation?: SpanViolation | null;
   /**
-   * Of a connection: where to, by whom, and how it ended.
+   * Of a connection: its target, its program, and how it ended.
    */
   readonly connection?: SpanConnection | null;
   readonly program?: SpanProgram;
@@ -2257,7 +2257,7 @@ export interface Span {
    */
   readonly approval_id?: ApprovalId | null;
   /**
-   * What happened to a question that a person is asked.
+   * An event of a question to a person.
    */
   readonly approval?: ApprovalEvent | null;
   /**
@@ -2265,15 +2265,15 @@ export interface Span {
    */
   readonly scopes_used: readonly string[] | null;
   /**
-   * What changed.
+   * The changes.
    */
   readonly fs_diff: FsDiff | null;
   /**
-   * What was used.
+   * Resources used.
    */
   readonly usage: Usage | null;
   /**
-   * What was achieved.
+   * The isolation that was achieved.
    */
   readonly isolation: Isolation | null;
   /**
@@ -2289,7 +2289,7 @@ export interface Span {
    */
   readonly stderr_sha256: string | null;
   /**
-   * What was replaced before this was written.
+   * Credentials that were replaced before this line was written.
    */
   readonly redacted: readonly Redaction[];
   /**
@@ -2297,16 +2297,16 @@ export interface Span {
    */
   readonly replayable: boolean;
   /**
-   * What a replay must restore or compare.
+   * Surroundings that a replay restores or compares.
    */
   readonly replay_context: ReplayContext | null;
   readonly given?: GivenCommand;
   /**
-   * Milliseconds after which the command is ended, as its call, its policies and budgets left it. Absent: it had no limit of its own.
+   * Milliseconds after which the command is ended, by its call, policies and budgets. Absent: no limit.
    */
   readonly timeout_ms?: number;
   /**
-   * The most that a command can have run whose end nobody saw: what budgets count it as.
+   * The longest possible run time of a command whose end is unknown: budgets count it so.
    */
   readonly charged_ms?: number;
   readonly budget?: BudgetTerms;
@@ -2316,7 +2316,7 @@ export interface Span {
    */
   readonly left_out?: number;
   /**
-   * Whose budgets an operator set to nothing used: an agent, or +shared.
+   * Whose budgets an operator reset: an agent, or +shared.
    */
   readonly budget_reset?: string;
   readonly published?: PublishedEvent;
@@ -2402,21 +2402,21 @@ export interface SpanProgram {
 }
 export interface ProgramCounts {
   /**
-   * Those that have spans.
+   * Number of programs with spans.
    */
   readonly recorded: number;
   /**
-   * Those that have none: they were too many to be told or kept, or there was no room for their lines.
+   * Number of programs without spans: too many to report or keep, or the disk was too full for their lines.
    */
   readonly left_out: number;
 }
 export interface SpanTelemetry {
   /**
-   * off: nobody listened, and only reason is there.
+   * off: no reports were collected; only reason is present.
    */
   readonly state: "on" | "off";
   /**
-   * Why it was off, or not told to its end.
+   * Why it was off or incomplete.
    */
   readonly reason: string | null;
   readonly counts?: TelemetryCounts;
@@ -2426,16 +2426,16 @@ export interface SpanTelemetry {
   readonly unlinked?: TelemetryList;
   readonly renamed?: TelemetryList;
   /**
-   * Reports that stand in counts and whose text is in no list.
+   * Number of reports in counts whose text is in no list.
    */
   readonly unlisted?: number;
   /**
-   * Reports that programs say nobody took, and messages that were none; they are not in counts.
+   * Number of reports that programs could not deliver, and of invalid messages; they are not in counts.
    */
   readonly dropped?: number;
 }
 /**
- * How often something was said to be about to happen, whether it then did or not.
+ * Number of reports by kind. A report precedes the action, which may have failed.
  */
 export interface TelemetryCounts {
   readonly exec: number;
@@ -2488,7 +2488,7 @@ export interface Redaction {
   readonly place: string;
 }
 /**
- * The surroundings of a command. What is not known is null.
+ * The surroundings of a command. Unknown values are null.
  */
 export interface ReplayContext {
   /**
@@ -2533,7 +2533,7 @@ export interface ReplayContext {
   readonly dirty_hash: string | null;
 }
 /**
- * What decides how a command behaves in a world.
+ * Versions that decide how a command behaves in a world.
  */
 export interface WorldImage {
   /**
@@ -2554,7 +2554,7 @@ export interface WorldImage {
   readonly kernel: string | null;
 }
 /**
- * What a replay must know of a call beyond cmd.
+ * What a replay needs to know of a call beyond cmd.
  */
 export interface GivenCommand {
   /**
@@ -2567,7 +2567,7 @@ export interface GivenCommand {
   readonly profile?: string;
   readonly caller_env?: Environment;
   /**
-   * What the call gave the command and no span keeps.
+   * Inputs of the command that the span does not keep.
    */
   readonly not_kept?: readonly ("env" | "stdin" | "scope_token")[];
   /**
@@ -2596,15 +2596,15 @@ export interface PublishedEvent {
    */
   readonly event: "opened" | "closed" | "failed";
   /**
-   * Of the world.
+   * The port of the world.
    */
   readonly port: number;
   /**
-   * Of the host.
+   * The port of the host.
    */
   readonly host_port: number;
   /**
-   * Who asked for it.
+   * Who published it.
    */
   readonly by: "policy" | "operator";
 }
@@ -2653,27 +2653,27 @@ export interface TraceDropped {
    */
   readonly reason: "age" | "size";
   /**
-   * The first line that went.
+   * The first dropped line.
    */
   readonly first_seq: number;
   /**
-   * The last line that went.
+   * The last dropped line.
    */
   readonly last_seq: number;
   /**
-   * How many went.
+   * Number of dropped lines.
    */
   readonly lines: number;
   /**
-   * How much went.
+   * Number of dropped bytes.
    */
   readonly bytes: number;
   /**
-   * The hash before the first line that went; null when it was the chain's first.
+   * The hash before the first dropped line; null when that line was the chain's first.
    */
   readonly prev: string | null;
   /**
-   * The hash of the last line that went: where the trace begins now.
+   * The hash of the last dropped line: the trace begins after it.
    */
   readonly last_hash: string;
   /**
@@ -2712,7 +2712,7 @@ export interface SpansReply {
    */
   readonly spans: readonly Span[];
   /**
-   * Give it as cursor= to get the older ones; null at the end. A page may hold fewer than asked for, even none, and have one.
+   * Send it as cursor= to get older spans; null at the end. A page may have fewer spans than asked for, even none, and still have a next page.
    */
   readonly next_cursor: string | null;
 }
@@ -2726,7 +2726,7 @@ export interface TraceReply {
    */
   readonly children: readonly Span[];
   /**
-   * There are more children: give it as cursor= to get them.
+   * Present when there are more children: send it as cursor= to get them.
    */
   readonly next_cursor?: string;
 }
@@ -2739,7 +2739,7 @@ export interface TraceTreeReply {
    */
   readonly spans: readonly Span[];
   /**
-   * Give it as cursor= to get the spans behind these; null at the end. A page may hold fewer than asked for and have one.
+   * Send it as cursor= to get the next spans; null at the end. A page may have fewer spans than asked for and still have a next page.
    */
   readonly next_cursor: string | null;
 }
@@ -2748,19 +2748,19 @@ export interface TraceTreeReply {
  */
 export interface WorldPublishReply {
   /**
-   * opened: it leads there now. was_open: it did already. closed. kept: it was taken back, and the policy publishes it all the same.
+   * opened: the port leads to the world now. was_open: it did already. closed: it is closed now. kept: the request is withdrawn, but the policy still publishes the port.
    */
   readonly state: "opened" | "was_open" | "closed" | "kept";
   /**
-   * Of the world's localhost.
+   * The port of the world's localhost.
    */
   readonly port: number;
   /**
-   * Of the host's 127.0.0.1.
+   * The port of the host's 127.0.0.1.
    */
   readonly host_port: number;
   /**
-   * wld_ and a UUIDv7, of the world that it leads to now; null without one.
+   * The world that the port leads to: wld_ and a UUIDv7; null without a world.
    */
   readonly world_id: string | null;
   /**
@@ -2774,25 +2774,25 @@ export interface WorldPublishReply {
   readonly project: string;
 }
 /**
- * Body of POST /v1/world/publish: lets a port of the host's 127.0.0.1 lead to one of the localhost of the session's world, or closes it. An absent agent is 'human'.
+ * Body of POST /v1/world/publish: opens a port of the host's 127.0.0.1 that leads to a port of the session's world, or closes it. An absent agent is 'human'.
  */
 export interface WorldPublishRequest {
   readonly agent_id?: AgentId;
   readonly cwd?: WorkingDirectory;
   /**
-   * The id of a selectable policy that narrows the assigned one, for a world that has to be made first.
+   * The id of a selectable policy that narrows the assigned one, if a world must be made first.
    */
   readonly profile?: string;
   /**
-   * Of the world's localhost: 1 to 65535.
+   * The port of the world's localhost: 1 to 65535.
    */
   readonly port: number;
   /**
-   * Of the host's 127.0.0.1: 1 to 65535. Absent: the same as port.
+   * The port of the host's 127.0.0.1: 1 to 65535. Absent: the same as port.
    */
   readonly host_port?: number;
   /**
-   * true: takes it back, and resets what is connected. Absent: false.
+   * true: closes the port and resets its connections. Absent: false.
    */
   readonly close?: boolean;
 }
@@ -2801,7 +2801,7 @@ export interface WorldPublishRequest {
  */
 export interface WorldRestartReply {
   /**
-   * The worlds that were ended; none when none was warm.
+   * The ended worlds; empty when no world was warm.
    */
   readonly ended: readonly EndedWorld[];
   /**
@@ -2820,11 +2820,11 @@ export interface WorldRestartRequest {
    */
   readonly profile?: string;
   /**
-   * Ends every world of every agent, and makes none.
+   * true: ends every world of every agent, and makes no new one.
    */
   readonly all?: boolean;
   /**
-   * Also while commands run in it: they are ended. Without it the call is refused as busy.
+   * true: ends commands that run in the world. Otherwise the call is refused as busy while commands run.
    */
   readonly force?: boolean;
 }

@@ -48,7 +48,7 @@ describe.each(actors().slice(-1))("a trace that an earlier version recorded, as 
 
   test("holds when it is verified, from its first line to today's last", async () => {
     const { code, stdout } = await broker.cli(["trace", "verify", "--head", LINES.at(-1)?.hash ?? ""]);
-    expect([code, stdout]).toEqual([0, expect.stringContaining("The trace holds")]);
+    expect([code, stdout]).toEqual([0, expect.stringContaining("The trace is intact")]);
   });
 
   test("shows each of its spans with what happened below it", async () => {

@@ -66,13 +66,13 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
     };
     let cmd = "touch no-elsewhere";
     const denied = await onTerminal(["--", cmd], [elsewhere("deny")]);
-    expect(denied.text).toContain("it was answered elsewhere, or is over");
+    expect(denied.text).toContain("the question was answered elsewhere or has expired");
     expect(denied.text).toContain("A person denied this command");
     expect(denied.code).toBe(126);
     expect(has("no-elsewhere")).toBe(false);
     cmd = "touch yes-elsewhere";
     const approved = await onTerminal(["--", cmd], [elsewhere("once")]);
-    expect(approved.text).toContain("it was answered elsewhere, or is over");
+    expect(approved.text).toContain("the question was answered elsewhere or has expired");
     expect(approved.code).toBe(0);
     expect(has("yes-elsewhere")).toBe(true);
   });
@@ -99,7 +99,7 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
   test("a program that the running command starts is asked about at the terminal, and waits", async () => {
     broker.write(join(broker.project, "inner.sh"), "touch inner && echo started\n");
     const { code, text } = await onTerminal(["--", "sh inner.sh"], ["y\r"]);
-    expect(text).toMatch(/note +A command that runs already starts it, and waits for the answer/);
+    expect(text).toMatch(/note +A running command starts this program and waits for the answer/);
     expect(text).toMatch(/started\r?\n$/);
     expect(code).toBe(0);
     expect(has("inner")).toBe(true);
@@ -142,7 +142,7 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
 
   test("--require-approval asks about what is allowed", async () => {
     const { code, text } = await onTerminal(["--require-approval", "--", "echo allowed"], ["o\r"]);
-    expect(text).toMatch(/reason +Who asks wants a person to look at it/);
+    expect(text).toMatch(/reason +The caller wants a person to look at the command/);
     expect(text).toMatch(/allowed\r?\n$/);
     expect(code).toBe(0);
   });
@@ -168,7 +168,7 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
     await person.answer(id, "once");
     const { code, stdout, stderr } = await yes;
     expect(stdout).toBe("ran\n");
-    expect(stderr).toMatch(/^substrate: waits for a person: 'substrate approve apr_[0-9a-f-]+ --once'/);
+    expect(stderr).toMatch(/^substrate: waiting for approval: 'substrate approve apr_[0-9a-f-]+ --once'/);
     expect(code).toBe(0);
     const no = broker.cli(["exec", "--wait", "--", "touch impatient"]);
     await person.answer((await person.waitedFor()).approval_id, "deny");
@@ -225,7 +225,9 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
     const call = person.told({ cmd: "touch listed", agent_id: "lister", approval_wait_ms: 30_000 });
     const { approval_id: id } = await person.waitedFor();
     const { stdout } = await broker.cli(["approvals"]);
-    expect(stdout).toMatch(new RegExp(`${id}  asked \\d+ s ago, good for \\d+ s, 1 call that waits for it`));
+    expect(stdout).toMatch(
+      new RegExp(`${id}  asked \\d+ s ago, expires in \\d+ s, 1 call that waits for it`),
+    );
     expect(stdout).toMatch(/agent +lister in \//);
     const shown = JSON.parse((await broker.cli(["approvals", "--json"])).stdout) as { approvals: unknown[] };
     expect(shown.approvals.length).toBeGreaterThan(0);

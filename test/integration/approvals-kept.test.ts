@@ -62,7 +62,7 @@ describe.each(actors())("answers that are kept, as $kind", (actor) => {
     const id = await person.approve({ cmd: "touch always && echo ran" }, "always");
     expect(statSync(file).mode & 0o777).toBe(0o600);
     const text = readFileSync(file, "utf8");
-    expect(text).toContain("# What a person approved for always");
+    expect(text).toContain("# Commands that a person approved permanently");
     expect(text).toMatch(new RegExp(`- id: ${id}\\n {4}policy: default\\n {4}agent: test\\n`));
     expect(text).toContain("cmd: touch always && echo ran");
     broker.write(file, text.replace(`- id: ${id}`, `# Mine\n  - id: ${id}`));
@@ -199,16 +199,16 @@ describe.each(actors())("approvals on a full disk, as $kind", (actor) => {
         cwd: folder,
       });
       const part = (name: string): string => stdout.split(`== ${name}\n`)[1]?.split("== ")[0] ?? "";
-      expect(part("answer"), stdout).toMatch(/The answer does not count[^]*exit 125/);
+      expect(part("answer"), stdout).toMatch(/The answer was not accepted[^]*exit 125/);
       expect(readFileSync(join(project, "approvals.yaml"), "utf8")).toBe("# of a person\n");
       expect(existsSync(join(project, "approvals.yaml.new"))).toBe(false);
       for (const name of ["run", "ask", "denied"])
         expect(part(name), stdout).toMatch(/Nothing ran[^]*exit 125/);
-      expect(part("expired"), stdout).toMatch(/^Nothing waits for an answer\nexit 0/);
+      expect(part("expired"), stdout).toMatch(/^No command waits for approval\nexit 0/);
       expect(part("room"), stdout).toMatch(/A person must approve[^]*exit 126/);
       for (const name of ["ran-always", "ran-asked", "never"])
         expect(existsSync(join(project, name)), name).toBe(false);
-      expect(stdout).toMatch(/^The trace holds: /m);
+      expect(stdout).toMatch(/^The trace is intact: /m);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

@@ -226,7 +226,7 @@ describe.each(actors().slice(0, 1))("bad input, as $kind", (actor) => {
     await expectError(raw("", "/v1/execute", "GET"), 404, "not_found", /GET/);
     await expectError(raw("", "/v1/trace/spn_nope", "GET"), 404, "not_found", /spn_nope/);
     const { hint } = (await raw("", "/v1/nothing", "GET")).document.error;
-    const named = hint.replace("This version answers ", "").split(", ");
+    const named = hint.replace("This socket answers ", "").split(", ");
     expect(named).toEqual(
       expect.arrayContaining(["POST /v1/execute", "POST /v1/check", "POST /v1/report", "GET /v1/spans"]),
     );
@@ -257,12 +257,12 @@ describe.each(actors().slice(0, 1))("bad input, as $kind", (actor) => {
         readFileSync(join(broker.home, "log/broker.log"), "utf8")
           .split("\n")
           .filter((line) => line.includes(word));
-      const before = lines("left before").length;
+      const before = lines("disconnected before").length;
       const socket = connect(join(broker.home, "sock/agent.sock"));
       socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n{"agent_id": "te`);
       await new Promise((resolve) => setTimeout(resolve, 200));
       socket.destroy();
-      expect(await eventually(() => lines("left before").length > before, 5000)).toBe(true);
+      expect(await eventually(() => lines("disconnected before").length > before, 5000)).toBe(true);
       expect(lines("is a bug")).toEqual([]);
       expect(await broker.run("echo alive")).toMatchObject({ stdout: "alive\n" });
     },

@@ -61,7 +61,7 @@ describe.each(actors())("budgets, as $kind", (actor) => {
       expect(await broker.run("sleep 0.2")).toMatchObject({ timed_out: false });
       const cut = await broker.run("echo begun; sleep 60");
       expect(cut).toMatchObject({ timed_out: true, stdout: "begun\n" });
-      expect(cut.stderr).toMatch(/^substrate: .*agent 'test' had no more of 700 milliseconds of run time/);
+      expect(cut.stderr).toMatch(/^substrate: .*agent 'test' had used up 700 milliseconds of run time/);
       expect(await broker.span(cut.span_id)).toMatchObject({
         outcome: "timed_out",
         violation: { kind: "limit", subject: "max_runtime_ms" },

@@ -56,7 +56,7 @@ describe.each(actors())("the caller's shell, as $kind", (actor) => {
     expect(Number(await run("ulimit -Sn"))).toBeGreaterThan(256);
     expect(await run("ulimit -n 200; ulimit -Sn")).toBe("200\n");
     const { stdout } = await broker.cli(["exec", "--help"]);
-    expect(stdout).toContain("Resource limits are the world's own: what 'ulimit' has set in this shell");
+    expect(stdout).toContain("'ulimit' settings of this shell do not apply: the world has resource limits");
   });
 
   test("a call of the API that says nothing of a shell has the broker's own", async () => {

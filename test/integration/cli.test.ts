@@ -57,7 +57,7 @@ describe.each(actors())("the command line, as $kind", (actor) => {
     expect(stdout).toBe(
       [
         "deny  policy default (enforce)",
-        "  means    nothing of the command runs",
+        "  means    no part of the command runs",
         "  because  touch forbidden.txt",
         "  matches  touch forbidden*   in commands.denied, default.yaml:5",
         "  next     do the task another way, or ask the operator to change that line; other spellings of the command get the same answer\n",
@@ -67,17 +67,17 @@ describe.each(actors())("the command line, as $kind", (actor) => {
     const late = await broker.cli(["check", "--", 'ls "$X"; make']);
     expect(late.code).toBe(0);
     expect(late.stdout).toMatch(
-      /^ {2}at run {3}What '"\$X"' stands for in 'ls "\$X"' is only known when the command runs$/m,
+      /^ {2}at run {3}The value of '"\$X"' in 'ls "\$X"' is only known when the command runs$/m,
     );
     expect(late.stdout).toMatch(
-      /^ {2}at run {3}'make' may start programs that no word here names: each is decided at its start/m,
+      /^ {2}at run {3}'make' may start programs that the command line does not name; the same rules decide about each when it starts/m,
     );
     const write = await broker.cli(["check", "--", "echo x > /etc/motd"]);
     expect(write.code).toBe(126);
     expect(write.stdout).toMatch(
       /because {2}echo x > \/etc\/motd\n {2}against .* in fs\.write, default\.yaml:1\n/,
     );
-    expect(write.stdout).toContain("'/etc/motd' is not among what may be written");
+    expect(write.stdout).toContain("no fs.write entry covers '/etc/motd'");
   });
 
   test("every reading command has --json", async () => {
@@ -112,7 +112,7 @@ describe.each(actors())("the command line, as $kind", (actor) => {
       expect(await broker.cli(words)).toMatchObject({
         code: 125,
         stdout: "",
-        stderr: `substrate: 'substrate ${noun}' is not in this version. 'substrate --help' lists what is\n`,
+        stderr: `substrate: 'substrate ${noun}' is not in this version yet. 'substrate --help' lists the commands\n`,
       });
   });
 
@@ -120,10 +120,10 @@ describe.each(actors())("the command line, as $kind", (actor) => {
     expect(await broker.cli(["chek", "--", "ls"])).toMatchObject({
       code: 125,
       stderr:
-        "substrate: There is no 'substrate chek' (did you mean 'check'?). 'substrate --help' lists what there is\n",
+        "substrate: Unknown command 'substrate chek' (did you mean 'check'?). 'substrate --help' lists the commands\n",
     });
     expect((await broker.cli(["no-such-command"])).stderr).toContain(
-      "There is no 'substrate no-such-command'.",
+      "Unknown command 'substrate no-such-command'.",
     );
     expect(await broker.cli(["--no-such-option"])).toMatchObject({ code: 125 });
   });

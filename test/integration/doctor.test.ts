@@ -44,7 +44,7 @@ describe.each(actors())("the doctor, as $kind", (actor) => {
         lines.filter((line) => new RegExp(`^(ok|weaker|missing) +${name} `).test(line)),
         name,
       ).toHaveLength(1);
-    expect(stdout).toContain("Everything that the default policy needs is here");
+    expect(stdout).toContain("This host has everything that the default policy needs");
   });
 
   test("calls what worlds are made of needed, and what is weaker or missing has a mend or a reason", async () => {
@@ -129,7 +129,7 @@ describe.each(actors())("the doctor, as $kind", (actor) => {
     const plain = await inside(node, launcher, "world", "doctor");
     expect(plain.code, plain.stdout + plain.stderr).toBe(1);
     expect(plain.stdout).toMatch(/mend: (sudo )?sysctl -w user\.max_user_namespaces=\d+/);
-    expect(plain.stdout).toMatch(/Missing, and needed by the default policy: .*user-namespace/);
+    expect(plain.stdout).toMatch(/The default policy needs what is missing here: .*user-namespace/);
     const report = reportOf(await inside(node, launcher, "world", "doctor", "--json"));
     expect(report.ok).toBe(false);
     expect(checkOf(report, "user-namespace")).toMatchObject({ verdict: "missing", needed: true });

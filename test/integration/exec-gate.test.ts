@@ -94,7 +94,9 @@ test("a start of a call that waits for no person is refused at once, and an answ
   await ground.run({ cmd: "make" }, async (_request, gate) => {
     said.push(...(await answers(gate, [ID])));
     const [question] = ground.broker.approvals.list();
-    expect(question?.notes).toContain("A command that runs already starts it; run again, it uses the answer");
+    expect(question?.notes).toContain(
+      "A running command starts this program; run the command again to use the answer",
+    );
     ground.broker.approvals.decide(question?.approval_id ?? "", "once");
     said.push(...(await answers(gate, [ID])));
   });

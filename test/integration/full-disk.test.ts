@@ -94,7 +94,7 @@ describe.each(actors())("a full disk, as $kind", (actor) => {
       for (const agent of ["one", "two", "three"])
         expect(existsSync(join(folder, "project", `ran-${agent}`))).toBe(false);
       expect(stdout, stdout).toMatch(/^after$/m);
-      expect(stdout, stdout).toMatch(/^The trace holds: 4 lines/m);
+      expect(stdout, stdout).toMatch(/^The trace is intact: 4 lines/m);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
@@ -121,7 +121,7 @@ describe.each(actors())("a full disk, as $kind", (actor) => {
       expect(stdout, said).not.toMatch(/^no inode: trace-/m);
       expect(stdout, said).toMatch(/^room: trace-0000000000000001\.jsonl$/m);
       expect(stdout, said).toMatch(/^1\nafter$/m);
-      expect(stdout, said).toMatch(/^The trace holds: \d+ lines/m);
+      expect(stdout, said).toMatch(/^The trace is intact: \d+ lines/m);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

@@ -24,7 +24,7 @@ describe.each(actors())("changes that apply by themselves, as $kind", (actor) =>
       held: false,
       autorun: expect.arrayContaining(["node_modules/x/package.json"]) as unknown,
     });
-    expect(hint).toContain("applied by changes.auto_apply");
+    expect(hint).toContain("applied to the project by changes.auto_apply");
     expect(readFileSync(join(broker.project, "node_modules/x/package.json"), "utf8")).toBe("1\n");
     expect((await broker.run("cat node_modules/x/package.json")).stdout).toBe("1\n");
     const child = broker
@@ -56,7 +56,7 @@ describe.each(actors())("changes that apply by themselves, as $kind", (actor) =>
       span_id: span,
     } = await isolated(broker, "echo z > node_modules/z; echo n > notes.txt");
     expect(diff?.held).toBe(true);
-    expect(hint).toContain("1 change was applied by changes.auto_apply");
+    expect(hint).toContain("1 change was applied to the project by changes.auto_apply");
     expect(hint).toContain("The other changes are held");
     expect(hint).toContain(`'substrate apply ${span}' (POST /v1/apply/${span})`);
     expect([

@@ -61,7 +61,7 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
     expect(await broker.cli(["held"], { cwd: broker.folder })).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(
-        /^Nothing waits to be applied in a project around .* --all looks everywhere\n$/,
+        /^No changes wait to be applied in the project of .* --all lists every project\n$/,
       ),
     });
     await broker.cli(["apply", second.span_id]);
@@ -132,7 +132,7 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
     const span = /substrate apply (spn_[0-9a-f-]+)/.exec(stderr)?.[1] ?? "none";
     const [line = "", ...others] = stderr.split("\n").filter((text) => /held/i.test(text));
     expect(others).toEqual([]);
-    expect(line).toContain("Changes are held and not in the project: 1 written, 0 modified, 0 deleted");
+    expect(line).toContain("Changes are held, not yet in the project: 1 written, 0 modified, 0 deleted");
     for (const verb of ["diff", "apply", "discard"]) expect(line).toContain(`'substrate ${verb} ${span}'`);
     expect((await broker.cli(["apply", span])).code).toBe(0);
     const shown = await broker.cli(["trace", span]);
@@ -141,7 +141,7 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
 
   test.each([
     [["diff"], "missing required argument"],
-    [["apply", "spn_none"], "No span is called 'spn_none'"],
+    [["apply", "spn_none"], "Unknown span 'spn_none'"],
     [["diff", "last", "--stat", "--json"], "Cannot use --stat together with --json"],
   ])("%j ends with 125 and says why", async (words, why) => {
     const { code, stderr } = await broker.cli(words);

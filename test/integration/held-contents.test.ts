@@ -197,7 +197,7 @@ describe.each(actors())("held changes that are applied in parts, as $kind", (act
     expect(await place.apply(held)).toMatchObject({
       kind: "conflict",
       conflicts: expect.arrayContaining([
-        { path: "new/deep/one", reason: "The folder 'new' it lies in is there no more" },
+        { path: "new/deep/one", reason: "The folder 'new' around it no longer exists" },
       ]) as unknown,
     });
     expect(existsSync(below(held, "new"))).toBe(false);

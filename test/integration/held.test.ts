@@ -59,8 +59,8 @@ describe.each(actors())("held changes, as $kind", (actor) => {
     const { changes, patch, truncated, summary } = await diffOf(broker, span);
     expect(changes.map(({ path }) => path)).toEqual(["new", "old", "pipe"]);
     expect(patch).not.toMatch(/old|pipe/);
-    expect(summary).toContain("the mode of folders is another one: old (755 to 777)");
-    expect(summary).toContain("1 file is a pipe or the like, or cannot be looked at, and not shown");
+    expect(summary).toContain("the mode of folders changed: old (755 to 777)");
+    expect(summary).toContain("1 file is a special file (such as a pipe) or unreadable, and not shown");
     expect(truncated).toBe(true);
   });
 

@@ -129,7 +129,7 @@ async function firstProcess(broker: TestBroker): Promise<number> {
 describe.each(actors().filter(({ uid }) => uid === 0))("cgroups of dead worlds, as $kind", (actor) => {
   test("an empty one of a process that is gone is removed; one of a living process is not", async () => {
     const mount = cgroupMount();
-    if (mount === undefined) return skip("left-over cgroups", "no cgroup2 is mounted");
+    if (mount === undefined) return skip("left-over cgroups", "cgroup2 is not mounted");
     const gone = spawnSync("true").pid;
     const [here, shared] = [thisMaker(), join(mount, SHARED)];
     // Not in the shared one: a broker itself sweeps where its own worlds have theirs.

@@ -185,7 +185,7 @@ describe.each(actors())("a broker's life, as $kind", (actor) => {
     try {
       for (const cmd of ["echo one", "echo two", "echo three"]) await broker.run(cmd);
       await broker.kill("SIGTERM");
-      expect((await broker.cli(["trace", "verify"])).stdout).toMatch(/holds: 6 lines/);
+      expect((await broker.cli(["trace", "verify"])).stdout).toMatch(/is intact: 6 lines/);
       const path = join(broker.home, "trace/trace.jsonl");
       writeFileSync(path, readFileSync(path, "utf8").replace('"cmd":"echo two"', '"cmd":"echo tw0"'));
       const verified = await broker.cli(["trace", "verify", "--json"]);

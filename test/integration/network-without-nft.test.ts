@@ -22,7 +22,7 @@ const WITHOUT_NFT = [
   "sh",
 ];
 
-const DEGRADED = /^degraded: this host has no nft \(Debian: apt-get install nftables\)/;
+const DEGRADED = /^degraded: nft is not installed on this host \(Debian: apt-get install nftables\)/;
 
 /** Prints what came of dialling: `hello`, or an errno. */
 const DIAL = `
@@ -79,7 +79,7 @@ describe.skipIf(!isRoot).each(thoseWith(["python3"], everyActor()))(
       broker.write(join(broker.home, "policies/default.yaml"), text);
       const refused = await broker.refused({ cmd: "true" });
       expect(refused).toMatchObject({ status: 503, code: "isolation_unavailable" });
-      expect(refused.message).toContain("this host has no nft");
+      expect(refused.message).toContain("nft is not installed on this host");
       const health = (await broker.call("GET", "/v1/health")).document as HealthReply;
       expect(health.isolation.net).toMatch(DEGRADED);
       const report = await doctorsReport(actor, broker);

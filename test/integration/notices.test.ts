@@ -69,7 +69,7 @@ describe.each(actors())("what a reply tells of what happened inside, as $kind", 
     expect(stdout).toBe("went on\n");
     const lines = stderr.split("\n").filter((line) => line.startsWith("substrate: "));
     expect(lines).toHaveLength(2);
-    expect(lines[0]).toMatch(/denies that this program starts.*\(3 times\)$/);
+    expect(lines[0]).toMatch(/refuses to start this program.*\(3 times\)$/);
     expect(lines[1]).toContain(join(broker.home, "quarantine"));
   });
 });

@@ -138,9 +138,7 @@ describe.each(actors())("policy allow, as $kind", (actor) => {
     outside.own();
     const { code, stdout } = await allow("write", into, "--policy", "strict", "--yes");
     expect(code).toBe(0);
-    expect(stdout).toMatch(
-      /'strict' is a shipped policy: \S+strict\.yaml starts from it, and holds from then on/,
-    );
+    expect(stdout).toMatch(/'strict' is a shipped policy: '\S+strict\.yaml' extends it and takes its place/);
     expect(statSync(file("strict")).uid).toBe(actor.uid);
     expect(text("strict").split("\n").slice(1)).toEqual([
       "id: strict",
@@ -173,7 +171,7 @@ describe.each(actors())("policy allow, as $kind", (actor) => {
       expect(text()).toBe(POLICY);
       broker.write(join(broker.project, ".substrate-profile"), "readonly\n");
       const narrowed = await allow("net", "two.example", "--dry-run");
-      expect(narrowed.stdout).toContain("Policy 'readonly' narrows this one here, and does not allow it");
+      expect(narrowed.stdout).toContain("Policy 'readonly' also applies here and does not allow it");
     } finally {
       broker.write(join(broker.home, "config.yaml"), `projects: ["/", "${broker.folder}"]\n`);
       renameSync(join(broker.project, ".substrate-profile"), join(broker.folder, "gone"));
@@ -185,7 +183,7 @@ describe.each(actors())("policy allow, as $kind", (actor) => {
     const { code, stderr } = await allow("net", "x.example", "--yes");
     expect([code, stderr]).toEqual([
       125,
-      expect.stringMatching(/does not load.*Mend it first[^]*default\.yaml:22:1/),
+      expect.stringMatching(/does not load.*Mend its file first[^]*default\.yaml:22:1/),
     ]);
     expect(text()).toBe(`${POLICY}nonsense\n`);
   });
@@ -232,7 +230,10 @@ describe.each(actors())("policy allow, as $kind", (actor) => {
     const line = `SUBSTRATE_HOME='${broker.home}' '${node}' '${launcher}' policy allow net x.example --yes`;
     for (const cmd of [line, `unset SUBSTRATE_SPAN_ID; ${line}`]) {
       const reply = await broker.run(cmd);
-      expect([reply.exit, reply.stderr]).toEqual([125, expect.stringContaining("outside of every world")]);
+      expect([reply.exit, reply.stderr]).toEqual([
+        125,
+        expect.stringContaining("Cannot run 'substrate policy allow' inside a world"),
+      ]);
     }
     expect(text()).toBe(open);
     expect(existsSync(join(broker.project, "policies"))).toBe(false);
@@ -294,7 +295,10 @@ describe.each(actors().slice(0, 1))("policy allow at a terminal, as $kind", (act
       const ended = await new Promise<number>((resolve) =>
         terminal.onExit(({ exitCode }) => resolve(exitCode)),
       );
-      expect([ended, shown]).toEqual([125, expect.stringContaining("changed by somebody else")]);
+      expect([ended, shown]).toEqual([
+        125,
+        expect.stringContaining("changed meanwhile, so nothing was written"),
+      ]);
       expect(readFileSync(policy, "utf8")).toBe(`${POLICY}# mine\n`);
     } finally {
       await broker.stop();

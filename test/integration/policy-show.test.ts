@@ -30,7 +30,7 @@ describe.each(actors())("policy show, as $kind", (actor) => {
     const { code, stdout } = await broker.cli(["policy", "show"]);
     expect(code).toBe(1);
     expect(stdout).toMatch(
-      /^Policy 'default' does not load:\n {2}default\.yaml:5:\d+: .*\nUntil the file is mended, the last good one holds:\n/,
+      /^Policy 'default' does not load:\n {2}default\.yaml:5:\d+: .*\nThe last good version stays in force until the file is mended:\n/,
     );
     expect(stdout).toMatch(/denied +touch \*/);
     expect(await broker.refused({ cmd: "touch x" })).toMatchObject({
@@ -52,7 +52,7 @@ describe.each(actors())("policy show, as $kind", (actor) => {
     const { code, stderr } = await broker.cli(["policy", "show", "fresh"]);
     expect([code, stderr]).toEqual([
       125,
-      expect.stringMatching(/fresh\.yaml:1:1: [^]*nothing is allowed under it/),
+      expect.stringMatching(/fresh\.yaml:1:1: [^]*so it allows nothing until/),
     ]);
   });
 

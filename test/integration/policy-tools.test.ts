@@ -62,7 +62,7 @@ describe.each(actors())("policy test, as $kind", (actor) => {
   test("exits 0 when all cases are kept, with the number of them", async () => {
     broker.write(join(broker.folder, "cases/DENY/open-up.yaml"), CASE);
     const kept = await broker.cli(["policy", "test", "default", "--cases", join(broker.folder, "cases")]);
-    expect(kept).toMatchObject({ stdout: "default: 1 of 1 cases kept\n", code: 0 });
+    expect(kept).toMatchObject({ stdout: "default: 1 of 1 cases passed\n", code: 0 });
     const strict = await broker.cli(["policy", "test", "strict", "--json"]);
     expect(JSON.parse(strict.stdout)).toMatchObject([{ policy: "strict", failed: [], problems: [] }]);
     expect(strict.code).toBe(0);
@@ -76,7 +76,7 @@ describe.each(actors())("policy test, as $kind", (actor) => {
     broker.write(join(folder, "default.yaml"), enforcing);
     const cases = join(import.meta.dirname, "../../policies/cases/default");
     const all = await broker.cli(["policy", "test", join(folder, "default.yaml"), "--cases", cases]);
-    expect([all.stdout, all.code]).toEqual([expect.stringMatching(/^default: (\d+) of \1 cases kept/), 0]);
+    expect([all.stdout, all.code]).toEqual([expect.stringMatching(/^default: (\d+) of \1 cases passed/), 0]);
     broker.write(
       join(folder, "default.yaml"),
       enforcing
@@ -105,7 +105,7 @@ describe.each(actors())("policy test, as $kind", (actor) => {
     expect(await broker.cli(["policy", "test", "strict", "--cases", "nowhere"])).toMatchObject({ code: 125 });
     broker.write(join(broker.folder, "odd/DENY/notes.txt"), "not a case");
     const odd = await broker.cli(["policy", "test", "strict", "--cases", join(broker.folder, "odd")]);
-    expect(odd.stdout).toContain("odd/DENY/notes.txt: It is not run");
+    expect(odd.stdout).toContain("odd/DENY/notes.txt: Skipped");
     expect(odd.code).toBe(1);
   });
 });
@@ -162,9 +162,11 @@ describe.each(actors())("policy learn, as $kind", (actor) => {
   test("prints a patch with comments that patch(1) applies as it is, and what was run is allowed then, and no more", async () => {
     const { stdout, code } = await broker.cli(["policy", "learn", "--agent", "test"]);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^# What would have let policy 'default' allow what \d+ of its spans hold\./);
+    expect(stdout).toMatch(
+      /^# Rules with which policy 'default' would have allowed the \d+ spans recorded under it\./,
+    );
     expect(stdout).toMatch(/^\+ {4}- "echo one" # seen 2 times, last \S+, spn_\S+ spn_\S+$/m);
-    expect(stdout).toMatch(/^# Would lift a denial/m);
+    expect(stdout).toMatch(/^# Denied by a rule, so not in the patch/m);
     expect(stdout).toMatch(
       /^# {3}chmod 777 \.: 'chmod 777 \*' in commands\.denied, default\.yaml:11 \(it opens/m,
     );

@@ -36,7 +36,7 @@ describe.each(actors())("a refused write, as $kind", (actor) => {
       const [notice] = notices;
       expect(notice?.message).toContain(`'${path}' was not written`);
       expect(notice?.message).toContain("fs.write of policy 'default' (default.yaml:5)");
-      expect(notice?.message).toContain(`"substrate policy allow write ${beside}" lets it`);
+      expect(notice?.message).toContain(`"substrate policy allow write ${beside}" allows it`);
       expect(notice?.message).toContain(`'fs.write:${beside}'`);
       const span = await broker.span(notice?.span_id ?? "");
       expect(span).toMatchObject({ event_type: "violation", violation: { kind: "write", subject: path } });
@@ -66,9 +66,9 @@ describe.each(actors())("a refused write, as $kind", (actor) => {
         const told = async (cmd: string): Promise<string | undefined> =>
           (await broker.run(`${cmd}; true`)).notices[0]?.message;
         const missing = await told(`mkdir ${kept}.lock`);
-        expect(missing).toContain("no folder around it can be opened alone");
+        expect(missing).toContain("no folder around it is safe to open");
         expect(missing).not.toContain("policy allow write");
-        expect(await told(`chmod 755 ${kept}`)).toContain(`"substrate policy allow write ${kept}" lets it`);
+        expect(await told(`chmod 755 ${kept}`)).toContain(`"substrate policy allow write ${kept}" allows it`);
       } finally {
         rmdirSync(kept);
       }
@@ -78,7 +78,7 @@ describe.each(actors())("a refused write, as $kind", (actor) => {
       const odd = join(broker.folder, "it's bare.git");
       for (const name of ["HEAD", "objects/info/x", "refs/heads/x"]) broker.write(join(odd, name), "");
       const { notices } = await broker.run(`mkdir "${odd}/objects/aa"; true`);
-      expect(notices[0]?.message).toContain(`allow write '${odd.replaceAll("'", "'\\''")}'" lets it`);
+      expect(notices[0]?.message).toContain(`allow write '${odd.replaceAll("'", "'\\''")}'" allows it`);
     });
 
     test("many in one folder are one notice with their count, those in another are another one", async () => {
@@ -100,13 +100,13 @@ describe.each(actors())("a refused write, as $kind", (actor) => {
       );
       const said = notices.map(({ message }) => message).join("\n");
       expect(said).toMatch(
-        /kept\/file' was not written: '\$PROJECT\/kept' stands in fs.deny_write of policy 'default' \(default.yaml:6\)/,
+        /kept\/file' was not written: '\$PROJECT\/kept' is in fs.deny_write of policy 'default' \(default.yaml:6\)/,
       );
       expect(said).toMatch(
-        /\.git\/hooks\/new' was not written: '\$PROJECT\/\.git\/hooks' stands in fs\.deny_write/,
+        /\.git\/hooks\/new' was not written: '\$PROJECT\/\.git\/hooks' is in fs\.deny_write/,
       );
-      expect(said).toMatch(/\.git\/config' was not written: '\$PROJECT\/\.git\/config' stands in/);
-      expect(said).toMatch(/\.git' was not written: it is, or holds, a place that this world keeps as it is/);
+      expect(said).toMatch(/\.git\/config' was not written: '\$PROJECT\/\.git\/config' is in/);
+      expect(said).toMatch(/\.git' was not written: it is or contains a protected place/);
       expect(readFileSync(join(broker.project, "kept/file"), "utf8")).toBe("as it was\n");
     });
 
@@ -178,7 +178,7 @@ commands: { isolated: ["sh alone *"] }
       const { stdout, notices } = await broker.run(`cat ${path}`);
       expect(stdout).toBe("");
       expect(notices.map(({ message }) => message).join("\n"), path).toContain(
-        "stands in fs.deny_read of policy 'default'",
+        "is in fs.deny_read of policy 'default'",
       );
     }
     expect((await broker.run("cat nowhere")).notices).toEqual([]);
@@ -188,6 +188,6 @@ commands: { isolated: ["sh alone *"] }
     const { exit, notices } = await broker.run("unshare -Ur true || exit 3");
     expect(exit).toBe(3);
     expect(notices).toMatchObject([{ kind: "denied", program: "unshare" }]);
-    expect(notices[0]?.message).toContain("no command in a world makes namespaces");
+    expect(notices[0]?.message).toContain("commands in a world cannot make namespaces");
   });
 });

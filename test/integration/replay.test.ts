@@ -94,8 +94,8 @@ describe.each(actors())("replays, as $kind", (actor) => {
     put(broker, inProject("built"), "same\n");
     const { span_id: span } = await broker.run("echo same > built");
     const { code, stdout } = await broker.cli(["replay", span]);
-    expect(stdout).toContain("did the same again, as far as it could be compared");
-    expect(stdout).toContain("may have got the bytes that they had");
+    expect(stdout).toContain("gave the same result, as far as it could be compared");
+    expect(stdout).toContain("perhaps to write the same bytes again");
     expect(code).toBe(1);
     // The twin: what it left is not what it would write now.
     put(broker, inProject("built"), "other\n");
@@ -139,11 +139,11 @@ describe.each(actors())("replays, as $kind", (actor) => {
     const { code, stdout } = await broker.cli(["replay", span]);
     if (recorded?.truncated === true) {
       expect(reply.matches.fs_diff).toBeNull();
-      expect(reply.notes.join()).toContain("not known as a whole");
+      expect(reply.notes.join()).toContain("is incomplete, so they cannot be compared");
       expect([code, stdout]).toEqual([1, expect.stringContaining("not compared")]);
     } else {
       expect(reply.matches.fs_diff).toBe(true);
-      expect([code, stdout]).toEqual([0, expect.stringContaining("did the same again")]);
+      expect([code, stdout]).toEqual([0, expect.stringContaining("gave the same result")]);
     }
   });
 
@@ -151,7 +151,7 @@ describe.each(actors())("replays, as $kind", (actor) => {
     put(broker, inProject("held.sh"), "echo same > made; echo said");
     const { span_id: steady } = await broker.run("sh held.sh");
     const good = await broker.cli(["replay", steady, "--times", "3"]);
-    expect([good.code, good.stdout]).toEqual([0, expect.stringContaining("3 runs did the same")]);
+    expect([good.code, good.stdout]).toEqual([0, expect.stringContaining("3 runs gave the same result")]);
     const { span_id: dice } = await broker.run("cat /proc/sys/kernel/random/uuid");
     const bad = await broker.cli(["replay", dice, "--times", "3", "--json"]);
     expect(bad.code).toBe(1);
@@ -171,7 +171,7 @@ describe.each(actors())("replays, as $kind", (actor) => {
     });
     expect(await replayed(broker, redacted, { cmd })).toMatchObject({ matches: SAME });
     expect((await notReplayed(broker, redacted, { cmd: "printf other" })).message).toContain(
-      "not the one that is recorded",
+      "not the recorded one",
     );
 
     const env = { GREETING: "hello" };
@@ -208,7 +208,7 @@ describe.each(actors())("replays, as $kind", (actor) => {
     leaving.abort();
     await gone;
     await expect.poll(async () => (await broker.span(started)).outcome).toBe("cancelled");
-    expect(await words(started)).toContain("went away");
+    expect(await words(started)).toContain("client disconnected");
     expect(await notReplayed(broker, "spn_none")).toMatchObject({ status: 404, code: "not_found" });
     expect(await notReplayed(broker, started, { times: 2 })).toMatchObject({ status: 400 });
   });

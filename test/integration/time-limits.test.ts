@@ -81,7 +81,7 @@ describe.each(actors())("time limits, as $kind", (actor) => {
       expect(ended).toMatchObject({
         code: 143,
         stdout: "out\n",
-        stderr: "substrate: the command was ended when its time was over: --timeout 1s\n",
+        stderr: "substrate: the command timed out: --timeout 1s\n",
       });
       const wrong = await broker.cli(["exec", "--timeout", "soon", "--", "true"]);
       expect(wrong.code).toBe(125);
@@ -106,7 +106,7 @@ describe.each(actors())("time limits, as $kind", (actor) => {
     await withBroker(actor, giving("{ default: { max_runtime_ms: 800 } }"), async (broker) => {
       const cut = await broker.run({ cmd: "sleep 60", no_time_limit: true });
       expect(cut).toMatchObject({ timed_out: true });
-      expect(cut.stderr).toMatch(/after 800 ms: agent 'test' had no more of 800 milliseconds of run time/);
+      expect(cut.stderr).toMatch(/after 800 ms: agent 'test' had used up 800 milliseconds of run time/);
       const { status, document } = await broker.post({ cmd: "true", no_time_limit: true });
       expect(status).toBe(429);
       expect((document as ErrorReply).error.budget).toMatchObject({ name: "max_runtime_ms" });
@@ -129,7 +129,7 @@ describe.each(actors())("output, as $kind", (actor) => {
         expect(cut.code).toBe(125);
         expect(cut.stdout).toHaveLength(kept);
         expect(cut.stderr).toMatch(
-          /substrate: 11611392 of 20000000 bytes of standard (output|error) .*8388608 bytes.*max_output_bytes.*exit 3\n$/,
+          /substrate: 11611392 of 20000000 bytes of standard (output|error) .*8388608 bytes.*max_output_bytes.*exit code was 3\n$/,
         );
       }
     });
@@ -157,7 +157,7 @@ describe.each(actors().slice(0, 1))("a terminal's input, as $kind", (actor) => {
       const ended = await onTerminal(broker, words, "\u0003", () =>
         existsSync(join(broker.project, "begun")),
       );
-      expect(ended).toContain("exec prints it when the command has ended");
+      expect(ended).toContain("exec prints the output at the end");
       expect(ended).toContain("substrate exec --keep --");
       expect(await onTerminal(broker, ["exec", "--", "echo begun"], "")).not.toContain("exec prints");
     } finally {

@@ -51,7 +51,7 @@ describe.each(actors())("what a policy that observes would have done, as $kind",
   test.each([
     ["touch forbidden", "would deny this command: 'touch forbidden' matches 'touch forbidden*'"],
     ["touch asked", "would ask a person before this command: 'touch asked' matches 'touch asked*'"],
-    ["touch apart", "would hold what this command changes: 'touch apart' matches 'touch apart*'"],
+    ["touch apart", "would hold this command's changes: 'touch apart' matches 'touch apart*'"],
   ])("exec of '%s' runs, and one line names the rule", async (command, words) => {
     const { code, stderr } = await broker.cli(["exec", "--", command]);
     expect(code).toBe(0);
@@ -65,7 +65,7 @@ describe.each(actors())("what a policy that observes would have done, as $kind",
     const { code, stderr } = await broker.cli(["exec", "--", "sh count.sh"]);
     expect(code).toBe(0);
     expect(stderr).toMatch(
-      /^substrate: Policy 'default' only observes; with 'mode: enforce' it would refuse that this program starts: '\/usr\/bin\/wc -c \/dev\/null' matches 'wc \*' in commands\.denied \(default\.yaml:\d\)/m,
+      /^substrate: Policy 'default' only observes; with 'mode: enforce' it would refuse to start this program: '\/usr\/bin\/wc -c \/dev\/null' matches 'wc \*' in commands\.denied \(default\.yaml:\d\)/m,
     );
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
   });
@@ -92,13 +92,13 @@ describe.each(actors())("a policy that stopped loading, as $kind", (actor) => {
       const { code, stderr } = await broker.cli(["exec", "--", command]);
       expect(code).toBe(0);
       expect(stderr).toMatch(
-        /^substrate: A policy does not load, so its last good version holds: default\.yaml:7:1: .*denyd.*\n$/,
+        /^substrate: A policy does not load, so its last good version stays in force: default\.yaml:7:1: .*denyd.*\n$/,
       );
     }
     const started = await broker.cli(["broker", "start"]);
-    expect(started.stdout).toContain("The broker runs already");
+    expect(started.stdout).toContain("The broker is already running");
     expect(started.stderr).toMatch(
-      /^substrate: policy 'default' does not load, so its last good version holds: default\.yaml:7:1/,
+      /^substrate: policy 'default' does not load, so its last good version stays in force: default\.yaml:7:1/,
     );
     const status = await broker.cli(["status"]);
     expect(status.stdout).toMatch(/^policy +default does not load: default\.yaml:7:1/m);
@@ -113,7 +113,7 @@ describe.each(actors())("a policy that stopped loading, as $kind", (actor) => {
     broker.write(file, `${good}projcts: []\n`);
     const { stderr } = await broker.cli(["exec", "--", "true"]);
     expect(stderr).toMatch(
-      /^substrate: The settings do not load, so the last good ones hold: .*config\.yaml:.*projcts/,
+      /^substrate: config.yaml does not load, so the last good settings stay in force: .*config\.yaml:.*projcts/,
     );
     broker.write(file, good);
     expect((await broker.cli(["exec", "--", "true"])).stderr).toBe("");
@@ -138,7 +138,7 @@ describe.each(actors())("a policy that stopped loading, as $kind", (actor) => {
         code: 126,
         stderr: expect.stringContaining("does not load"),
       });
-    expect((await broker.cli(["broker", "start"])).stderr).toContain("nothing is allowed under it");
+    expect((await broker.cli(["broker", "start"])).stderr).toContain("it allows nothing");
     broker.write(policyFile(), OBSERVE);
     await broker.run("true");
   });
@@ -218,11 +218,11 @@ describe.each(actors())("the broker of another checkout, as $kind", (actor) => {
       const root = realpathSync(join(installation.launcher, "../../.."));
       const { stdout } = await here("broker", "start");
       expect(stdout).toContain(`from another installation: '${root}' (version `);
-      expect(stdout).toContain("'substrate broker start --current' replaces it, and ends its worlds");
+      expect(stdout).toContain("'substrate broker start --current' replaces the broker and ends its worlds");
       expect((await here("status")).stdout).toContain(`, from '${root}')`);
       const replaced = await here("broker", "start", "--current");
       expect(replaced.stdout).toMatch(/^Replacing the broker \(pid \d+\), from another installation/);
-      expect((await here("broker", "start")).stdout).toMatch(/^The broker runs already \(pid \d+\)\n$/);
+      expect((await here("broker", "start")).stdout).toMatch(/^The broker is already running \(pid \d+\)\n$/);
       expect(await here("exec", "--", "echo alive")).toMatchObject({ code: 0, stdout: "alive\n" });
     } finally {
       await here("broker", "stop");

@@ -26,8 +26,8 @@ describe.each(actors())("the tour, as $kind", (actor) => {
     const { code, stdout, stderr } = await broker.cli(["tour"], { env });
     expect(code, stdout + stderr).toBe(0);
     // Before the first stop: who sees them believes that the policy stops things already.
-    expect(stdout).toMatch(/^\nYour policy only observes: commands run as ever/);
-    expect(stdout).toMatch(/^'mode: enforce' in \/.*\/policies\/default\.yaml has it stop them\./m);
+    expect(stdout).toMatch(/^\nYour policy only observes: commands run as before/);
+    expect(stdout).toMatch(/^'mode: enforce' in \/.*\/policies\/default\.yaml makes it stop them\./m);
     expect(stdout).toMatch(
       /^ {4}substrate: The name 'collector\.example' was not looked up \(A\): net\.allowed \(tour\.yaml:\d+\)/m,
     );

@@ -149,7 +149,7 @@ describe.each(actors())("substrate trace, as $kind", (actor) => {
     rmSync(join(broker.home, "trace/trace-0000000000000001.jsonl"));
     const bad = await broker.cli(["trace", "verify"]);
     expect(bad.code).toBe(1);
-    expect(bad.stdout).toContain("no line of the trace says that they were dropped");
+    expect(bad.stdout).toContain("the trace does not record that they were dropped");
   });
 
   test("verify finds that the whole trace was removed", async () => {
@@ -175,7 +175,7 @@ describe.each(actors())("substrate trace, as $kind", (actor) => {
     await broker.kill("SIGKILL");
     const { code, stderr } = await cut;
     expect(code).toBe(125);
-    expect(stderr).toMatch(/^substrate: The broker went away before it answered\..*\n$/);
+    expect(stderr).toMatch(/^substrate: The broker ended before it replied\..*\n$/);
     broker = await broker.again();
     const { stdout } = await broker.cli(["trace", "list", "--agent", "eve"]);
     expect(stdout).toContain("  lost  eve  sleep 30");

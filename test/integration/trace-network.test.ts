@@ -35,7 +35,7 @@ describe.each(actorsWith("python3", "nft"))("connections in the trace, as $kind"
     );
     const [id = ""] = SPAN.exec(line ?? "") ?? [];
     expect(await printed([id])).toMatch(
-      / to +registry\.example\.test:80 at 203\.0\.113\.10\n +program +curl \(pid \d+ of its world\)\n/,
+      / to +registry\.example\.test:80 at 203\.0\.113\.10\n +program +curl \(pid \d+ in its world\)\n/,
     );
     expect(await printed([id])).toMatch(
       / outcome +closed\n +duration +[\d.]+ ms\n +network +\d+ B out, 1\.5 MB in\n/,
@@ -113,8 +113,8 @@ describe.each(actorsWith("python3", "nft"))("connections of a policy that observ
     expect(stdout).toMatch(/^\+.*"files\.example\.test", # seen once, last \S+, spn_\S+$/m);
     expect(stdout).toMatch(/^\+.*"files\.example\.test:8080", # seen once/m);
     expect(stdout).toMatch(/^# {3}\d observed connections would be allowed$/m);
-    expect(stdout).toMatch(/^# {3}connection to 203\.0\.113\.66:8080: it was dialled by its address/m);
-    expect(stdout).toMatch(/^# {3}connection to nobody\.test:80: it led nowhere/m);
+    expect(stdout).toMatch(/^# {3}connection to 203\.0\.113\.66:8080: it was dialled by address/m);
+    expect(stdout).toMatch(/^# {3}connection to nobody\.test:80: the connection failed/m);
     const { patch } = JSON.parse((await place.broker.cli(["policy", "learn", "--json"])).stdout) as {
       patch: string;
     };

@@ -73,7 +73,7 @@ describe.runIf(actor !== undefined)("the tree of a build", () => {
     const { document } = await broker.operator("GET", `/v1/trace/${command.span_id}`);
     const make = (document as TraceReply).children.find(({ event_type: type }) => type === "exec");
     const { stdout } = await broker.cli(["trace", make?.span_id ?? ""]);
-    expect(stdout).toMatch(/^ {2}file {6}\/usr\/bin\/make \(pid 11 of its world\)$/m);
+    expect(stdout).toMatch(/^ {2}file {6}\/usr\/bin\/make \(pid 11 in its world\)$/m);
     expect(stdout).toMatch(/^ {2}outcome {3}exit 2$/m);
     expect(stdout).toMatch(/^ {2}child {5}… and more: --tree shows them$/m);
   });

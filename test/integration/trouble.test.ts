@@ -82,7 +82,7 @@ describe.each(everyActor())("in trouble, as $kind", (actor) => {
       expect(await eventually(() => existsSync(join(broker.project, "begun")), 10_000)).toBe(true);
       const ran = await broker.run("kill -9 -1; sleep 5");
       expect(ran).toMatchObject({ signal: "SIGKILL", exit: 137 });
-      const words = /A command ended the world's own processes.*the next command gets a new world/;
+      const words = /A command killed the world's own processes.*the next command gets a new world/;
       // What its leader told before it died is all that one of them may hear.
       expect(`${ran.stderr}${(await watched).stderr}`).toMatch(words);
       const next = await broker.run("echo next");

@@ -8,22 +8,22 @@ import { CHECKOUT } from "../../api/setup/checkout.mjs";
  * whatever else took more than eight seconds by itself on two processors.
  */
 const SLOW = {
-  integration: `approvals-cli approvals-full-disk budgets budgets-kept changes-listed doctor exec-trees faults few-descriptors
-    full-disk held-changes held-cli held-faults held-kill-points held-killed idempotency left-overs life-cycle
-    network-npm-refused output-room policy-allow policy-corpus policy-fuzz policy-reload program-starts publish-policy
-    sandboxed self shims-offline shims-quiet small-disk time-limits trace-kills trace-programs trouble`,
+  integration: `approvals-cli approvals-kept budgets changes-listed doctor exec-trees faults few-descriptors full-disk
+    held-changes held-cli held-faults held-kill-points held-killed idempotency left-overs life-cycle network-npm-refused
+    output-room policy-allow policy-corpus policy-fuzz policy-reload program-starts publish-policy sandboxed self
+    shims-quiet shims-unanswered small-disk time-limits trace-kills trace-programs trouble`,
   security: `approvals-allowing clones-at-once default-denials denied-names denied-names-host denied-names-races
-    denied-projects denied-wholes direct-changes exec-gate git-brought git-settings groups held-depth held-names installation
-    isolated-worlds kept-repositories limits made-repositories missing-git-names nested-repositories network-budget
-    network-clients network-dns network-first-bytes network-floods network-rebinding odd-names places tools-ahead`,
+    denied-projects denied-wholes direct-changes exec-gate git-brought git-settings groups held-changes held-names
+    installation isolated-worlds kept-repositories limits made-repositories missing-git-names nested-repositories
+    network-budget network-clients network-dns network-first-bytes network-floods network-rebinding odd-names places
+    tools-ahead`,
 };
 
 /** Integration files about the command line, rules, records and shims, with the same outcome whoever runs the broker. */
-const ANYBODY = `approvals approvals-cli approvals-kept bad-input budgets budgets-approvals budgets-kept caller-shell cli commits
-  held-cli idempotency notices output-room policy policy-allow policy-corpus policy-fuzz policy-network policy-programs
-  policy-reload policy-show policy-tools publish-policy replay-policy replay-surroundings scopes-network self shims-anywhere
-  shims-folder shims-links shims-long shims-offline shims-orphans shims-quiet shims-unanswered test-internet time-limits told
-  tour trace-cli trace-kills trace-network trace-programs trouble`;
+const ANYBODY = `approvals approvals-cli approvals-kept bad-input budgets caller-shell cli commits held-cli idempotency notices
+  output-room policy policy-allow policy-corpus policy-fuzz policy-network policy-programs policy-reload policy-show
+  policy-tools publish-policy self shims-folder shims-long shims-quiet shims-unanswered test-internet time-limits told tour
+  trace-cli trace-kills trace-network trace-programs trouble`;
 
 const ANYBODYS = paths("integration", ANYBODY);
 

@@ -138,7 +138,7 @@ describe.each(actors())("what an answer is bound to, as $kind", (actor) => {
     const { approval_id: id } = await person.waitedFor();
     renameSync(cwd, `${cwd}-before`);
     broker.write(join(cwd, ".git/HEAD"), "ref: refs/heads/main\n");
-    const message = expect.stringContaining(`Another folder stands at '${cwd}'`);
+    const message = expect.stringContaining(`The folder '${cwd}' was replaced`);
     const answer = await broker.operator("POST", `/v1/approvals/${id}`, { decision: "once" });
     expect(answer).toMatchObject({ status: 409, document: { error: { code: "policy_changed", message } } });
     expect(await waiting).toMatchObject({ code: "policy_changed", message });
@@ -209,7 +209,7 @@ describe.each(actors())("what an answer is bound to, as $kind", (actor) => {
       const { approval_id: id } = await person.told({ cmd });
       const { offers, notes } = await person.question(id);
       expect(offers, cmd).toEqual(["once", "deny"]);
-      expect(notes[0]).toContain("It can only be approved for one run");
+      expect(notes[0]).toContain("can only be approved for one run");
       for (const more of ["session", "always"] as const)
         expect(await person.answer(id, more), cmd).toMatchObject({ status: 400, code: "invalid_request" });
     }

@@ -92,7 +92,7 @@ describe.each(actors())("denied names beside a kept process, as $kind", (actor) 
     const notices = ran.notices.filter(({ kind }) => kind === "quarantined");
     expect(notices).toHaveLength(4);
     for (const { message, span_id } of notices) {
-      const place = /it was taken out, and lies in '([^']*)'/.exec(message)?.[1] ?? "";
+      const place = /it was moved to '([^']*)'/.exec(message)?.[1] ?? "";
       expect(place.startsWith(join(broker.home, "quarantine")), message).toBe(true);
       expect(existsSync(place)).toBe(true);
       expect((await broker.span(span_id)).parent_span).toBe(ran.span_id);

@@ -129,7 +129,7 @@ describe.each(actors())("settings of git that run nothing, as $kind", (actor) =>
     expect(ran.exit).not.toBe(0);
     expect(readFileSync(config(), "utf8")).toBe(before);
     expect(ran.notices).toMatchObject([{ kind: "denied" }]);
-    expect(ran.notices[0]?.message).toContain("A person sets it on the host: git config");
+    expect(ran.notices[0]?.message).toContain("A person can set it on the host: git config");
   });
 
   test("a person's change meanwhile is kept, and holds for the next command", async () => {

@@ -195,7 +195,7 @@ describe.each(actors())("names that tools run later, written by isolated command
       const { span_id: span } = await ranBy("ann", `${cmd}; echo x > plain-of-${name.replaceAll("/", "-")}`);
       const error = errorIn(await as("ann", "POST", `/v1/apply/${span}`, {}));
       expect(error).toMatchObject({ status: 403, code: "policy_denied", exit: 126, policy_id: "open" });
-      expect(error.message).toContain("the operator alone applies");
+      expect(error.message).toContain("only the operator can apply");
       expect(error.hint).toContain(`substrate apply ${span}`);
       expect(errorIn(await as("ann", "POST", `/v1/apply/${span}`, { paths: [name] })).code).toBe(
         "policy_denied",

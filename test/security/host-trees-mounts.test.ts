@@ -234,7 +234,7 @@ describe.skipIf(!mayMount).each(actors())("a mount in the home folder of $kind",
       const ran = await other.run(`cat ${home.path}/.ssh/id; ls -d ${home.path}/folder-* | wc -l`);
       expect(ran.stdout.trim()).toBe("600");
       // Root's overlay may lie over the whole of it.
-      expect(ran.isolation.mount).toMatch(actor.kind === "root" ? /^on/ : /^degraded: .* more trees than/);
+      expect(ran.isolation.mount).toMatch(actor.kind === "root" ? /^on/ : /^degraded: .* too many trees/);
       await restart();
       for (const folder of folders) rmSync(folder, { recursive: true });
       expect((await other.run("echo few")).stdout).toBe("few\n");

@@ -129,7 +129,7 @@ describe.each(actors())("names that a person's git folder lacks, as $kind", (act
     await untilThere(at("made"));
     await sleep(500);
     expect(existsSync(at(".git/commondir"))).toBe(false);
-    if (!messages(await running).includes("it was taken out"))
+    if (!messages(await running).includes("it was moved to"))
       context.skip("no name of the thread's came past the look in this run");
   });
 

@@ -97,7 +97,7 @@ describe.each(actorsWith("python3"))("a disk that a command has filled, as $kind
       expect(stdout.match(/^\S+ {2}\S+ {2}connection /gm), stdout).toHaveLength(2);
       expect(stdout).toMatch(/sent +100,000 of 100,000 bytes/);
       expect(stdout).toContain("was refused: the budget of bytes that may be sent is used up");
-      expect(stdout).toMatch(/^The trace holds/m);
+      expect(stdout).toMatch(/^The trace is intact/m);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

@@ -72,7 +72,7 @@ describe.each(actors())("replays that would do harm, as $kind", (actor) => {
     for (const call of ["apply", "undo", "discard"] as const) {
       const { status, document } = await broker.operator("POST", `/v1/${call}/${again}`, {});
       expect({ status, document }).toMatchObject({ status: 404, document: { error: { code: "not_found" } } });
-      expect(JSON.stringify(document)).toContain("it is a replay");
+      expect(JSON.stringify(document)).toContain("the span is a replay");
     }
     expect(existsSync(inProject("many"))).toBe(false);
     expect(await leftLayers(broker)).toEqual([]);
@@ -111,7 +111,7 @@ describe.each(actors())("replays that would do harm, as $kind", (actor) => {
     expect(await notReplayed(broker, span)).toMatchObject({
       status: 403,
       code: "policy_denied",
-      message: expect.stringContaining("asks nobody"),
+      message: expect.stringContaining("a replay cannot ask"),
     });
     expect((await broker.operator("GET", "/v1/approvals")).document).toMatchObject({ approvals: [] });
     setPolicy("id: default\nname: [broken\n");
@@ -213,7 +213,7 @@ describe.each(actors())("replays that would do harm, as $kind", (actor) => {
     await expect.poll(() => processesWith("63.125"), { timeout: 5000 }).toEqual([]);
     const lost = broker.spans().findLast((line) => line.outcome === "lost");
     expect(lost).toMatchObject({ given: { replays: slow } });
-    expect((await notReplayed(broker, lost?.span_id ?? "")).message).toContain("nobody saw its end");
+    expect((await notReplayed(broker, lost?.span_id ?? "")).message).toContain("its end is unknown");
     expect(await leftLayers(broker)).toEqual([]);
   });
 });

@@ -139,7 +139,7 @@ describe.each(actors())("reports that nobody can trust, as $kind", (actor) => {
     expect(told.written?.some((path) => path.startsWith("/\u001b[2J"))).toBe(true);
     const shown = await broker.cli(["trace", told.span.span_id]);
     expect(shown.code, shown.stderr).toBe(0);
-    expect(shown.stdout).toMatch(/telemetry what programs said of themselves; .* dropped/);
+    expect(shown.stdout).toMatch(/telemetry reported by the programs themselves; .* dropped/);
     expect(shown.stdout).not.toMatch(/\p{Cf}|(?!\n)\p{Cc}/u);
     const json = await broker.cli(["trace", told.span.span_id, "--json"]);
     expect(JSON.parse(json.stdout)).toMatchObject({ span: { telemetry: { state: "on" } } });

@@ -41,7 +41,7 @@ export function thisHost(trial: string): CgroupHost {
 /** Returns the place with the most controllers: the broker's own cgroup if delegated, otherwise a cgroup below the root. */
 export function findBase(host: CgroupHost): CgroupBase {
   const mount = unifiedMount(host.mountinfo);
-  if (mount === undefined) return { kind: "off", why: "no cgroup v2 is mounted here" };
+  if (mount === undefined) return { kind: "off", why: "cgroup v2 is not mounted here" };
   const own = ownBase(mount, host);
   if (own.kind === "usable" && own.controllers.length === CONTROLLERS.length) return own;
   const shared = attempt(join(mount.folder, SHARED), () => whileItGoes(() => sharedBase(mount, host.trial)));
@@ -52,7 +52,7 @@ export function findBase(host: CgroupHost): CgroupBase {
 function ownBase(mount: UnifiedMount, host: CgroupHost): CgroupBase {
   const group = ownGroup(host.cgroups);
   const folder = group === undefined ? undefined : folderOf(mount, group);
-  if (folder === undefined) return { kind: "off", why: "the broker's own group is not in view" };
+  if (folder === undefined) return { kind: "off", why: "the broker's own group is not visible" };
   if (folder === join(mount.folder, "/")) return { kind: "off", why: "" };
   return attempt(folder, () => {
     tryGroup(folder, host.trial);
@@ -104,7 +104,7 @@ function tryGroup(folder: string, name: string): void {
   mkdirSync(trial);
   const complete = has(trial, "cgroup.kill");
   rmdirSync(trial);
-  if (!complete) throw new Error("there is no cgroup.kill (Linux 5.14)");
+  if (!complete) throw new Error("cgroup.kill is missing (needs Linux 5.14)");
 }
 
 function make(folder: string): void {
@@ -115,7 +115,7 @@ function attempt(folder: string, work: () => readonly Controller[]): CgroupBase 
   try {
     return { kind: "usable", folder, controllers: work() };
   } catch (error) {
-    return { kind: "off", why: `no group can be made in '${folder}': ${errnoOf(error)}` };
+    return { kind: "off", why: `cannot make a group in '${folder}': ${errnoOf(error)}` };
   }
 }
 

@@ -72,7 +72,7 @@ function pidsViolation(limits: WorldLimits, holding: Holding, counted: Counted):
     return [
       limit(
         "pids",
-        `The kernel refused ${pidsMax} times to start a process: a command may have ${most} at once`,
+        `The kernel refused ${pidsMax} times to start a process: a command may have ${most} processes at once`,
       ),
     ];
   }

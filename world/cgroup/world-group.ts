@@ -107,7 +107,7 @@ function fill(folder: string, limits: WorldLimits, wanted: readonly Controller[]
 function unmade(folder: string, error: unknown): WorldUnavailable {
   return new WorldUnavailable(
     `Cannot make the cgroup '${folder}' with the world's limits: ${errnoOf(error)}`,
-    "Look at cgroup.max.descendants and at who else writes there",
+    "Check cgroup.max.descendants, and which other programs write there",
     { cause: error },
   );
 }

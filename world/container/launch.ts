@@ -39,7 +39,7 @@ export class ContainerLauncher implements Launcher {
   /** Root keeps its uid without a user namespace, as without a container. */
   readonly userNamespace: boolean;
   readonly networkRefusal = "worlds in a container have their own localhost only, in this version";
-  readonly cgroupRefusal = "no cgroup is handed into a container, and the runtime's own is not used";
+  readonly cgroupRefusal = "a container gets no cgroup from the broker, and the runtime's own is not used";
   readonly #options: ContainerLauncherOptions;
   #root: Promise<readonly string[]> | undefined;
 
@@ -124,7 +124,7 @@ export class ContainerLauncher implements Launcher {
 function listen(server: Server, path: string): Promise<void> {
   if (Buffer.byteLength(path) > MAX_SOCKET_PATH)
     throw new ContainerUnavailable(
-      `The socket path '${path}' has ${Buffer.byteLength(path)} bytes and the kernel takes ${MAX_SOCKET_PATH}`,
+      `The socket path '${path}' has ${Buffer.byteLength(path)} bytes; the kernel accepts ${MAX_SOCKET_PATH}`,
       "Use a shorter SUBSTRATE_HOME",
     );
   return new Promise((resolve, reject) => {

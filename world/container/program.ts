@@ -86,7 +86,7 @@ function failureOf(
     .filter((line) => !line.startsWith("time="))
     .join(" ");
   const ending = error.killed === true ? "did not end in time" : `ended with ${String(error.code)}`;
-  return `'${program.words.join(" ")} ${words[0] ?? ""}' ${ending}: ${said === "" ? "it said nothing" : said.slice(0, 1000)}`;
+  return `'${program.words.join(" ")} ${words[0] ?? ""}' ${ending}: ${said === "" ? "it printed nothing" : said.slice(0, 1000)}`;
 }
 
 function linesOf(text: string): readonly string[] {

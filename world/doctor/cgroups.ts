@@ -12,7 +12,7 @@ const UNIFIED = "# Start the kernel with systemd.unified_cgroup_hierarchy=1 cgro
 export function cgroupCheck(needed: boolean, uid: number): HostCheck {
   return {
     name: "cgroup",
-    what: "cgroups that limit and end what is in them",
+    what: "cgroups that limit and end their processes",
     needed,
     run: async (signal) => {
       const found = await tryOut(uid, signal);
@@ -23,7 +23,7 @@ export function cgroupCheck(needed: boolean, uid: number): HostCheck {
 
 async function tryOut(uid: number, signal: AbortSignal): Promise<HostFinding> {
   const here = ownCgroup();
-  if (here === undefined) return missing("no cgroup2 is mounted", UNIFIED);
+  if (here === undefined) return missing("cgroup2 is not mounted", UNIFIED);
   removeStale(here);
   const folder = join(here, `${PREFIX}${process.pid}`);
   try {

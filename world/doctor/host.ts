@@ -28,13 +28,13 @@ export function limitChecks(trials: Trials): readonly HostCheck[] {
   return [
     {
       name: "inotify",
-      what: "inotify: 8 instances with 1024 watches, beside what is in use",
+      what: "inotify: 8 more instances with 1024 watches",
       needed: false,
       run: (signal) => inotify(trials, signal),
     },
     {
       name: "pid-max",
-      what: "a limit on process numbers for each pid namespace",
+      what: "a limit of process ids for each pid namespace",
       needed: false,
       run: (signal) => pidMax(trials, signal),
     },
@@ -51,7 +51,7 @@ export function kernel(version: string): HostFinding {
 async function init({ inits }: Trials, signal: AbortSignal): Promise<HostFinding> {
   const ended = await runProgram([inits.init], signal);
   if (ended.unstarted === undefined && ended.code !== null)
-    return ok("started, and ended without a broker as it should");
+    return ok("started, and ended as it should without a broker");
   const noexec = `# '${inits.init}' must lie on a file system without noexec, built for this machine:`;
   return missing(`'${inits.init}': ${ended.unstarted ?? "ended by a signal"}`, noexec, "npm run build");
 }
@@ -69,12 +69,12 @@ async function inotify(trials: Trials, signal: AbortSignal): Promise<HostFinding
   const [name, value] = INOTIFY[tried.step] ?? [];
   if (name === undefined || value === undefined)
     return weaker(seen, "# Allow more open files: ulimit -n 4096");
-  return weaker(`${seen}: this user's are used up`, ...setKernel(name, value, trials.inits.uid));
+  return weaker(`${seen}: this user has used up its limit`, ...setKernel(name, value, trials.inits.uid));
 }
 
 async function pidMax(trials: Trials, signal: AbortSignal): Promise<HostFinding> {
   const tried = await trials.probe(["pid-max"], signal);
-  if (tried.ok) return ok("set one, and the host's own stayed");
+  if (tried.ok) return ok("set one; the host's own limit stayed");
   const seen = `${tried.step} failed with ${tried.errno}: a world without a pids cgroup has only rlimits`;
   return weaker(seen, "# Use Linux 6.14 or newer, or cgroups with the pids controller");
 }

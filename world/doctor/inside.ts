@@ -24,7 +24,7 @@ export async function runInside(
   const world = await backend.start("wld_doctor", doctorSpec(project, access), signal);
   const readyMs = performance.now() - begun;
   // Ends the world when the check's time is over.
-  const onAbort = (): void => void world.end("the doctor's time is over");
+  const onAbort = (): void => void world.end("the doctor's time limit is over");
   signal.addEventListener("abort", onAbort, { once: true });
   try {
     const { code, output } = await runIn(world, ["/bin/sh", "-c", script]);

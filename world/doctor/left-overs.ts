@@ -37,12 +37,12 @@ export function leftOverChecks(order: DoctorOrder, uid: number): readonly HostCh
     run: async (signal) => await report(await find(signal), order.mend),
   });
   return [
-    check("left-processes", "worlds whose broker is gone", (signal) => leftWorlds(uid, signal)),
-    check("left-layers", "layers of overlays that nobody can want", () => [
+    check("left-processes", "worlds of dead brokers", (signal) => leftWorlds(uid, signal)),
+    check("left-layers", "overlay layers that no command or change needs", () => [
       ...leftLayers(order),
       ...leftTries(order.overlay, uid),
     ]),
-    check("left-cgroups", "cgroups of worlds that are gone", () => leftCgroups(uid)),
+    check("left-cgroups", "cgroups of ended worlds", () => leftCgroups(uid)),
   ];
 }
 

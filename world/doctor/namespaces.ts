@@ -4,9 +4,9 @@ import { ALWAYS, type NamespaceName } from "../linux/namespaces.ts";
 import { missing, ok, type Trials, wordsOf } from "./trials.ts";
 
 const WORDS: Readonly<Record<NamespaceName, string>> = {
-  mount: "mount namespace with a procfs of its own",
-  pid: "pid namespace, whose processes end with its first",
-  net: "network namespace with a loopback of its own",
+  mount: "mount namespace with its own procfs",
+  pid: "pid namespace whose processes end with its first process",
+  net: "network namespace with its own loopback",
   ipc: "ipc namespace",
   uts: "uts namespace",
   user: "user namespace",
@@ -25,7 +25,7 @@ export function namespaceChecks(trials: Trials): readonly HostCheck[] {
 async function run(trials: Trials, name: NamespaceName, signal: AbortSignal): Promise<HostFinding> {
   try {
     await trials.launchAsUsual(name === "mount" || name === "pid" ? [] : [name], [], signal);
-    return ok("made one, and init was ready in it");
+    return ok("made one; init started in it");
   } catch (error) {
     return missing(wordsOf(error), ...mendOf(error, name));
   }
@@ -36,7 +36,7 @@ function mendOf(error: unknown, name: NamespaceName): readonly string[] {
   if (error.step === "unshare user") return ["# The same as for user namespaces, above"];
   if (error.step === "staging proc") {
     return [
-      "# A container covers parts of /proc, so the kernel gives no new one; start it with:",
+      "# A container hides parts of /proc, so the kernel refuses a new procfs; start the container with:",
       "docker run --security-opt systempaths=unconfined …",
       "podman run --security-opt unmask=ALL …",
     ];

@@ -35,13 +35,13 @@ export function networkChecks(trials: Trials, backend: WorldBackend, needed: boo
     run,
   });
   return [
-    check("network", "network of a world, held by a process outside of it", (signal) =>
-      withHelper(trials, signal, () => Promise.resolve(ok("made one, with sockets for names in it"))),
+    check("network", "network of a world, owned by a process outside the world", (signal) =>
+      withHelper(trials, signal, () => Promise.resolve(ok("made one, with sockets for DNS inside"))),
     ),
     check("nftables", "nftables that redirect and reset in a world's network", (signal) =>
       withHelper(trials, signal, (helper) => rules(helper, trials.inits.uid)),
     ),
-    check("capture", "connections of a world, brought here with where they were to go", (signal) =>
+    check("capture", "connections of a world, redirected with their destination", (signal) =>
       capture(trials, backend, signal),
     ),
   ];
@@ -56,7 +56,7 @@ async function withHelper(
   try {
     helper = await NetworkHelper.start(inits.init, signal);
   } catch (error) {
-    return missing(`${wordsOf(error)}; worlds have a localhost and nothing else`, ...NO_NAMESPACE);
+    return missing(`${wordsOf(error)}; worlds have only their localhost`, ...NO_NAMESPACE);
   }
   try {
     return await act(helper);
@@ -94,7 +94,7 @@ async function capture(trials: Trials, backend: WorldBackend, signal: AbortSigna
   } catch (error) {
     return missing(wordsOf(error), MEND_ABOVE);
   }
-  const onAbort = (): void => void world.end("the doctor's time is over");
+  const onAbort = (): void => void world.end("the doctor's time limit is over");
   signal.addEventListener("abort", onAbort, { once: true });
   try {
     return world.network === null ? missing(world.isolation.net, MEND_ABOVE) : await dialFrom(world, init);
@@ -119,11 +119,11 @@ async function dialFrom(world: World, init: string): Promise<HostFinding> {
     if (errno === undefined || Number(microseconds) > AT_ONCE_MS * 1000)
       return weaker(`${place.join(":")} is not refused at once: ${output.trim()}`, MEND_ABOVE);
   }
-  return ok("one came with its destination and its process, and others were refused at once");
+  return ok("one arrived with its destination and process; others were refused at once");
 }
 
 const NO_DESTINATION = [
-  "# SO_ORIGINAL_DST and SOCK_DIAG are asked: modprobe -a nf_conntrack inet_diag tcp_diag",
+  "# This needs SO_ORIGINAL_DST and SOCK_DIAG: modprobe -a nf_conntrack inet_diag tcp_diag",
 ];
 
 /** Closes the connection only after finding its owner: the dialling process must live until then. */

@@ -41,7 +41,7 @@ export function overlayChecks(
     run: (signal: AbortSignal) => inFolderNear(overlay, (folder) => run(folder, signal)),
   });
   return [
-    check("overlay", "overlay of a project that holds every change", (folder, signal) =>
+    check("overlay", "overlay of a project that holds its changes", (folder, signal) =>
       tryOverlay(backend, folder, signal),
     ),
     check("whiteouts", "whiteouts (mknod c 0 0) that hide a name", (folder, signal) =>

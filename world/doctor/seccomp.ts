@@ -23,7 +23,7 @@ export function seccompChecks(trials: Trials, backend: WorldBackend): readonly H
     },
     {
       name: "seccomp-notify",
-      what: "seccomp notification, by which a system call is asked about",
+      what: "seccomp notification, to decide about single system calls",
       needed: false,
       run: (signal) => tryNotify(trials, signal),
     },
@@ -41,7 +41,7 @@ async function tryFilter(trials: Trials, backend: WorldBackend, signal: AbortSig
     const { code, output } = await runInside(backend, project, { kind: "direct" }, script, signal);
     if (/^Seccomp:\s*2$/m.test(output) && code !== 0 && /not permitted/.test(output))
       return ok(`loaded ${filter.length / 8} instructions, and unshare(2) was refused with EPERM`);
-    return missing(`loaded, and a command in a world still said: ${output.trim()}`, NO_FILTERS);
+    return missing(`loaded, but a command in a world still printed: ${output.trim()}`, NO_FILTERS);
   } catch (error) {
     const isFilter = error instanceof LaunchFailed && error.step === "seccomp";
     return missing(wordsOf(error), isFilter ? NO_FILTERS : MEND_ABOVE);
@@ -53,10 +53,10 @@ async function tryFilter(trials: Trials, backend: WorldBackend, signal: AbortSig
 async function tryNotify(trials: Trials, signal: AbortSignal): Promise<HostFinding> {
   const tried = await trials.probe(["notify"], signal);
   if (!tried.ok) {
-    const why = "execve inside worlds cannot be asked about here";
+    const why = "this host cannot ask about execve inside worlds";
     return missing(`${tried.step} failed with ${tried.errno}: ${why}`, NO_FILTERS);
   }
   return tried.words[0] === "1"
-    ? ok("a call was answered by another process")
-    : weaker("a call was answered, without WAIT_KILLABLE_RECV", "# Use Linux 5.19 or newer");
+    ? ok("another process answered a call")
+    : weaker("another process answered a call, without WAIT_KILLABLE_RECV", "# Use Linux 5.19 or newer");
 }

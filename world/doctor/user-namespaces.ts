@@ -27,13 +27,13 @@ export async function userNamespaceCheck(trials: Trials, signal: AbortSignal): P
 async function run(trials: Trials, needed: boolean, signal: AbortSignal): Promise<HostFinding> {
   try {
     await trials.launch(["user", "mount", "pid"], [], signal);
-    return ok(needed ? "made one" : "made one; worlds of this user need none");
+    return ok(needed ? "made one" : "made one, though worlds of this user need none");
   } catch (error) {
     if (!(error instanceof LaunchFailed)) return missing(wordsOf(error));
     const { uid, init } = trials.inits;
     const seen = `${error.step} failed with ${error.errno}`;
     const why = whyNoUserNamespace(error, kernelSettings(), uid, init);
-    if (!needed) return weaker(`${seen}: ${why.cause}; worlds of this user need none`, ...why.mend);
+    if (!needed) return weaker(`${seen}: ${why.cause}; worlds of this user do not need them`, ...why.mend);
     return missing(`${seen}: ${why.cause}`, ...why.mend);
   }
 }
@@ -48,7 +48,7 @@ export function whyNoUserNamespace(
   const sudo = uid === 0 ? "" : "sudo ";
   if (failure.errno === "ENOSPC" || failure.errno === "EUSERS") return tooMany(settings, uid);
   if (failure.errno === "EINVAL" || failure.errno === "ENOSYS") {
-    return { cause: "this kernel has none", mend: ["# Use a kernel with CONFIG_USER_NS=y"] };
+    return { cause: "this kernel has no user namespaces", mend: ["# Use a kernel with CONFIG_USER_NS=y"] };
   }
   if (settings.sysctl("kernel.unprivileged_userns_clone") === "0") {
     return {
@@ -59,7 +59,7 @@ export function whyNoUserNamespace(
   if (settings.sysctl("kernel.apparmor_restrict_unprivileged_userns") === "1") {
     return {
       cause:
-        "AppArmor keeps them from programs without a profile (kernel.apparmor_restrict_unprivileged_userns is 1)",
+        "AppArmor refuses them to programs without a profile (kernel.apparmor_restrict_unprivileged_userns is 1)",
       mend: appArmorProfile(init, sudo),
     };
   }
@@ -67,7 +67,7 @@ export function whyNoUserNamespace(
     return { cause: "this is a chroot", mend: ["# Run the broker outside of the chroot"] };
   if (!settings.mapped) {
     return {
-      cause: "the user namespace around this process gives its user no number",
+      cause: "the user namespace around this process does not map its user",
       mend: ["# Map this user where that namespace is made: unshare --map-current-user"],
     };
   }
@@ -83,7 +83,7 @@ function tooMany(
     return { cause: "user.max_user_namespaces is 0", mend: setKernel("user.max_user_namespaces", MANY, uid) };
   }
   return {
-    cause: `user.max_user_namespaces (${limit ?? "unknown here"}) are in use, an outer namespace allows fewer, or 32 lie in each other`,
+    cause: `user.max_user_namespaces (${limit ?? "unknown here"}) are in use, an outer namespace allows fewer, or 32 levels are nested`,
     mend: [
       ...setKernel("user.max_user_namespaces", MANY, uid),
       "# or run the broker in fewer nested containers",
@@ -111,12 +111,12 @@ function restricted(settings: KernelSettings): { readonly cause: string; readonl
   ];
   if (signs.length === 0) {
     return {
-      cause: "no setting that is known to forbid it is set; a security module may",
+      cause: "no known setting forbids it; a security module may",
       mend: ["# Look for the refusal in the kernel's log: journalctl -k -g 'denied|userns'"],
     };
   }
   return {
-    cause: `this is a container that may not (${signs.join(", ")})`,
+    cause: `this container may not make them (${signs.join(", ")})`,
     mend: [
       `docker run ${CONTAINER_FLAGS} …`,
       `podman run ${CONTAINER_FLAGS.replace("systempaths=unconfined", "unmask=ALL")} …`,

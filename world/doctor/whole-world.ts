@@ -34,7 +34,7 @@ async function run(
     if (code !== 0 || !isConfined(output)) return missing(`the command saw: ${output.trim()}`, MEND_ABOVE);
     const absent = [...required].filter((part) => !isOn(part, isolation));
     const less = lessThanOn(isolation);
-    const seen = `ready after ${readyMs.toFixed(1)} ms, and a command ran without privileges`;
+    const seen = `ready after ${readyMs.toFixed(1)} ms; a command ran without privileges`;
     if (absent.length > 0)
       return missing(
         `${seen}; the default policy requires ${absent.join(", ")}: ${less.join("; ")}`,

@@ -100,7 +100,9 @@ export class LinuxBackend implements WorldBackend {
 
   /** Aborts pending starts and ends every world; later starts fail. */
   async close(): Promise<void> {
-    this.#closing.abort(new WorldUnavailable("The broker is stopping", "Try again once it runs"));
+    this.#closing.abort(
+      new WorldUnavailable("The broker is stopping", "Try again when the broker runs again"),
+    );
     await Promise.allSettled(this.#starting);
     this.#maker.close();
     const gone = [...this.#worlds.values()];

@@ -256,7 +256,7 @@ function hit(fields: ReadonlyMap<number, Buffer>): Hit {
 /** From inside, the socket file of a dead server looks the same as a socket bound by a program of the host. */
 function refusedSocket(fields: ReadonlyMap<number, Buffer>): WorldViolation {
   const path = fields.get(TAG.PATH)?.toString("utf8") ?? "";
-  const message = `No program of this world has bound the Unix socket '${path}', so it was refused: sockets of the host are reached only where the policy's world.sockets names them`;
+  const message = `The Unix socket '${path}' was refused: no program of this world has bound it, and world.sockets of the policy does not name it`;
   return { kind: "connection", subject: path, message };
 }
 

@@ -20,7 +20,7 @@ export function failureWords(payload: Buffer): string {
   const error = bytes === undefined ? 0 : decodeNumber(bytes);
   // Must be a command's doing: nobody else inside sends signals, and the kernel's OOM killer takes commands first.
   if (step === "forker" && about === "" && FORKER_GONE.has(error))
-    return "A command ended the world's own processes, as 'kill -9 -1' does: all that ran in it was ended, and the next command gets a new world";
+    return "A command killed the world's own processes, as 'kill -9 -1' does: all commands in it ended, and the next command gets a new world";
   const place = about === "" ? "" : ` (${about})`;
-  return `its init gave up at step '${step || "unknown"}'${place}: ${error === 0 ? "no error was told" : errnoName(error)}`;
+  return `its init gave up at step '${step || "unknown"}'${place}: ${error === 0 ? "no error was reported" : errnoName(error)}`;
 }

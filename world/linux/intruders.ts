@@ -51,13 +51,13 @@ export class Intruders {
     const made = `'${subject}' was made although ${name.list} covers it`;
     try {
       const place = takeOut(name.path, this.#quarantine).toString("utf8");
-      this.#tell(name, subject, `${made}: it was taken out, and lies in '${place}'`);
+      this.#tell(name, subject, `${made}: it was moved to '${place}'`);
       return [];
     } catch (error) {
       // Already gone, ignoring: its maker removed the name.
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
       const why = error instanceof Error ? error.message : String(error);
-      if (last && !name.told) this.#tell(name, subject, `${made}, and could not be taken out: ${why}`);
+      if (last && !name.told) this.#tell(name, subject, `${made}, and could not be moved out: ${why}`);
       return [{ ...name, told: name.told || last }];
     }
   }

@@ -5,13 +5,13 @@ import { hasNamespace, type NamespaceName } from "./namespaces.ts";
 
 /** Names the calls refused even in log mode (`inLogMode`), so that the text claims no more than the filter does. */
 const LOG_MODE =
-  "degraded: log mode, nothing is refused but what would open files or the network or hide other calls: nested user namespaces, io_uring, VSOCK, calls by i386 or x32";
+  "degraded: log mode refuses only calls that would open files or the network or hide other calls: nested user namespaces, io_uring, VSOCK, calls by i386 or x32";
 
 const UNGATED =
-  "off: rules hold for the command line only, because this kernel tells nobody of starts of programs, or another sandbox listens to them";
+  "off: rules apply to the command line only, because this kernel does not report program starts, or another sandbox receives the reports";
 
 const UNDECIDED =
-  "degraded: the host's Unix sockets in folders that are writable connect, because this kernel tells nobody of connects, or another sandbox listens to them";
+  "degraded: host Unix sockets in writable folders can be reached, because this kernel does not report connects, or another sandbox receives the reports";
 
 export type Achievements = {
   /** Bits of the namespaces unshared by init. */
@@ -59,7 +59,7 @@ export function isolationVector({
 }: Achievements): Isolation {
   return {
     backend: "linux",
-    user: hasNamespace(achieved, "user") ? "on" : "off: not needed, init may unshare without it",
+    user: hasNamespace(achieved, "user") ? "on" : "off: not needed, because init may unshare without it",
     mount: mountWord({ achieved, unwatched, unrefreshed, unhidden, bare, beyond, cut, gated }),
     pid: namespace(achieved, "pid"),
     net: network,
@@ -89,20 +89,20 @@ function mountWord({
 >): string {
   if (!gated) return UNDECIDED;
   if (cut)
-    return "degraded: the search for denied names in the host's trees did not come to its end (8 seconds, a million folders or 4,096 names): what lies beyond is not hidden in this world";
+    return "degraded: the search for denied names in the host's trees was cut off (8 seconds, a million folders or 4,096 names): names not found are not hidden in this world";
   if (unrefreshed > 0)
-    return `degraded: a change that the host makes in ${unrefreshed} of its trees is seen late, because this kernel lets nobody make an overlay forget names, or there are more trees than are looked at`;
+    return `degraded: a change that the host makes in ${unrefreshed} of its trees is seen late, because this kernel cannot drop an overlay's cached names, or there are too many trees to refresh`;
   if (beyond > 0)
-    return `degraded: ${beyond} of the host's trees (mounts below its folders) are shown as the host has them, or not at all: a world places ${MAX_PARTS}, and denied names and sockets in the others are not hidden`;
+    return `degraded: ${beyond} of the host's trees (mounts below its folders) are shown unchanged or not at all: a world places ${MAX_PARTS}, and denied names and sockets in the others are not hidden`;
   if (unwatched > 0) return unwatchedFolders(unwatched);
   if (unhidden === 0 && bare > 0)
-    return `degraded: ${bare} of the host's trees are shown as they are, with what programs there wait for in pipes: the kernel makes no overlay over them`;
+    return `degraded: ${bare} of the host's trees are shown unchanged, with the named pipes of the host's programs: the kernel cannot make an overlay over them`;
   if (unhidden === 0) return namespace(achieved, "mount");
-  return `degraded: ${unhidden} denied names outside of the project are covered if they were there when the world began, and not hidden: the kernel makes no overlay where they lie`;
+  return `degraded: ${unhidden} denied names outside of the project are masked if they existed when the world began, but not hidden: the kernel cannot make an overlay there`;
 }
 
 function unwatchedFolders(count: number): string {
-  return `degraded: a denied name that appears in ${count} of the project's folders is noticed only when a command begins or ends, by looking everywhere: fs.inotify.max_user_watches or max_user_instances is reached`;
+  return `degraded: a denied name that appears in ${count} of the project's folders is noticed only by a full search when a command begins or ends: fs.inotify.max_user_watches or max_user_instances is reached`;
 }
 
 function namespace(achieved: number, name: NamespaceName): string {

@@ -87,9 +87,10 @@ export type Ready = Pick<Launched, "achieved" | "unwatched" | "unrefreshed" | "g
   readonly pid: number;
 };
 
-const HINT = "Run 'substrate world doctor': it tries what a world needs of this host, and prints the mend";
+const HINT =
+  "Run 'substrate world doctor': it tests what a world needs from this host and prints how to mend it";
 const LOG_HINT =
-  "world.seccomp: log needs a kernel that notifies of system calls, and a broker that nobody else listens to (another sandbox); use world.seccomp: enforce";
+  "world.seccomp: log needs seccomp notifications, and no other sandbox that uses them around the broker; use world.seccomp: enforce";
 
 /** The step at which init failed to make the world, its subject, and the kernel's error. */
 export class LaunchFailed extends WorldUnavailable {
@@ -189,7 +190,7 @@ export function firstAnswer(
       try {
         reader.push(chunk);
       } catch (error) {
-        fail(`it does not speak our frames: ${error instanceof Error ? error.message : String(error)}`);
+        fail(`it sent an invalid frame: ${error instanceof Error ? error.message : String(error)}`);
       }
     };
     signal.addEventListener("abort", onAbort, { once: true });

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 
 /** A remedy, as a sentence. */
 export const OUTER_SANDBOX =
-  'A sandbox around the broker (a seccomp filter with no_new_privs) lets it make no namespaces: start the broker outside of it, or turn that sandbox off, since worlds take its place (Codex: sandbox_mode = "danger-full-access" in ~/.codex/config.toml)';
+  'A sandbox around the broker (a seccomp filter with no_new_privs) refuses namespaces: start the broker outside of that sandbox, or turn the sandbox off, since worlds replace it (Codex: sandbox_mode = "danger-full-access" in ~/.codex/config.toml)';
 
 /** Containers have a filter too, but let programs gain privileges; filter plus no_new_privs means a sandbox for programs. */
 export function isInOuterSandbox(status = ownStatus()): boolean {

@@ -68,7 +68,7 @@ export async function answerRemoval(
   } catch (error) {
     return answer(errnoOf(error));
   }
-  const message = `'${from.path}' cannot be taken away in this world: a person's repository is sealed`;
+  const message = `'${from.path}' cannot be removed or moved in this world: it is a person's sealed repository`;
   onViolation({ kind: "write", subject: from.path, message });
   return answer(refused);
 }

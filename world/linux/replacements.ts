@@ -173,7 +173,7 @@ export class Replacements {
     try {
       const { dev, ino } = fstatSync(folder, { bigint: true });
       if (dev !== asked.device || ino !== asked.inode)
-        throw new CannotReplace("its folder on the host is another one");
+        throw new CannotReplace("its folder on the host was replaced");
       const stage = openStage(folder, dirname(asked.path));
       const { mtimeNs } = fstatSync(stage, { bigint: true });
       const staged = { folder, stage, times: secondsAndRest(mtimeNs) };
@@ -188,7 +188,7 @@ export class Replacements {
     } finally {
       closeSync(folder);
     }
-    throw new CannotReplace("somebody else changes it all the time");
+    throw new CannotReplace("another program keeps changing it");
   }
 
   /** Returns undefined when the host's file changed meanwhile: the judge compared other content. */
@@ -247,7 +247,7 @@ export class Replacements {
 }
 
 function unsealedWords(project: string): string {
-  return `the new file could not be sealed in every world: commands of the one in '${project}' could write it. It can be changed once that world has ended: 'substrate world restart' in that folder, or 'substrate world restart --all'`;
+  return `the new file could not be sealed in every world: commands of the world in '${project}' could write it. Change it after that world has ended: 'substrate world restart' in that folder, or 'substrate world restart --all'`;
 }
 
 /** Returns the fields of a REPLACED frame. Never rejects: errors are reported as violations. */
@@ -287,9 +287,9 @@ function openStage(folder: number, path: string): number {
     return openSync(below(folder, STAGE), FOLDER);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const made = code === "ENOENT" ? `. A person makes one on the host: mkdir '${join(path, STAGE)}'` : "";
+    const made = code === "ENOENT" ? `. A person can make one on the host: mkdir '${join(path, STAGE)}'` : "";
     throw new CannotReplace(
-      `there is no folder '${STAGE}' beside it (${code}), in which the new file is made${made}`,
+      `the folder '${STAGE}' beside it, where the new file is made, is missing (${code})${made}`,
     );
   }
 }
@@ -313,7 +313,7 @@ function readTarget(target: string): Target | undefined {
   try {
     const stat = fstatSync(file);
     if (!stat.isFile() || stat.uid !== process.getuid?.())
-      throw new CannotReplace("it is no file of this user's");
+      throw new CannotReplace("it is not a regular file of this user");
     if (stat.nlink > 1) throw new CannotReplace("it has a second name (a hard link)");
     if (stat.size > FRAME_MAX_REPLACEMENT)
       throw new CannotReplace(`it is longer than ${FRAME_MAX_REPLACEMENT} bytes`);
@@ -375,7 +375,7 @@ async function exchange(
   });
   if (code === CHANGED) return "changed";
   const why = text === "" ? `ended with ${code}` : errnoName(Number(text));
-  return `the files could not change names (${why})`;
+  return `the files could not be swapped (${why})`;
 }
 
 function below(folder: number, name: string): string {

@@ -1,7 +1,7 @@
 import { WorldUnavailable } from "../model/unavailable.ts";
 
 export const SCARCE_HINT =
-  "Try again when fewer worlds are warm, or start the broker with room for more open files and processes (ulimit -n, -u)";
+  "Try again when fewer worlds are warm, or start the broker with higher limits of open files and processes (ulimit -n, -u)";
 
 /** Whether an error reports a temporary shortage. */
 export function isScarce(code: string | undefined): boolean {

@@ -244,7 +244,7 @@ export class LinuxWorld implements World {
     const path = fields.get(TAG.PATH);
     const denies = fields.get(TAG.DENIES);
     if (path === undefined || denies === undefined)
-      return this.#lose("its channel broke: APPEARED is not whole");
+      return this.#lose("its channel broke: APPEARED is incomplete");
     const bits = decodeNumber(denies);
     if ((bits & DENY_JUDGED) !== 0 && this.#lastOnSealed !== undefined)
       return this.#lastOnSealed(path.toString("utf8"));
@@ -254,7 +254,7 @@ export class LinuxWorld implements World {
 
   #takeBrought(payload: Buffer): void {
     const path = new Map(decodeFields(payload)).get(TAG.PATH);
-    if (path === undefined) return this.#lose("its channel broke: BROUGHT is not whole");
+    if (path === undefined) return this.#lose("its channel broke: BROUGHT is incomplete");
     this.#lastOnBrought?.(path.toString("utf8"));
   }
 

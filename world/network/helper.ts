@@ -41,7 +41,8 @@ export class NetworkHelper implements WorldNetwork {
 
   private constructor(child: ChildProcess, nft: string | undefined, born: Born) {
     this.#child = child;
-    this.#refusal = nft === undefined ? "this host has no nft (Debian: apt-get install nftables)" : undefined;
+    this.#refusal =
+      nft === undefined ? "nft is not installed on this host (Debian: apt-get install nftables)" : undefined;
     this.#listener = born.port;
     this.#dns = { udp: born.udp, tcp: born.tcp };
     this.pid = child.pid ?? 0;
@@ -77,14 +78,17 @@ export class NetworkHelper implements WorldNetwork {
   /** The isolation vector's text for `net`, at present: a refusal by nft shows only with the first rules. */
   get word(): string {
     if (this.#way !== "listeners") return "on";
-    return `degraded: ${this.#refusal ?? "unknown"}: programs reach only the ports that are listened on, and what is refused is reset after it was taken`;
+    return `degraded: ${this.#refusal ?? "unknown"}: programs reach only ports with a listener, and refused connections are reset after they were accepted`;
   }
 
   takeDns(): DnsSockets {
     const dns = this.#dns;
     // The network of a waiting world may have ended before its first command.
     if (this.#over !== undefined)
-      throw new WorldUnavailable(`Its world ended before it began: ${this.#over}`, "Run it again");
+      throw new WorldUnavailable(
+        `The world ended before the command began: ${this.#over}`,
+        "Run the command again",
+      );
     if (dns === undefined) throw new Error("The sockets for names were taken already");
     this.#dns = undefined;
     return dns;
@@ -190,7 +194,9 @@ export class NetworkHelper implements WorldNetwork {
   }
 
   #refused(number: number, errno: number): void {
-    this.#dialled.get(number)?.reject(new Error(`Nothing listens there in the world: ${errnoName(errno)}`));
+    this.#dialled
+      .get(number)
+      ?.reject(new Error(`No program in the world listens there: ${errnoName(errno)}`));
     this.#dialled.delete(number);
   }
 

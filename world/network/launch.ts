@@ -47,5 +47,5 @@ export function networkWord({ network, refusal }: Networked, rules: NetworkRules
   if (network !== undefined) return network.word;
   if (!alone) return "off: not unshared";
   const asks = rules.ports.length > 0 || rules.ranges.length > 0;
-  return asks ? `degraded: nothing can be reached: ${refusal ?? "unknown"}` : "on";
+  return asks ? `degraded: no host can be reached: ${refusal ?? "unknown"}` : "on";
 }

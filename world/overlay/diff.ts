@@ -84,10 +84,10 @@ function gapsOf({ fileCount, folderCount, unread, firstUnread }: Listed, end: La
   const unhashed = end.hash === null && fileCount + folderCount + unread > 0;
   return [
     ...beyondBounds(fileCount, folderCount),
-    ...(end.full ? ["there are more changes than can be counted"] : []),
+    ...(end.full ? ["there are too many changes to count"] : []),
     ...(unread > 0 ? [`${unread} paths cannot be read, the first is '${shownPath(firstUnread)}'`] : []),
     ...(unhashed
-      ? [`no tree hash: the changes hold more than ${MAX_HASHED} bytes, or some that cannot be read`]
+      ? [`no tree hash: the changes have more than ${MAX_HASHED} bytes, or some cannot be read`]
       : []),
   ];
 }

@@ -84,16 +84,15 @@ async function recoverOne(session: HeldSession, folder: string): Promise<readonl
   const fields = fieldsOf(rest);
   // The original process finished while this one waited for the lock.
   if (word === "whole") return [];
-  if (word === "finished") return [`An apply that was interrupted is finished: '${folder}'`];
-  if (word !== "back")
-    return [`An apply that was interrupted cannot be taken back: ${fields[0] ?? word} ('${folder}')`];
+  if (word === "finished") return [`Finished an interrupted apply: '${folder}'`];
+  if (word !== "back") return [`Cannot revert an interrupted apply: ${fields[0] ?? word} ('${folder}')`];
   const notes = notesOf(fields);
   if (notes.length === 0) {
     await dropOrder(folder);
-    return [`An apply that was interrupted is taken back: '${folder}'`];
+    return [`Reverted an interrupted apply: '${folder}'`];
   }
   const kept = await keepOrder(folder);
-  return [`An apply that was interrupted is taken back but for ${notes.join("; ")} (in '${kept}')`];
+  return [`Reverted an interrupted apply except for ${notes.join("; ")} (in '${kept}')`];
 }
 
 function notesOf(fields: readonly string[]): readonly string[] {

@@ -103,15 +103,16 @@ export function refusalsOf(
     const entry = open.get(path);
     if (entry === undefined) continue;
     const refusal = refusalAt(entries, path, known);
-    if (refusal !== "") found.push({ path, reason: `Cannot apply it: ${refusal}` });
-    if (isDenied(path)) found.push({ path, reason: "Cannot apply it: the policy lets nobody write it" });
+    if (refusal !== "") found.push({ path, reason: `Cannot apply the change: ${refusal}` });
+    if (isDenied(path))
+      found.push({ path, reason: "Cannot apply the change: the policy does not allow writing it" });
     // Names removed together with a replaced folder.
     for (const one of replacesFolder(entry) ? entry.replaced : []) {
       const gone = entries.get(one.path);
       if ((gone === undefined || gone.type === "w") && isDenied(one.path))
         found.push({
           path,
-          reason: `Cannot apply it: '${one.path}' would go with it, which the policy lets nobody write`,
+          reason: `Cannot apply the change: it would remove '${one.path}', which the policy does not allow`,
         });
     }
   }
@@ -159,15 +160,15 @@ function ownComplaint(state: State, entry: Entry): string | null {
     const copied =
       early && (type === "d" || !isUntouched(state, parentOf(path), belowOf(state, parentOf(path))));
     return type === "w" || copied || (then !== undefined && then !== null)
-      ? "It was removed since the command ran"
+      ? "The path was removed since the command ran"
       : null;
   }
-  if (!isUntouched(state, path, below)) return "It was changed since the command began";
+  if (!isUntouched(state, path, below)) return "The path was changed since the command began";
   if (then !== undefined && !isOurs(state, path, below) && then?.inode !== below.inode)
-    return "Something else stands there since the command ran";
+    return "The path was replaced by another file since the command ran";
   if (!replacesFolder(entry)) return null;
   const changed = entry.replaced.find((one) => !isUntouched(state, one.path, one.sight));
-  return changed === undefined ? null : `'${changed.path}' in it was changed since the command began`;
+  return changed === undefined ? null : `'${changed.path}' inside was changed since the command began`;
 }
 
 /** Checks the folders above a change: the command saw each as a folder of the project. */
@@ -188,14 +189,14 @@ function mergedComplaint(state: State, folder: string): string | null {
       entry?.kind === "dir" &&
       (state.journal.applied.has(folder) ||
         (entry.flags.includes("g") && !isOurs(state, folder, entry.below)));
-    return gone ? `The folder '${folder}' it lies in is there no more` : null;
+    return gone ? `The folder '${folder}' around it no longer exists` : null;
   }
   const now = entry.below;
   if (now === null || isOurs(state, folder, now) || state.journal.applied.has(folder)) return null;
   const then = state.seen.get(folder)?.below;
   const other = then !== undefined && then?.inode !== now.inode;
   if (!other && !entry.flags.includes("G")) return null;
-  return `The folder '${folder}' it lies in is another one since the command began`;
+  return `The folder '${folder}' around it was replaced since the command began`;
 }
 
 function belowOf({ entries }: State, path: string): Sight | null {

@@ -108,7 +108,11 @@ export class LayerStore implements HeldStore {
   async undo(held: Held, paths: readonly string[] | null, signal: AbortSignal): Promise<ApplyEnding> {
     return await this.#inTurn(held, signal, async (session, seen, lock) => {
       const journal = await readJournal(held.layers);
-      const { paths: chosen, refusals } = choose(journal.applied.keys(), paths, () => "It is not applied");
+      const { paths: chosen, refusals } = choose(
+        journal.applied.keys(),
+        paths,
+        () => "The changes are not applied",
+      );
       if (refusals.length > 0) return { kind: "refused", refusals };
       const steps = await undoSteps(journal, chosen, (path) => isThere(held.layers, path));
       const left = [...journal.applied.keys()].filter((path) => !chosen.has(path));
@@ -202,16 +206,15 @@ function orderOf(
   paths: readonly string[],
   steps: readonly Step[],
 ): Order {
-  if (lock !== held.identity.replace(":", "-"))
-    throw new Error(`another folder stands at '${held.project}' now`);
+  if (lock !== held.identity.replace(":", "-")) throw new Error(`'${held.project}' is now another folder`);
   const stage = `.substrate-apply-${randomBytes(8).toString("hex")}`;
   return { layers: held.layers, project: held.project, seen, verb, lock, stage, paths, steps };
 }
 
 function notHeld({ applied, discarded }: Journal, path: string): string {
-  if (applied.has(path)) return "It holds no change: it is applied already";
-  if (discarded.has(path)) return "It holds no change: it was discarded";
-  return "It holds no change";
+  if (applied.has(path)) return "no changes are left: they are applied already";
+  if (discarded.has(path)) return "no changes are left: they were discarded";
+  return "no changes are held";
 }
 
 async function contentOf(

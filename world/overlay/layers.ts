@@ -32,7 +32,7 @@ export function unmakable(layers: string, cause: unknown): WorldUnavailable {
   const text = cause instanceof Error ? cause.message : String(cause);
   return new WorldUnavailable(
     `Cannot make overlay layers in '${layers}': ${text}`,
-    "Free space there, or mend its permissions",
+    "Free space there, or mend the permissions of the folder",
     { cause },
   );
 }

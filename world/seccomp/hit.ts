@@ -30,7 +30,7 @@ export function hitViolation(hit: Hit): WorldViolation {
 
 /** A row for whole interfaces, worded like the other rows. */
 const FOREIGN: Pick<SeccompRule, "reason" | "inLogMode"> = {
-  reason: "the table names calls by this machine's own numbers, and the same calls go by others there",
+  reason: "calls of that interface have other numbers than those of the table",
   inLogMode: {
     reason: "the rows that guard files and network could not recognise a call there",
     told: true,
@@ -47,7 +47,7 @@ function violation(
   const byDefault = rule?.reason ?? "no row of the table says why";
   const outcome =
     hit.refused === 0
-      ? `was let through because the policy's world.seccomp is log${times}. By default it is refused: ${byDefault}`
+      ? `was allowed because the policy's world.seccomp is log${times}. By default it is refused: ${byDefault}`
       : `was refused with ${getSystemErrorName(-hit.refused)} although the policy's world.seccomp is log${times}: ${rule?.inLogMode?.reason ?? byDefault}`;
   return { kind: "system_call", subject, message: `${what} ${outcome}` };
 }

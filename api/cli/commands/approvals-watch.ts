@@ -37,13 +37,13 @@ async function askedHere(terminal: Terminal, approval: Approval, gone: AbortSign
   const decision = await decided(terminal, approval, gone);
   if (decision === undefined && !gone.aborted) return false;
   const counts = decision !== undefined && (await answer(terminal, approval, decision));
-  say(terminal, [counts ? `  ${WORDS[decision]}` : "  answered elsewhere, or over"]);
+  say(terminal, [counts ? `  ${WORDS[decision]}` : "  answered elsewhere, or expired"]);
   return true;
 }
 
 const WORDS = {
   once: "approved, once",
   session: "approved for its session",
-  always: "approved for always: written to approvals.yaml",
+  always: "approved permanently: written to approvals.yaml",
   deny: "denied",
 } as const;

@@ -37,9 +37,11 @@ export async function previewApproval(terminal: Terminal, id: string, json: bool
 export async function approve(terminal: Terminal, id: string, options: ApproveOptions): Promise<number> {
   const [decision, another] = GRANTS.filter((grant) => options[grant] === true);
   if (decision === undefined || another !== undefined)
-    throw new Complaint("Say for how long with exactly one of --once, --session and --always");
+    throw new Complaint(
+      "Cannot approve without a duration: give exactly one of --once, --session and --always",
+    );
   const { released } = await tell<ApprovalDecisionReply>(terminal, pathOf(id), { decision });
-  const then = released === 0 ? "the same call may be made again now" : waited(released, "goes on");
+  const then = released === 0 ? "send the same call again to run it" : waited(released, "goes on");
   printLine(terminal, `Approved (${decision}): ${then}`);
   return 0;
 }
@@ -53,8 +55,11 @@ export async function deny(terminal: Terminal, id: string): Promise<number> {
 
 function show(terminal: Terminal, { approvals, problems }: ApprovalsReply): void {
   for (const problem of problems)
-    printLine(terminal, `approvals.yaml does not load, so nothing in it holds: ${harmlessLine(problem)}`);
-  if (approvals.length === 0) return printLine(terminal, "Nothing waits for an answer");
+    printLine(
+      terminal,
+      `approvals.yaml does not load, so none of its approvals apply: ${harmlessLine(problem)}`,
+    );
+  if (approvals.length === 0) return printLine(terminal, "No command waits for approval");
   for (const approval of approvals) {
     printLine(terminal, `${coloursFor(terminal).bold(approval.approval_id)}  ${waitWords(approval)}`);
     for (const line of approvalLines(coloursFor(terminal), approval)) printLine(terminal, line);
@@ -67,7 +72,7 @@ export function waitWords({ asked_at: asked, expires_at: expires, waiting }: App
   const now = Date.now();
   const age = Math.max(0, Math.round((now - Date.parse(asked)) / 1000));
   const rest = Math.max(0, Math.round((Date.parse(expires) - now) / 1000));
-  return `asked ${age} s ago, good for ${rest} s${waiting === 0 ? "" : `, ${waited(waiting, "waits")}`}`;
+  return `asked ${age} s ago, expires in ${rest} s${waiting === 0 ? "" : `, ${waited(waiting, "waits")}`}`;
 }
 
 function waited(calls: number, verb: string): string {

@@ -26,9 +26,9 @@ export async function startBroker(terminal: Terminal, options: StartOptions): Pr
   const unlike = runs ? unlikeThisBuild(terminal) : undefined;
   if (runs && (unlike === undefined || options.current !== true)) {
     const words = unlike === undefined ? "" : `, ${unlike}`;
-    printLine(terminal, `The broker runs already${pidWords(terminal)}${words}`);
+    printLine(terminal, `The broker is already running${pidWords(terminal)}${words}`);
     if (unlike !== undefined)
-      printLine(terminal, "'substrate broker start --current' replaces it, and ends its worlds");
+      printLine(terminal, "'substrate broker start --current' replaces the broker and ends its worlds");
     await sayUnloaded(terminal);
     return 0;
   }
@@ -49,11 +49,11 @@ async function sayUnloaded(terminal: Terminal): Promise<void> {
   for (const { name, policy_hash: hash, problems } of policies.filter(
     ({ problems }) => problems.length > 0,
   )) {
-    const holds = hash === null ? "nothing is allowed under it" : "its last good version holds";
+    const holds = hash === null ? "it allows nothing" : "its last good version stays in force";
     say(`policy '${name}' does not load, so ${holds}: ${problems[0] ?? ""}`);
   }
   for (const problem of settings.problems.slice(0, 1))
-    say(`the settings do not load, so the last good ones hold: ${problem}`);
+    say(`config.yaml does not load, so the last good settings stay in force: ${problem}`);
 }
 
 async function runHere(terminal: Terminal): Promise<number> {
@@ -92,7 +92,7 @@ export async function startProcess(terminal: Terminal, detached: boolean): Promi
   let said = false;
   while (!(await isAnswered(home.agentSocket))) {
     if (!said && Date.now() - began > SLOW_START_MS) {
-      terminal.err.write(`substrate: The broker is still starting; how far it is stands in ${home.log}\n`);
+      terminal.err.write(`substrate: the broker is still starting; its progress is in '${home.log}'\n`);
       said = true;
     }
     // It says how far it is when it reads a trace whose index is lost.
@@ -103,7 +103,7 @@ export async function startProcess(terminal: Terminal, detached: boolean): Promi
       throw new Complaint(`The broker did not start:\n${readFileSync(`${home.log}.start`, "utf8").trim()}`);
     if (Date.now() > end)
       throw new Complaint(
-        `The broker did not answer, nor log a word, within ${START_PATIENCE_MS / 1000} s. Look into ${home.log}`,
+        `The broker neither answered nor logged anything within ${START_PATIENCE_MS / 1000} s. See '${home.log}'`,
       );
     await sleep(POLL_MS);
   }
@@ -126,14 +126,16 @@ export async function endBroker(terminal: Terminal): Promise<boolean> {
   const file = readBrokerFile(terminal);
   if (file === undefined || claimedBy(terminal.home.startLock) !== file.pid) {
     throw new Complaint(
-      `A broker answers, and '${terminal.home.brokerFile}' does not say which process it is. Stop it by its pid`,
+      `Cannot stop the broker: '${terminal.home.brokerFile}' does not name the process that answers. Find its pid and stop it with 'kill'`,
     );
   }
   process.kill(file.pid, "SIGTERM");
   const end = Date.now() + STOP_PATIENCE_MS;
   while (isAlive(file.pid)) {
     if (Date.now() > end)
-      throw new Complaint(`The broker (pid ${file.pid}) has not stopped within ${STOP_PATIENCE_MS / 1000} s`);
+      throw new Complaint(
+        `The broker (pid ${file.pid}) has not stopped within ${STOP_PATIENCE_MS / 1000} s. See '${terminal.home.log}'`,
+      );
     await sleep(POLL_MS);
   }
   return true;
@@ -163,7 +165,8 @@ export function brokerLogs(terminal: Terminal, lines: string): number {
   const count = Number(lines);
   if (!Number.isInteger(count) || count < 1)
     throw new Complaint(`Cannot show '${lines}' lines: a whole number from 1 is wanted`);
-  if (!existsSync(terminal.home.log)) throw new Complaint(`There is no log yet at '${terminal.home.log}'`);
+  if (!existsSync(terminal.home.log))
+    throw new Complaint(`Cannot find the broker's log '${terminal.home.log}': no broker has started yet`);
   const all = readFileSync(terminal.home.log, "utf8").trimEnd().split("\n");
   for (const line of all.slice(-count)) printLine(terminal, line);
   return 0;

@@ -76,7 +76,7 @@ function printAccount(terminal: Terminal, account: BudgetAccount): void {
 
 function windowWords({ length_ms: length, ends_at: end }: BudgetWindow): string {
   const name = `window of ${durationWords(length)}`;
-  return end === null ? `${name}, begins with the first use` : `${name}, ends ${end}`;
+  return end === null ? `${name}, starts with the first use` : `${name}, ends ${end}`;
 }
 
 function stateWords({ name, limit, used, reserved, lowered }: BudgetState): string {
@@ -84,8 +84,9 @@ function stateWords({ name, limit, used, reserved, lowered }: BudgetState): stri
     name === "max_runtime_ms" ? durationWords(value) : value.toLocaleString("en-US");
   const unit = name === "max_egress_bytes" ? " bytes" : "";
   const most = limit === null ? `${unit}, no limit` : ` of ${amount(limit)}${unit}`;
-  const held = reserved === 0 ? "" : `, ${amount(reserved)} held by commands that run or wait for a person`;
-  const why = lowered ? ", lowered by a call" : "";
+  const held =
+    reserved === 0 ? "" : `, ${amount(reserved)} reserved by commands that run or wait for approval`;
+  const why = lowered ? ", lowered by a request" : "";
   return `${WORDS[name].padEnd(9)} ${amount(used)}${most}${held}${why}`;
 }
 

@@ -21,8 +21,8 @@ export type Verb = "apply" | "discard" | "undo";
 /** Paths of each list that a person is shown; `--json` has all. */
 const MAX_SHOWN = 20;
 
-const DOING = { apply: "Applying", discard: "Discarding", undo: "Taking back" } as const;
-const DONE = { apply: "applied", discard: "discarded", undo: "taken back" } as const;
+const DOING = { apply: "Applying", discard: "Discarding", undo: "Reverting" } as const;
+const DONE = { apply: "applied", discard: "discarded", undo: "reverted" } as const;
 
 /** The held changes of a span, as a patch or a line for each. What goes into a pipe is the patch itself. */
 export async function showDiff(
@@ -32,7 +32,7 @@ export async function showDiff(
   options: DiffOptions,
 ): Promise<number> {
   if (options.stat === true && options.json === true)
-    throw new Complaint("Cannot use --stat together with --json: the document has the counts");
+    throw new Complaint("Cannot use --stat together with --json: the JSON has the counts already");
   const { span_id: id, overlay } = await spanOf(terminal, span);
   const query = paths.map((path) => `path=${encodeURIComponent(changePathOf(terminal, path, overlay))}`);
   const path = `/v1/diff/${encodeURIComponent(id)}${query.length === 0 ? "" : `?${query.join("&")}`}`;
@@ -87,7 +87,7 @@ function sayRest(terminal: Terminal, { changes, summary }: DiffReply, id: string
   if (folders > 0) say(`${folders === 1 ? "1 folder is" : `${folders} folders are`} new`);
   if (summary !== null) say(summary);
   if (changes.length > 0)
-    say(`substrate apply ${id} puts the changes into the project, substrate discard ${id} drops them`);
+    say(`substrate apply ${id} applies the changes to the project, substrate discard ${id} discards them`);
 }
 
 function show(terminal: Terminal, verb: Verb, id: string, { done, left }: ChangesReply): void {
@@ -96,11 +96,11 @@ function show(terminal: Terminal, verb: Verb, id: string, { done, left }: Change
   for (const path of done.slice(0, MAX_SHOWN)) printLine(terminal, `  ${paint.green(harmlessLine(path))}`);
   if (done.length > MAX_SHOWN) printLine(terminal, `  … and ${done.length - MAX_SHOWN} more`);
   if (left.length > 0) {
-    const where = verb === "undo" ? "stay in the project" : "are held still";
+    const where = verb === "undo" ? "stay in the project" : "are still held";
     printLine(terminal, `${left.length} ${where}: ${harmlessLine(some(left))}`);
   }
   if (verb === "apply")
-    printLine(terminal, `substrate undo ${id} takes them back, as long as nothing touches them`);
+    printLine(terminal, `substrate undo ${id} reverts them, unless the files change first`);
 }
 
 /** What of the applied files is run by the person's own tools from now on. */
@@ -143,13 +143,13 @@ async function lastOf(terminal: Terminal): Promise<Span> {
   );
   if (found === undefined)
     throw new Complaint(
-      `None of the last ${LOOKED_THROUGH} spans held changes of a project around '${terminal.cwd}'. Name the span: 'substrate trace list' shows them`,
+      `Cannot find 'last': none of the last ${LOOKED_THROUGH} spans held changes of the project of '${terminal.cwd}'. Name a span: 'substrate trace list' shows them`,
     );
   terminal.err.write(`substrate: ${found.span_id}  ${harmlessLine(commandWords(found.cmd ?? ""))}\n`);
   return found;
 }
 
-/** Whose changes were all applied by themselves: they can be taken back. */
+/** Whose changes were all applied by themselves: they can be reverted. */
 function wasApplied({ span_id: id }: Span, spans: readonly Span[]): boolean {
   return spans.some(({ parent_span: parent, held_changes: event }) => parent === id && event !== undefined);
 }

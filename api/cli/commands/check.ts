@@ -36,7 +36,7 @@ function explain(terminal: Terminal, { decision, policy_id: policy }: CheckReply
   const { means, next } = WORDS[verdict];
   printLine(terminal, `${paintVerdict(colours, verdict)}  policy ${policy} (${mode})`);
   printLine(terminal, `  means    ${means}`);
-  if (rule === null) return printLine(terminal, "  because  no rule concerns this command");
+  if (rule === null) return printLine(terminal, "  because  no rule matches this command");
   printLine(terminal, `  because  ${colours.bold(harmless(rule.fragment))}`);
   const how = isPattern(rule.list) ? "matches" : "against";
   printLine(terminal, `  ${how}  ${harmless(rule.pattern)}   in ${rule.list}, ${rule.source}`);
@@ -58,24 +58,26 @@ const WORDS: Readonly<
 > = {
   allow: { means: "the command runs", next: null },
   isolate: {
-    means: "the command runs on a copy of the project; what it changes there is held and not in the project",
-    next: "`substrate exec` shows what changed",
+    means: "the command runs on a copy of the project; its changes are held until they are applied",
+    next: "`substrate diff` shows the changes after it has run",
   },
   ask: {
     means: "a person must approve the command before any of it runs",
-    next: "send it with `substrate exec`; `substrate approvals` lists what waits for an answer",
+    next: "send it with `substrate exec`; `substrate approvals` lists what waits for approval",
   },
-  deny: { means: "nothing of the command runs", next: OTHER_WAY },
+  deny: { means: "no part of the command runs", next: OTHER_WAY },
   would_isolate: {
-    means: "the command runs, because this policy only observes; enforced, its changes would be held",
+    means: "the command runs, because this policy only observes; if it enforced, the changes would be held",
     next: null,
   },
   would_ask: {
-    means: "the command runs, because this policy only observes; enforced, a person would have to approve it",
+    means:
+      "the command runs, because this policy only observes; if it enforced, a person would have to approve the command",
     next: null,
   },
   would_deny: {
-    means: "the command runs, because this policy only observes; enforced, nothing of it would",
+    means:
+      "the command runs, because this policy only observes; if it enforced, no part of the command would run",
     next: null,
   },
 };

@@ -33,7 +33,7 @@ function wordsOf(words: readonly string[], shell: string | undefined): Record<st
   if (words.length === 1) return { cmd: words[0], ...(shell === undefined ? {} : { shell }) };
   if (shell === undefined) return { argv: words };
   throw new Complaint(
-    "Cannot run several words with --shell: they are a program and its arguments, and no shell reads them. Quote them to one word",
+    "Cannot use --shell with several words: no shell reads them, they are a program and its arguments. Quote the command as one word",
   );
 }
 

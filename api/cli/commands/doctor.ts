@@ -56,7 +56,7 @@ function printCheck(terminal: Terminal, colours: Colours, found: DoctorCheck): v
 function printSummary(terminal: Terminal, colours: Colours, missing: readonly DoctorCheck[]): void {
   printLine(terminal);
   if (missing.length === 0)
-    return printLine(terminal, colours.green("Everything that the default policy needs is here"));
+    return printLine(terminal, colours.green("This host has everything that the default policy needs"));
   const names = missing.map(({ name }) => name).join(", ");
-  printLine(terminal, colours.red(`Missing, and needed by the default policy: ${names}`));
+  printLine(terminal, colours.red(`The default policy needs what is missing here: ${names}`));
 }

@@ -26,7 +26,7 @@ export async function execCommand(
 ): Promise<number> {
   if (terminal.environment["SUBSTRATE_WORLD"] === "disabled") {
     throw new Complaint(
-      "SUBSTRATE_WORLD=disabled is not in this version: every command runs in a world. Unset it",
+      "Cannot run with SUBSTRATE_WORLD=disabled: this version runs every command in a world. Unset the variable",
     );
   }
   const limit = options.timeout === undefined ? undefined : timeLimit(options.timeout);
@@ -72,7 +72,7 @@ const INTERRUPTED = 128 + constants.signals.SIGINT;
 
 /** Whoever waits for a server's first line waits in vain. */
 const LOST_OUTPUT =
-  "substrate: the command was ended before its output was printed: exec prints it when the command has ended. What goes on running: substrate exec --keep -- 'COMMAND > FILE 2>&1 &', then 'substrate world publish PORT' for a server\n";
+  "substrate: the command was ended before its output was printed: exec prints the output at the end. For a command that goes on running: substrate exec --keep -- 'COMMAND > FILE 2>&1 &', then 'substrate world publish PORT' for a server\n";
 
 /** Of each stream. A reply may hold twice as much; then four commands with long outputs would make a fifth one wait. */
 const MAX_OUTPUT = 8 * 1024 * 1024;
@@ -84,7 +84,7 @@ function cutWords({ stdout_b64, stdout_bytes, stderr_b64, stderr_bytes, exit }: 
     { name: "standard error", all: stderr_bytes, kept: Buffer.byteLength(stderr_b64, "base64") },
   ].filter(({ all, kept }) => kept < all);
   const parts = cut.map(({ name, all, kept }) => `${all - kept} of ${all} bytes of ${name}`);
-  return `${parts.join(" and ")} are missing from the middle: exec takes at most ${MAX_OUTPUT} bytes of each (max_output_bytes). Let the command write to a file in the project; it ended with exit ${exit}`;
+  return `${parts.join(" and ")} are missing from the middle: exec takes at most ${MAX_OUTPUT} bytes of each (max_output_bytes). Let the command write to a file in the project. Its exit code was ${exit}`;
 }
 
 /** @param ownLimit the option that ended the command, if one did. */
@@ -96,7 +96,7 @@ function show(terminal: Terminal, reply: ExecuteReply, ownLimit: string | undefi
   if (ownLimit === undefined) sayNotices(terminal, reply);
   else {
     sayNotices(terminal, { ...reply, notices: reply.notices.filter(({ kind }) => kind !== "budget") });
-    terminal.err.write(`substrate: the command was ended when its time was over: ${ownLimit}\n`);
+    terminal.err.write(`substrate: the command timed out: ${ownLimit}\n`);
   }
   // A broker that is older than this program leaves it out where there is none.
   if (typeof reply.hint === "string") terminal.err.write(`substrate: ${harmlessLine(reply.hint)}\n`);
@@ -106,10 +106,10 @@ function show(terminal: Terminal, reply: ExecuteReply, ownLimit: string | undefi
 async function sayKept(terminal: Terminal, { world_id: id }: ExecuteReply): Promise<void> {
   const count = await keptIn(terminal, id);
   if (count === 0) return;
-  const many = count === 1 ? "1 process goes on" : `${count} processes go on`;
-  const what = count === undefined ? "what it left goes on" : many;
+  const many = count === 1 ? "1 process is still running" : `${count} processes are still running`;
+  const what = count === undefined ? "background processes are still running" : many;
   terminal.err.write(
-    `substrate: ${what} in this folder's world: 'substrate world status' lists them, 'substrate world publish PORT' lets a port of 127.0.0.1 lead to one, 'substrate world restart' ends them\n`,
+    `substrate: ${what} in this folder's world: 'substrate world status' lists them, 'substrate world publish PORT' forwards a port of 127.0.0.1 to one, 'substrate world restart' ends them\n`,
   );
 }
 

@@ -14,7 +14,7 @@ const MOST = 200;
 /** Which commands of the project around this folder, or of every project, changed what waits to be applied. */
 export async function listHeld(terminal: Terminal, { all, json }: HeldOptions): Promise<number> {
   const query = all === true ? "" : `?cwd=${encodeURIComponent(terminal.cwd)}`;
-  const reply = await saying(terminal, "Reading what is held", ask<HeldReply>(terminal, `/v1/held${query}`));
+  const reply = await saying(terminal, "Reading held changes", ask<HeldReply>(terminal, `/v1/held${query}`));
   if (json === true) printJson(terminal, reply);
   else show(terminal, reply, all === true);
   return 0;
@@ -22,8 +22,8 @@ export async function listHeld(terminal: Terminal, { all, json }: HeldOptions): 
 
 function show(terminal: Terminal, { held, more }: HeldReply, all: boolean): void {
   if (held.length === 0) {
-    const where = all ? "" : ` in a project around '${harmlessLine(terminal.cwd)}'; --all looks everywhere`;
-    return printLine(terminal, `Nothing waits to be applied${where}`);
+    const where = all ? "" : ` in the project of '${harmlessLine(terminal.cwd)}'; --all lists every project`;
+    return printLine(terminal, `No changes wait to be applied${where}`);
   }
   const colours = coloursFor(terminal);
   for (const [index, entry] of held.entries()) {
@@ -35,7 +35,7 @@ function show(terminal: Terminal, { held, more }: HeldReply, all: boolean): void
   printLine(terminal);
   printLine(
     terminal,
-    "substrate diff SPAN shows the changes, substrate apply SPAN puts them into the project, substrate discard SPAN drops them",
+    "substrate diff SPAN shows the changes, substrate apply SPAN applies them to the project, substrate discard SPAN discards them",
   );
 }
 

@@ -63,7 +63,7 @@ export async function allowInPolicy(
   const known = KINDS.find((each) => each === kind);
   if (known === undefined)
     throw new Complaint(
-      `Cannot allow '${harmlessLine(kind)}': it is 'write PATH', 'read PATH', 'net NAME[:PORT]' or 'command PATTERN'`,
+      `Cannot allow '${harmlessLine(kind)}': give 'write PATH', 'read PATH', 'net NAME[:PORT]' or 'command PATTERN'`,
     );
   refuseInside(terminal);
   const wanted = oneWish(known, words);
@@ -79,7 +79,7 @@ export async function allowInPolicy(
 function refuseInside(terminal: Terminal): void {
   if (!isInside(terminal)) return;
   throw new Complaint(
-    "'substrate policy allow' is for a person outside of every world, and this is a command that Substrate runs.\n  Ask the operator to run it on the host; 'POST /v1/request_scopes' asks for more for one command",
+    "Cannot run 'substrate policy allow' inside a world.\n  Ask the operator to run it on the host; 'POST /v1/request_scopes' asks for more access for one command",
   );
 }
 
@@ -95,7 +95,7 @@ function oneWish(kind: AllowKind, words: readonly string[]): string {
   const [word = "", ...others] = words;
   if (others.length === 0) return word;
   throw new Complaint(
-    `'substrate policy allow ${kind}' takes one ${kind === "net" ? "name" : "path"}, received ${words.length}. Quote one that holds blanks`,
+    `'substrate policy allow ${kind}' takes one ${kind === "net" ? "name" : "path"}, received ${words.length}. Quote a ${kind === "net" ? "name" : "path"} that has spaces`,
   );
 }
 
@@ -153,12 +153,14 @@ function groundOf({ home, uid, installation, cwd }: Terminal): Ground {
 
 function policyToEdit(terminal: Terminal, name: string): PolicyToEdit {
   if (!/^[a-z0-9-]+$/.test(name))
-    throw new Complaint(`'${harmlessLine(name)}' is no name of a policy: lower-case letters, digits and '-'`);
+    throw new Complaint(
+      `Cannot use '${harmlessLine(name)}' as a policy name: it must be lower-case letters, digits and '-'`,
+    );
   const from = policyFile(terminal, name);
   const loaded = loadPolicy(from, terminal.installation.policies);
   if ("problems" in loaded)
     throw new Complaint(
-      `Policy '${name}' does not load, so nothing is added to it. Mend it first:\n${loaded.problems.map(({ text }) => `  ${harmlessLine(text)}`).join("\n")}`,
+      `Policy '${name}' does not load, so nothing was added. Mend its file first:\n${loaded.problems.map(({ text }) => `  ${harmlessLine(text)}`).join("\n")}`,
     );
   const to = join(terminal.home.policies, `${name}.yaml`);
   if (from !== to) return { name, ...startingFrom(loaded.ok, basename(from)), from, to };
@@ -168,7 +170,7 @@ function policyToEdit(terminal: Terminal, name: string): PolicyToEdit {
 /** The operator's own policy in the place of a shipped one: it starts from that, and the next version of it holds too. */
 function startingFrom(shipped: CompiledPolicy, file: string): Pick<PolicyToEdit, "policy" | "text"> {
   const { id, name } = shipped;
-  const text = `# Starts from the shipped policy, and says how it differs.\nid: ${id}\nname: ${JSON.stringify(name)}\nextends: ${id}\n`;
+  const text = `# Extends the shipped policy; only the differences are written here.\nid: ${id}\nname: ${JSON.stringify(name)}\nextends: ${id}\n`;
   const loaded = parsePolicy(text, file, undefined, () => shipped);
   if ("ok" in loaded) return { policy: loaded.ok, text };
   throw new Error(`A policy that adds nothing does not load: ${loaded.problems[0]?.text}`);
@@ -246,7 +248,8 @@ async function write(
   if (options.yes !== true && !(await saysYes(terminal))) return false;
   if (!existsSync(terminal.home.policies)) prepareHome(terminal.home, terminal.uid);
   replaceFile(target.to, target.from === target.to ? target.text : null, edit.text);
-  if (options.json !== true) printLine(terminal, `Written to ${target.to}: the next command runs under it`);
+  if (options.json !== true)
+    printLine(terminal, `Written to '${target.to}': it applies from the next command`);
   return true;
 }
 

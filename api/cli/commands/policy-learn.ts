@@ -62,7 +62,9 @@ function proposalFor(
     generalise,
   });
   if ("wrong" in proposal)
-    throw new Complaint(`No proposal for '${file}' held when it was tried: ${proposal.wrong}`);
+    throw new Complaint(
+      `Cannot propose rules for '${file}': no proposal passed its own test: ${proposal.wrong}`,
+    );
   return proposal;
 }
 
@@ -71,7 +73,7 @@ async function observe(
   trace: string,
   wanted: Wanted,
 ): Promise<{ readonly observed: Observed; readonly unreadable: number }> {
-  if (!existsSync(trace)) throw new Complaint(`There is no trace yet at '${trace}'`);
+  if (!existsSync(trace)) throw new Complaint(`Cannot find a trace at '${trace}'`);
   const observations = new Observations(wanted);
   const policy = `"policy_id":${JSON.stringify(wanted.policyId)}`;
   let unreadable = 0;
@@ -97,7 +99,7 @@ function casesOf(terminal: Terminal, file: string): FoundCases["cases"] {
   const problem = found.flatMap(({ problems }) => problems)[0];
   if (problem !== undefined)
     throw new Complaint(
-      `A case of '${basename(file, ".yaml")}' cannot be read, so nothing can be checked against it: ${problem.text}`,
+      `A case of '${basename(file, ".yaml")}' cannot be read, so the proposal cannot be tested: ${problem.text}`,
     );
   return found.flatMap(({ cases }) => cases);
 }

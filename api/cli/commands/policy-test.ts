@@ -45,7 +45,7 @@ function testOne(terminal: Terminal, file: string, chosen: string | undefined): 
   const policy = basename(file, ".yaml");
   const loaded = loadPolicy(file, terminal.installation.policies);
   if ("problems" in loaded) {
-    const problems = loaded.problems.map(({ text }) => `It does not load: ${text}`);
+    const problems = loaded.problems.map(({ text }) => `The policy does not load: ${text}`);
     return { policy, file, examples: 0, cases: 0, failed: [], problems };
   }
   const found = findCases(terminal, file, chosen);
@@ -62,7 +62,7 @@ function testOne(terminal: Terminal, file: string, chosen: string | undefined): 
 function findCases(terminal: Terminal, file: string, chosen: string | undefined): FoundCases {
   const folders = chosen === undefined ? caseFolders(terminal, file) : [resolve(terminal.cwd, chosen)];
   if (chosen !== undefined && !folders.every((folder) => existsSync(folder)))
-    throw new Complaint(`There is no folder of cases at '${folders.join("', '")}'`);
+    throw new Complaint(`Cannot find the cases folder '${folders.join("', '")}'`);
   const found = folders.map(readCases);
   return {
     cases: found.flatMap(({ cases }) => cases),
@@ -110,6 +110,6 @@ function summary({ cases, examples, failed, problems }: Report): string {
   const broken =
     problems.length === 0 ? "" : `${problems.length} ${problems.length === 1 ? "problem" : "problems"}, `;
   const tried =
-    cases === 0 ? "no cases: nothing was tested" : `${cases - failed.length} of ${cases} cases kept`;
-  return `${broken}${tried}${examples === 0 ? "" : `, ${examples} examples of its rules hold`}`;
+    cases === 0 ? "no cases: nothing was tested" : `${cases - failed.length} of ${cases} cases passed`;
+  return `${broken}${tried}${examples === 0 ? "" : `, ${examples} examples of its rules passed`}`;
 }

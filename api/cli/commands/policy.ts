@@ -56,7 +56,7 @@ function brokenWords(name: string, problems: readonly string[]): readonly string
   return [
     `Policy '${name}' does not load:`,
     ...problems.map((problem) => `  ${problem}`),
-    "Until the file is mended, the last good one holds:",
+    "The last good version stays in force until the file is mended:",
     "",
   ];
 }
@@ -74,8 +74,8 @@ async function lastGood(
   const means = name.endsWith(".yaml")
     ? ""
     : reply === undefined
-      ? "\n  No broker runs. One that starts now allows nothing under this policy until the file is mended"
-      : "\n  It has not loaded since the broker started, so nothing is allowed under it until the file is mended";
+      ? "\n  No broker runs. A broker started now would allow nothing under this policy until the file is mended"
+      : "\n  The policy has not loaded since the broker started, so it allows nothing until the file is mended";
   throw new Complaint(
     `Policy '${name}' does not load:\n${problems.map((problem) => `  ${harmlessLine(problem)}`).join("\n")}${means}`,
   );
@@ -94,7 +94,8 @@ async function inForce(terminal: Terminal, name: string): Promise<PolicyReply | 
 /** Meaning of an empty `net.allowed`, by the policy's mode. */
 const NO_ENTRY = {
   enforce: "nothing: commands have no network",
-  observe: "nothing: every host outside is reached all the same, and recorded as would_deny",
+  observe:
+    "nothing: in observe mode commands still reach every host, and connections are recorded as would_deny",
 } as const;
 
 /** `net.allowed  @npm  = registry.example:443`; a list that is empty, or not there, says what that means. */

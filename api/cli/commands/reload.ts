@@ -13,11 +13,14 @@ export async function reloadPolicies(terminal: Terminal, json: boolean): Promise
 
 function print(terminal: Terminal, { policies, settings }: PolicyReloadReply): void {
   for (const { name, policy_hash: hash, problems } of policies) {
-    const holds = hash === null ? "nothing is allowed under it" : `${hash} stays`;
-    printLine(terminal, `${name}: ${problems.length === 0 ? `${hash} holds` : `does not load; ${holds}`}`);
+    const holds = hash === null ? "it allows nothing" : `${hash} stays`;
+    printLine(
+      terminal,
+      `${name}: ${problems.length === 0 ? `${hash} is in force` : `does not load; ${holds}`}`,
+    );
     for (const problem of problems) printLine(terminal, `  ${harmless(problem)}`);
   }
   if (settings.problems.length > 0)
-    printLine(terminal, "config.yaml: does not load; the last good settings stay");
+    printLine(terminal, "config.yaml: does not load; the last good settings stay in force");
   for (const problem of settings.problems) printLine(terminal, `  ${harmless(problem)}`);
 }

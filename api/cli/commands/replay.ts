@@ -87,7 +87,7 @@ async function bodyOf(
 function variableOf(text: string): readonly [string, string] {
   const at = text.indexOf("=");
   if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
-  throw new Complaint(`--env takes NAME=VALUE, received '${harmlessLine(text)}'`);
+  throw new Complaint(`Cannot read --env: NAME=VALUE is wanted, received '${harmlessLine(text)}'`);
 }
 
 function timesOf(text: string | undefined): number {

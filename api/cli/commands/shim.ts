@@ -23,13 +23,13 @@ export async function installShims(
   if (json === true) printJson(terminal, { ...change, folder: folder.path, path_line: line });
   else {
     told(terminal, "linked", change.done);
-    told(terminal, "linked already", change.same);
+    told(terminal, "already installed", change.same);
     tellRefused(terminal, change.refused);
     if (isFirst(terminal, folder.path)) printLine(terminal, "The shims folder is first on PATH");
     else
       printLine(
         terminal,
-        `Nothing asks yet. Put this line into your shell's profile, and start a new shell:\n\n  ${line}\n`,
+        `The shims are not in use yet. Put this line into your shell's profile and start a new shell:\n\n  ${line}\n`,
       );
   }
   return change.refused.length === 0 ? 0 : 1;
@@ -46,10 +46,10 @@ export async function removeShims(
   if (json === true) printJson(terminal, change);
   else {
     told(terminal, "removed", change.done);
-    told(terminal, "not there", change.same);
+    told(terminal, "not installed", change.same);
     tellRefused(terminal, change.refused);
     if (change.done.length + change.same.length + change.refused.length === 0)
-      printLine(terminal, "There are no shims");
+      printLine(terminal, "No shims are installed");
   }
   return change.refused.length === 0 ? 0 : 1;
 }
@@ -75,7 +75,7 @@ export async function shimStatus(
       terminal,
       `${harmlessLine(name).padEnd(16)} ${state}${real === null ? "" : `, before ${harmlessLine(real)}`}`,
     );
-  if (shims.length === 0) printLine(terminal, "There are no shims. Run 'substrate shim install'");
+  if (shims.length === 0) printLine(terminal, "No shims are installed. Run 'substrate shim install'");
   return 0;
 }
 

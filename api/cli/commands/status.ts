@@ -97,7 +97,7 @@ function policyState(terminal: Terminal): PolicyState {
   const result = loadPolicy(file, terminal.installation.policies);
   return "ok" in result
     ? { name, mode: result.ok.mode, problem: null }
-    : { name, mode: null, problem: result.problems[0]?.text ?? "it does not load" };
+    : { name, mode: null, problem: result.problems[0]?.text ?? "does not load" };
 }
 
 const MOST = 120;
@@ -119,14 +119,14 @@ function print(terminal: Terminal, status: Status): void {
   const { approvals, held } = status;
   row(
     "approvals",
-    approvals.length === 0 ? "nothing waits for an answer" : waiting(colours, approvals.length),
+    approvals.length === 0 ? "no command waits for approval" : waiting(colours, approvals.length),
   );
   for (const { approval_id: id, agent_id: agent, command } of approvals)
     row("", `${id}  ${harmlessLine(agent)}  ${harmlessExcerpt(command, MOST)}`);
   row(
     "held",
     held.commands === 0
-      ? "nothing waits to be applied"
+      ? "no changes wait to be applied"
       : `changes of ${held.commands === 1 ? "1 command" : `${held.commands} commands`}: ${held.paths} paths, ${sizeWords(held.bytes)} ('substrate held --all')`,
   );
 }
@@ -141,7 +141,7 @@ function brokerWords({ installation, home }: Terminal, { broker }: Status): stri
   if (!broker.running)
     return existsSync(home.root)
       ? "does not run ('substrate broker start')"
-      : `does not run, and '${home.root}' is not there yet ('substrate broker start' makes it)`;
+      : `does not run, and '${home.root}' does not exist yet ('substrate broker start' creates it)`;
   const since = broker.started_at === null ? "" : `, started ${ageWords(broker.started_at, Date.now())}`;
   const other =
     broker.installation === null || broker.installation === installation.root

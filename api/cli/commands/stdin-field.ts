@@ -16,7 +16,7 @@ export async function stdinField(terminal: Terminal, wait: boolean): Promise<{ s
   if (stdin.isTTY === true && !sayTerminal(err, wait)) return {};
   if (!wait && !(await isSpeaking(stdin))) {
     err.write(
-      "substrate: standard input is open and silent, so the command gets none; --stdin waits for it\n",
+      "substrate: standard input is open but silent, so the command gets no input; --stdin waits for it\n",
     );
     stdin.destroy();
     return {};
@@ -37,7 +37,7 @@ export async function stdinField(terminal: Terminal, wait: boolean): Promise<{ s
 /** What becomes of this terminal's input; returns whether it is read. A stderr that is no terminal has nobody in front of it. */
 function sayTerminal(err: Terminal["err"], wait: boolean): boolean {
   const words = wait
-    ? "type the command's input; Ctrl-D at the start of a line ends it"
+    ? "type the command's input; Ctrl-D at the start of a line ends the input"
     : "the command gets no input from this terminal; --stdin lets you type it first";
   if (err.isTTY === true) err.write(`substrate: ${words}\n`);
   return wait;

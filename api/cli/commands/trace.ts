@@ -74,11 +74,11 @@ export async function showSpan(terminal: Terminal, id: string, json: boolean): P
 
 function programRows({ program, programs }: Span): readonly Row[] {
   const left = programs?.left_out ?? 0;
-  const more = left === 0 ? "" : `, and ${left} more that have no span`;
+  const more = left === 0 ? "" : `, and ${left} more without a span`;
   return [
     [
       "file",
-      program === undefined ? null : harmlessLine(`${program.path} (pid ${program.pid} of its world)`),
+      program === undefined ? null : harmlessLine(`${program.path} (pid ${program.pid} in its world)`),
     ],
     ["started", program?.started_at ?? null],
     ["programs", programs === undefined ? null : `${programs.recorded}: --tree shows them${more}`],
@@ -97,7 +97,7 @@ function connectionRows({ connection }: Span): readonly Row[] {
     ["to", harmlessLine(`${host}:${port}${address === null || address === host ? "" : ` at ${address}`}`)],
     [
       "program",
-      program === null ? null : harmlessLine(`${program}${pid === null ? "" : ` (pid ${pid} of its world)`}`),
+      program === null ? null : harmlessLine(`${program}${pid === null ? "" : ` (pid ${pid} in its world)`}`),
     ],
   ];
 }
@@ -251,7 +251,7 @@ export async function tailSpans(terminal: Terminal, options: TailOptions): Promi
   const path = terminal.home.trace;
   if (!/^\d{1,6}$/.test(options.lines))
     throw new Complaint(`Cannot show '${options.lines}' lines: a whole number up to 999999 is wanted`);
-  if (!existsSync(path)) throw new Complaint(`There is no trace yet at '${path}'`);
+  if (!existsSync(path)) throw new Complaint(`Cannot find a trace at '${path}'`);
   const tail = new TraceTail(path);
   try {
     for (const line of tail.last(Number(options.lines), (text) => isWanted(text, options)))

@@ -9,12 +9,12 @@ import { Complaint, printJson, printLine, type Terminal } from "../terminal/term
 export async function verify(terminal: Terminal, head: string | undefined, json: boolean): Promise<number> {
   const { trace, database } = terminal.home;
   if (head !== undefined && !/^sha256:[0-9a-f]{64}$/.test(head))
-    throw new Complaint(`Cannot look for the head '${head}': sha256: and 64 hexadecimal digits are wanted`);
+    throw new Complaint(`Cannot use '${head}' as --head: it must be 'sha256:' and 64 hexadecimal digits`);
   const known = await knownHeads(database);
   // Killed while it began a new file, a broker leaves none that is live, and all the others. None at all although lines are
   // known is a trace that was removed.
   if (!existsSync(trace) && rotatedParts(trace).length === 0 && known.length === 0)
-    throw new Complaint(`There is no trace at '${trace}'`);
+    throw new Complaint(`Cannot find a trace at '${trace}'`);
   const tell = progressOn(terminal);
   const result = await verifyTrace(trace, [...known, ...(head === undefined ? [] : [head])], tell);
   tell(undefined);
@@ -38,20 +38,22 @@ function wordsOf(result: Verification): readonly string[] {
   if (!result.ok) {
     const { file, line, offset, seq, wrong } = result;
     return [
-      `The trace does not hold at line ${line}: ${wrong}`,
-      `  file      ${file}, byte ${offset}, where span ${seq} belongs`,
+      `The trace is broken at line ${line}: ${wrong}`,
+      `  file      ${file}, byte ${offset}, where span ${seq} was expected`,
     ];
   }
   const { lines, files, head, dropped, torn } = result;
   return [
-    `The trace holds: ${lines} lines, head ${head}`,
+    `The trace is intact: ${lines} lines, head ${head}`,
     ...(files > 1 ? [`  files     ${files}`] : []),
     ...(dropped === null
       ? []
       : [
-          `  begins    behind span ${dropped.last_seq}: ${dropped.lines} lines up to there were dropped for their ${dropped.reason}, the last with ${dropped.last_hash}`,
+          `  begins    after span ${dropped.last_seq}: ${dropped.lines} earlier lines were dropped for their ${dropped.reason}, the last with ${dropped.last_hash}`,
         ]),
-    ...(torn === 0 ? [] : [`  torn      ${torn} bytes at the end are no whole line: nobody acted on it`]),
+    ...(torn === 0
+      ? []
+      : [`  torn      ${torn} bytes at the end are an unfinished line, on which nothing was run`]),
   ];
 }
 

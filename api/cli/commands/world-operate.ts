@@ -17,7 +17,7 @@ export type RestartOptions = WarmOptions & { readonly all?: boolean; readonly fo
 /** Makes the world of this folder's next command. */
 export async function warmWorld(terminal: Terminal, options: WarmOptions): Promise<number> {
   const asked = tell<WorldWarmReply>(terminal, "/v1/world/warm", spotOf(terminal, options));
-  const reply = await saying(terminal, "Making the world", asked);
+  const reply = await saying(terminal, "Starting the world", asked);
   if (options.json === true) printJson(terminal, reply);
   else printWarm(terminal, reply.world);
   return 0;
@@ -27,7 +27,7 @@ export async function warmWorld(terminal: Terminal, options: WarmOptions): Promi
 export async function restartWorld(terminal: Terminal, options: RestartOptions): Promise<number> {
   const { all, force, agent, profile } = options;
   if (all === true && (agent !== undefined || profile !== undefined))
-    throw new Complaint("Cannot use --all together with --agent or --profile: it ends every world");
+    throw new Complaint("Cannot use --all together with --agent or --profile: --all ends every world");
   const body = {
     ...(all === true ? { all } : spotOf(terminal, options)),
     ...(force === true ? { force } : {}),

@@ -42,9 +42,9 @@ function printPublished(terminal: Terminal, reply: WorldPublishReply): void {
   const where = `port ${port} of ${whose}${world === null ? "" : ` (${world})`}`;
   const sentences = {
     opened: `${address} leads to ${where}`,
-    was_open: `${address} led there already: ${where}`,
+    was_open: `${address} already leads to ${where}`,
     closed: `${address} is closed; it led to ${where}`,
-    kept: `${address} is taken back, and still leads to ${where}: its policy publishes it`,
+    kept: `${address} still leads to ${where}: your request is withdrawn, but the world's policy publishes the port`,
   };
   printLine(terminal, sentences[state]);
 }

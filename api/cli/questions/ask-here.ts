@@ -47,7 +47,7 @@ export async function askingHere(terminal: Terminal, asking: Asking, send: Send)
       return EXIT_DENIED;
     }
     if (code !== "approval_required" || !asking.wait) return answer;
-    terminal.err.write("substrate: nobody answered in time; asking again\n");
+    terminal.err.write("substrate: no answer in time; asking again\n");
     await sleep(AGAIN_MS);
   }
 }
@@ -83,7 +83,7 @@ async function askHere(terminal: Terminal, approval: Approval, gone: AbortSignal
   const decision = (await decided(terminal, approval, gone)) ?? "deny";
   try {
     if (!gone.aborted && (await answer(terminal, approval, decision))) return decision === "deny";
-    say(terminal, ["substrate: it was answered elsewhere, or is over"]);
+    say(terminal, ["substrate: the question was answered elsewhere or has expired"]);
   } catch (error) {
     if (!(error instanceof Complaint)) throw error;
     // The broker refused the answer, for example on a full disk: the question stays pending for other terminals.
@@ -95,6 +95,6 @@ async function askHere(terminal: Terminal, approval: Approval, gone: AbortSignal
 
 function sayWaiting({ err }: Terminal, { approval_id: id }: Approval): void {
   err.write(
-    `substrate: waits for a person: 'substrate approve ${id} --once' or 'substrate deny ${id}' answers, 'substrate approvals' shows what it asks\n`,
+    `substrate: waiting for approval: 'substrate approve ${id} --once' or 'substrate deny ${id}' answers, 'substrate approvals' shows the question\n`,
   );
 }

@@ -48,7 +48,7 @@ export async function decided(
     if (typed === undefined) return undefined;
     const choice = offers.find((offer) => KEYS[offer].typed.includes(typed.trim().toLowerCase())) ?? "deny";
     if (choice !== "preview") return choice;
-    say(terminal, ["  trying it out on an overlay …"]);
+    say(terminal, ["  running it on an overlay …"]);
     say(terminal, [`  ${"preview".padEnd(8)} ${await previewed(terminal, approval)}`]);
   }
 }

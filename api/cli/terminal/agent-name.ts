@@ -12,7 +12,7 @@ export function refuseMisspeltAgent(terminal: Terminal, name: string): void {
   const near = misspelt(name, listed);
   if (near === undefined) return;
   throw new Complaint(
-    `config.yaml lists no agent '${harmlessLine(name)}' (did you mean '${near}'?). For a label of your own that is so near, set SUBSTRATE_AGENT_ID=${harmlessLine(name)} instead of --agent`,
+    `config.yaml lists no agent '${harmlessLine(name)}' (did you mean '${near}'?). To use '${harmlessLine(name)}' as a label of your own, set SUBSTRATE_AGENT_ID=${harmlessLine(name)} instead of --agent`,
   );
 }
 

@@ -10,7 +10,7 @@ export function policyFile({ home, installation, cwd }: Terminal, name: string):
   if (existsSync(own)) return own;
   const shipped = join(installation.policies, `${name}.yaml`);
   if (existsSync(shipped)) return shipped;
-  throw new Complaint(`No policy is called '${name}' in '${home.policies}' or among the shipped ones`);
+  throw new Complaint(`Cannot find policy '${name}' in '${home.policies}' or among the shipped policies`);
 }
 
 /** Lists the operator's policy files; the shipped policies if the operator's folder is missing. */

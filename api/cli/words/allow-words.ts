@@ -30,7 +30,7 @@ export function printAllowed(terminal: Terminal, { target, wish, edit, notes }: 
     if (target.from !== target.to)
       printLine(
         terminal,
-        `'${target.name}' is a shipped policy: ${target.to} starts from it, and holds from then on. Changes of the shipped one hold too`,
+        `'${target.name}' is a shipped policy: '${target.to}' extends it and takes its place. Later changes of the shipped policy still apply`,
       );
     terminal.out.write(harmless(edit.patch));
   }
@@ -38,7 +38,7 @@ export function printAllowed(terminal: Terminal, { target, wish, edit, notes }: 
 }
 
 function alreadyWords({ already }: Wish): string {
-  return `already allowed by ${already?.source ?? "the policy"}: ${already?.how ?? "nothing speaks against it"}. Nothing was changed`;
+  return `already allowed by ${already?.source ?? "the policy"}: ${already?.how ?? "no rule refuses it"}. Nothing was changed`;
 }
 
 /** Maximum of listed names: policies deny a hundred names in a home folder. */
@@ -57,7 +57,7 @@ function partlyWords({ partly }: Wish): readonly string[] {
     return `Still refused: ${names.join(", ")}${more} in ${all[0]?.list}, ${all[0]?.source}`;
   });
   return bySource.size > SHOWN
-    ? [...lines, `and ${bySource.size - SHOWN} more lines that refuse a part of it`]
+    ? [...lines, `and ${bySource.size - SHOWN} more lines that refuse a part of the path`]
     : lines;
 }
 
@@ -66,10 +66,10 @@ export function refusedWords(wanted: string, { list, pattern, source }: Standing
   const asks = list === "commands.ask";
   const whose = source.includes(":") ? source : `${source} has no such list, so its default holds`;
   const what = `Nothing was changed: '${pattern}' in ${list} (${whose}) ${asks ? "asks a person about" : "refuses"} '${wanted}', whatever else the policy allows`;
-  const answer = asks ? "'substrate approve ID --always' answers for good. " : "";
+  const answer = asks ? "'substrate approve ID --always' approves permanently. " : "";
   const mend = source.includes(":")
-    ? `If you mean it, take '${pattern}' out of that list in '${file}', or make it narrower`
-    : `If you mean it, write that list into '${file}' without it`;
+    ? `To allow it all the same, remove '${pattern}' from that list in '${file}', or narrow the pattern`
+    : `To allow it all the same, write that list into '${file}' without '${pattern}'`;
   return `${harmlessLine(what)}.\n  ${harmlessLine(answer + mend)}`;
 }
 
@@ -78,11 +78,11 @@ export function narrowingNotes(name: string, { additions, refusals }: Wish): rea
   const [refusal] = refusals;
   if (refusal !== undefined)
     return [
-      `Policy '${name}' narrows this one here, and refuses it: '${refusal.pattern}' in ${refusal.list}, ${refusal.source}`,
+      `Policy '${name}' also applies here and refuses it: '${refusal.pattern}' in ${refusal.list}, ${refusal.source}`,
     ];
   if (additions.length === 0) return [];
   return [
-    `Policy '${name}' narrows this one here, and does not allow it: the same with '--policy ${name}' adds it there`,
+    `Policy '${name}' also applies here and does not allow it: repeat the command with '--policy ${name}' to add it there`,
   ];
 }
 

@@ -57,8 +57,8 @@ function subjectRows(colours: Colours, subject: ApprovalSubject): readonly (read
 /** Describes a preview: "writes 134 files: …", or the reason for a missing preview. */
 export function previewWords(preview: ApprovalPreview): string {
   const { state, why } = preview;
-  if (state === "running") return "is being made";
-  if (state !== "done") return `none: ${harmlessExcerpt(why ?? "nobody asked for it", MOST)}`;
+  if (state === "running") return "is running";
+  if (state !== "done") return `none: ${harmlessExcerpt(why ?? "not asked for", MOST)}`;
   const least = preview.truncated ? "at least " : "";
   const counts = [
     ["writes", preview.writes],
@@ -84,10 +84,12 @@ function namesOf({ names, writes, mods, deletes, dirs }: ApprovalPreview): strin
 }
 
 function endOf({ exit, signal, timed_out: late, duration_ms: ms }: ApprovalPreview): string {
-  if (late) return `was ended after ${(ms / 1000).toFixed(0)} s, so there may be more`;
+  if (late) return `stopped after ${(ms / 1000).toFixed(0)} s, so there may be more`;
   return signal === null ? `exit ${exit ?? "unknown"}` : `ended by ${harmlessLine(signal)}`;
 }
 
 function autorunOf({ autorun }: ApprovalPreview): string {
-  return autorun.length === 0 ? "" : `; runs later by itself: ${harmlessExcerpt(autorun.join(", "), MOST)}`;
+  return autorun.length === 0
+    ? ""
+    : `; tools run by themselves: ${harmlessExcerpt(autorun.join(", "), MOST)}`;
 }

@@ -55,8 +55,11 @@ function commandDocument({ observed, fate }: JudgedCommand): object {
 
 export function printLearned(terminal: Terminal, learned: LearnedPolicy): void {
   const { proposal, policy, file, observed } = learned;
-  note(terminal, `What would have let policy '${policy.id}' allow what ${observed.spans} of its spans hold.`);
-  if (proposal.patch === "") note(terminal, "Nothing is proposed.");
+  note(
+    terminal,
+    `Rules with which policy '${policy.id}' would have allowed the ${observed.spans} spans recorded under it.`,
+  );
+  if (proposal.patch === "") note(terminal, "No rule is proposed.");
   else {
     for (const line of howToApply(learned)) note(terminal, line);
     terminal.out.write(proposal.patch);
@@ -69,7 +72,7 @@ export function printLearned(terminal: Terminal, learned: LearnedPolicy): void {
     for (const row of rows) note(terminal, `  ${row}`);
   }
   if (policy.rules.count["commands.allowed"] === 0)
-    note(terminal, `commands.allowed is empty in ${file}: everything that no rule refuses may run.`);
+    note(terminal, `commands.allowed is empty in ${file}: every command that no rule refuses may run.`);
 }
 
 function note(terminal: Terminal, line: string): void {
@@ -78,8 +81,9 @@ function note(terminal: Terminal, line: string): void {
 
 function howToApply({ file, ownFile }: LearnedPolicy): readonly string[] {
   const target = ownFile ?? file;
-  const copy = ownFile === undefined ? [] : [`It is a shipped policy: cp '${file}' '${ownFile}' first.`];
-  return [...copy, `Look at each line, then: substrate policy learn … | patch '${target}'`];
+  const copy =
+    ownFile === undefined ? [] : [`'${file}' is a shipped policy. Copy it first: cp '${file}' '${ownFile}'`];
+  return [...copy, `Check each line, then apply the patch: substrate policy learn … | patch '${target}'`];
 }
 
 function checkedWords({ proposal }: LearnedPolicy): readonly string[] {
@@ -87,15 +91,17 @@ function checkedWords({ proposal }: LearnedPolicy): readonly string[] {
   const starred = proposal.additions.filter(({ list, value }) => list !== "fs.write" && value.includes("*"));
   return [
     "",
-    "Tried before it was shown:",
-    `  the file loads with it, and says nothing else that is new`,
-    `  ${counted(learned, "observed command")} would run; the verdict on ${unchanged} others is as it was`,
+    "Tested before it was shown:",
+    `  with the patch the file loads without new notes`,
+    `  ${counted(learned, "observed command")} would run; the verdict on ${unchanged} others is unchanged`,
     ...(connections === 0 ? [] : [`  ${counted(connections, "observed connection")} would be allowed`]),
-    `  ${counted(neighbours, "command")} that differ in one word, and that nobody ran, are judged as before`,
+    `  ${counted(neighbours, "command")} that differ in one word and never ran get the same verdict as before`,
     cases === 0
-      ? "  the policy has no cases that it could be tried against"
-      : `  all ${counted(cases, "case")} of the policy get the verdict and the rule that they got`,
-    ...starred.map(({ value }) => `  '${value}' was made by --generalise: it allows values that nobody used`),
+      ? "  the policy has no cases to test the patch with"
+      : `  all ${counted(cases, "case")} of the policy get the same verdict and rule as before`,
+    ...starred.map(
+      ({ value }) => `  '${value}' comes from --generalise: it also allows values that were never used`,
+    ),
   ];
 }
 
@@ -129,35 +135,32 @@ function sections({ proposal, observed, unreadable }: LearnedPolicy): readonly S
   const { redacted, beyond } = observed.skipped;
   return [
     [
-      "Would lift a denial, so it is not in the patch: the rule itself would have to become narrower, or go.",
+      "Denied by a rule, so not in the patch; to allow them, narrow or remove the rule:",
       [...commands("denied"), ...writes("denied")],
     ],
-    ["Asks a person, who can answer for good (substrate approve ID --always):", commands("asked")],
+    ["A person must approve them; 'substrate approve ID --always' approves permanently:", commands("asked")],
+    ["No rule can allow exactly these and nothing else:", [...commands("unsayable"), ...writes("unsayable")]],
     [
-      "Cannot be expressed as a rule that allows this and nothing else:",
-      [...commands("unsayable"), ...writes("unsayable")],
-    ],
-    [
-      "Not proposed on purpose; write it down by hand if it is meant:",
+      "Not proposed on purpose; add them by hand if you want to allow them:",
       [...writes("held_back"), ...connections],
     ],
-    ["Runs isolated, its changes are held; there is nothing to allow:", commands("isolated")],
+    ["Run isolated with their changes held, so they need no rule:", commands("isolated")],
     [
-      "Refused by the network; it belongs into net.allowed if it is meant (under mode: observe it is proposed from here):",
+      "Refused connections and names; add them to net.allowed if you want to allow them (with mode: observe they are proposed):",
       violations("network"),
     ],
-    ["Started by commands, and a rule about programs speaks of it:", violations("rule")],
-    ["Against the rules of the world, which no list of the policy can change:", violations("world")],
+    ["Programs that a rule refused inside a command:", violations("rule")],
+    ["Refused by the world's own rules, which no policy can change:", violations("world")],
     [
-      "Passed over:",
+      "Skipped:",
       [
         ...countedRow(
           allowedByNow(proposal.commands) + proposal.writes.allowed + proposal.connections.allowed,
-          "allowed by the policy as it is now",
+          "allowed by the policy already",
         ),
-        ...countedRow(redacted, "with credentials that were replaced, so what ran is not known"),
-        ...countedRow(beyond, "beyond the number of distinct commands and paths that are looked at"),
-        ...countedRow(unreadable, "lines of the trace that are no spans (substrate trace verify)"),
+        ...countedRow(redacted, "recorded with credentials replaced, so the exact command is unknown"),
+        ...countedRow(beyond, "beyond the limit of distinct commands and paths"),
+        ...countedRow(unreadable, "unreadable lines of the trace (see 'substrate trace verify')"),
       ],
     ],
   ];

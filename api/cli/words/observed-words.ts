@@ -17,5 +17,5 @@ export function observedWords({ decision, policy_id: policy }: ExecuteReply): st
 const THEN: Readonly<Partial<Record<ExecuteReply["decision"]["verdict"], string>>> = {
   would_deny: "would deny this command",
   would_ask: "would ask a person before this command",
-  would_isolate: "would hold what this command changes",
+  would_isolate: "would hold this command's changes",
 };

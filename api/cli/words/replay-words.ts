@@ -31,7 +31,7 @@ export function printReplay(terminal: Terminal, reply: ReplayReply, policy: stri
   printChanges(terminal, "only now", differences.fs_diff?.only_now ?? []);
   for (const note of reply.notes) printLine(terminal, `  note      ${harmlessLine(note)}`);
   for (const each of drift) printLine(terminal, driftLine(each));
-  printLine(terminal, `  replay    ${reply.replay_span_id}; nothing of it is in the project`);
+  printLine(terminal, `  replay    ${reply.replay_span_id}; its changes are not in the project`);
 }
 
 /** Prints several runs: a comparison, then the first run in full. */
@@ -46,21 +46,21 @@ export function printRuns(
   printLine(
     terminal,
     alike
-      ? colours.green(`${count} did the same: the command is deterministic as far as they show`)
-      : colours.red(`${count} did not do the same: the command is not deterministic`),
+      ? colours.green(`${count} gave the same result: the command looks deterministic`)
+      : colours.red(`${count} gave different results: the command is not deterministic`),
   );
   if (!alike)
     for (const [index, runs] of groupsOf(replies).entries())
-      printLine(terminal, `  way ${index + 1}     run ${runs.join(", ")}`);
+      printLine(terminal, `  result ${index + 1}  run ${runs.join(", ")}`);
   const [first] = replies;
   if (first !== undefined) printReplay(terminal, first, policy);
 }
 
 function headline(colours: Colours, { matches, span_id: span }: ReplayReply): string {
   const all = Object.values(matches);
-  if (all.every((match) => match === true)) return colours.green(`${span} did the same again`);
-  if (all.includes(false)) return colours.red(`${span} did something else this time`);
-  return colours.yellow(`${span} did the same again, as far as it could be compared`);
+  if (all.every((match) => match === true)) return colours.green(`${span} gave the same result`);
+  if (all.includes(false)) return colours.red(`${span} gave a different result this time`);
+  return colours.yellow(`${span} gave the same result, as far as it could be compared`);
 }
 
 function printVerdicts(terminal: Terminal, { verdicts, decisions, results }: ReplayReply): void {
@@ -94,7 +94,7 @@ function printRow(
 
 function endWords({ exit, signal, timed_out: timedOut }: ReplayResult): string {
   const end = signal === null ? `exit ${exit}` : `ended by ${signal}`;
-  return timedOut ? `${end}, its time was over` : end;
+  return timedOut ? `${end}, timed out` : end;
 }
 
 function printText(terminal: Terminal, colours: Colours, diff: string | null): void {

@@ -7,9 +7,9 @@ const MAX_SHOWN = 20;
 
 const LISTS = [
   ["exec", "programs", "started"],
-  ["write", "written", "opened to write"],
+  ["write", "written", "opened for writing"],
   ["connect", "connected", "dialled"],
-  ["unlink", "unlinked", "taken away"],
+  ["unlink", "unlinked", "removed"],
   ["rename", "renamed", "moved to"],
 ] as const;
 
@@ -22,7 +22,7 @@ export function telemetryRows({ telemetry }: Span): readonly (readonly [string, 
 
 function summary({ reason, unlisted = 0, dropped = 0 }: SpanTelemetry): string {
   return [
-    "what programs said of themselves",
+    "reported by the programs themselves",
     ...(unlisted === 0 ? [] : [`${unlisted} not listed`]),
     ...(dropped === 0 ? [] : [`${dropped} dropped`]),
     ...(reason === null ? [] : [harmlessLine(reason)]),

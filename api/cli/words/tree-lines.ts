@@ -14,8 +14,7 @@ export function printTree(terminal: Terminal, root: Tree, all: boolean): void {
 
 function printBranches(terminal: Terminal, tree: Tree, before: string, all: boolean): void {
   const rows = [...(all ? tree.children.map((child) => ({ tree: child })) : folded(tree.children))];
-  if (tree.cut === true)
-    rows.push({ folded: `… what is more than this: substrate trace ${tree.span.span_id} --tree` });
+  if (tree.cut === true) rows.push({ folded: `… the rest: substrate trace ${tree.span.span_id} --tree` });
   for (const [at, row] of rows.entries()) {
     const isLast = at === rows.length - 1;
     print(terminal, `${before}${isLast ? "└─ " : "├─ "}${lineOf(terminal, row)}`);

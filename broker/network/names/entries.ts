@@ -68,7 +68,7 @@ function namesLocalhost({ allows }: NetEntry): boolean {
 }
 
 function opensNothing(written: string): string {
-  return `'${written}' in net.allowed opens nothing: a world's localhost is its own. The host's is '${HOST_INTERNAL}' with a port`;
+  return `'${written}' in net.allowed has no effect: a world has its own localhost. The host's is '${HOST_INTERNAL}' with a port`;
 }
 
 /** Lists the presets among the entries, without duplicates. */
@@ -86,23 +86,23 @@ export function readEntry(written: string): Allowed | string {
   const range = readRange(written);
   if (range !== null) return { kind: "range", range, ports: [] };
   const [, text = "", port] = /^(.*?)(?::([0-9]{1,5}))?$/s.exec(written) ?? [];
-  if (port !== undefined && !isPort(Number(port))) return `ports are 1 to 65535, and not ${port}`;
+  if (port !== undefined && !isPort(Number(port))) return `a port must be 1 to 65535, received ${port}`;
   const ports = port === undefined ? [] : [Number(port)];
   return readPlace(text, ports);
 }
 
 const NOT_EVERY_NAME =
-  "no entry stands for every name. Name the hosts; under mode: observe every name passes, and what enforce would refuse is recorded";
+  "an entry cannot stand for every name. Name the hosts; with mode: observe every name is reached, and names that enforce would refuse are recorded";
 
 function readPlace(text: string, ports: readonly number[]): Allowed | string {
   const range = readRange(/^\[(.*)\](\/[0-9]+)?$/.exec(text)?.slice(1).join("") ?? text);
   if (range !== null) return { kind: "range", range, ports };
   const below = text.startsWith("*.");
   const name = hostName(below ? text.slice(2) : text);
-  if (name === null) return "it is no host name, no address in its plain spelling and no CIDR";
+  if (name === null) return "it is not a host name, a plainly written address or a CIDR";
   if (below) return { kind: "below", name, ports };
   return name === HOST_INTERNAL && ports.length === 0
-    ? `it is the host's own localhost, so it needs a port, such as '${HOST_INTERNAL}:5432'`
+    ? `the host's own localhost needs a port, such as '${HOST_INTERNAL}:5432'`
     : { kind: "name", name, ports };
 }
 

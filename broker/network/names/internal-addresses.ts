@@ -194,7 +194,7 @@ function ranges(rows: readonly (readonly [cidr: string, name: string, why: strin
   return rows.map(([cidr, name]) => {
     const [address = "", bits] = cidr.split("/");
     const prefix = addressBytes(address);
-    if (prefix === null) throw new Error(`'${cidr}' is no range of addresses`);
+    if (prefix === null) throw new Error(`'${cidr}' is not a range of addresses`);
     return { prefix, bits: Number(bits), name };
   });
 }

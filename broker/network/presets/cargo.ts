@@ -24,7 +24,7 @@ export async function askCargo(tools: HostTools): Promise<Urls | string> {
   if (typeof settings === "string") return settings;
   const cratesIo = replacementOf(settings) ?? (await ownIndex(tools));
   const registries = Object.values(settings.registries ?? {}).flatMap(({ index }) => index ?? []);
-  if (cratesIo === undefined) return "cargo does not say where it looks without settings";
+  if (cratesIo === undefined) return "cargo does not report its default registry";
   const indexes = [...new Set([cratesIo, ...registries])].filter((index) => index !== "");
   const found = await Promise.all(indexes.map((index) => downloadsOf(tools, index, settings)));
   return {
@@ -46,7 +46,7 @@ async function settingsOf(tools: HostTools): Promise<Settings | string> {
   } catch {
     // Not JSON: another kind of cargo. The sentence below says so.
   }
-  return "cargo does not say what it is set to";
+  return "cargo does not report its settings";
 }
 
 /** Returns the replacement of crates.io: a URL, or empty for a local folder; undefined without replacement. */
@@ -84,8 +84,8 @@ async function downloadsOf(
   index: string,
   { http = {} }: Settings,
 ): Promise<readonly string[] | string> {
-  const unknown = `where the crates of '${index}' lie is not known`;
-  if (!index.startsWith("sparse+")) return `${unknown}: it is no sparse index`;
+  const unknown = `the host of the crates of '${index}' is unknown`;
+  if (!index.startsWith("sparse+")) return `${unknown}: it is not a sparse index`;
   return await withOwnHome(async (home) => {
     const said = await tools.ask("cargo", ["search", "--limit", "1", "--index", index, "x"], {
       CARGO_HOME: home,
@@ -95,7 +95,7 @@ async function downloadsOf(
       ...(http.cainfo === undefined ? {} : { CARGO_HTTP_CAINFO: http.cainfo }),
     });
     const config = typeof said === "string" ? undefined : await configIn(join(home, "registry/index"));
-    return config === undefined ? `${unknown}: it could not be asked` : [config.dl, config.api ?? ""];
+    return config === undefined ? `${unknown}: it did not answer` : [config.dl, config.api ?? ""];
   });
 }
 

@@ -46,21 +46,21 @@ export async function remotesOf(
   const { owner, file } = gitConfigOf(project, projects);
   if (file === undefined) return standsForNothing("@git", noRemotes(project, owner));
   if (projects.mayWrite(file, owner))
-    return standsForNothing("@git", `'${file}' does not count: fs.write lets commands write it`);
+    return standsForNothing("@git", `ignored '${file}': fs.write lets commands write it`);
   const text = readSmallFile(file, MAX_CONFIG, projects.rules().uid);
   const settings = text === undefined ? undefined : gitSettings(text);
   if (settings === undefined) return standsForNothing("@git", `'${file}' cannot be read as git's settings`);
   const all = [...(await operatorSettings(tools)), ...settings];
   const urls = remoteUrls(all).flatMap((remote) => asUrl(remote) ?? []);
   return urls.length === 0
-    ? standsForNothing("@git", `no remote in '${file}' is on another host`)
+    ? standsForNothing("@git", `'${file}' has no remote on another host`)
     : expansionOf("@git", { urls });
 }
 
 function noRemotes(project: string, owner: string): string {
   return owner === project
     ? "the project has no git folder of its own"
-    : `'${project}' lies in '${owner}', whose commands could have written its remotes, and which has none. Name the hosts in net.allowed`;
+    : `'${project}' is in '${owner}', which has no remotes of its own and whose commands could have written these. Name the hosts in net.allowed`;
 }
 
 /**

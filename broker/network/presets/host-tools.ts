@@ -71,7 +71,7 @@ export class HostTools {
       ]);
       if (result === undefined || result.timedOut)
         return `'${file}' did not answer within ${this.#limitMs / 1000} s`;
-      if (result.isMaxBuffer) return `'${file}' said more than ${MAX_BYTES} bytes`;
+      if (result.isMaxBuffer) return `'${file}' printed more than ${MAX_BYTES} bytes`;
       return { ok: result.exitCode === 0, out: result.stdout, err: result.stderr };
     } finally {
       done.abort();
@@ -109,7 +109,7 @@ export class HostTools {
     const file = folders.map((folder) => join(folder, program)).find(isProgram);
     return file === undefined
       ? `${program} is not installed`
-      : `'${file}' is not run: commands in worlds may write it, or it belongs to a project`;
+      : `'${file}' was not run: commands in worlds may write it, or it belongs to a project`;
   }
 }
 

@@ -23,7 +23,7 @@ const DEFAULTS =
 export async function askPip(tools: HostTools): Promise<Urls | string> {
   const said = await tools.ask("python3", ["-m", "pip", "config", "list"]);
   if (typeof said === "string") return said;
-  if (!said.ok) return "pip is not installed, or does not say what it is set to";
+  if (!said.ok) return "pip is not installed, or does not report its settings";
   const settings = [...said.out.matchAll(LINE)].map(([, key, , value = ""]) => ({
     key,
     urls: urlsIn(value),
@@ -34,7 +34,7 @@ export async function askPip(tools: HostTools): Promise<Urls | string> {
   if (typeof own === "string") return own;
   return own.ok
     ? { urls: [...urls, ...urlsIn(own.out)] }
-    : { urls, notes: ["this version of pip does not say where it looks without settings"] };
+    : { urls, notes: ["this version of pip does not report its default index"] };
 }
 
 /** Splits values; pip prints a line feed inside a value as `\n`, like Python's `repr`. */

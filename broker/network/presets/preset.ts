@@ -74,7 +74,7 @@ function placeOf(url: string): HostPort | string | undefined {
   if (port === undefined) return undefined;
   // The URL standard parses a host only after a known scheme, and drops that scheme's default port.
   const [http, https] = [`http://${rest}`, `https://${rest}`];
-  if (!URL.canParse(http)) return "an address that cannot be read is left out";
+  if (!URL.canParse(http)) return "left out an address that cannot be read";
   const { hostname, port: written } = new URL(http);
   const explicit = written === "" ? new URL(https).port : written;
   return reachable(hostname, explicit === "" ? port : Number(explicit));
@@ -86,13 +86,13 @@ const OWN = ["127.0.0.0/8", "0.0.0.0/8", "169.254.0.0/16"].flatMap((text) => rea
 function reachable(hostname: string, port: number): HostPort | string | undefined {
   const address = readAddress(hostname.replace(/^\[|\]$/g, ""));
   if (address === null) return named(hostname, port);
-  if (address.family === 6) return `'${hostname}' is left out: a world has no IPv6`;
+  if (address.family === 6) return `left out '${hostname}': a world has no IPv6`;
   return OWN.some((range) => contains(range, address)) ? hostsOwn(hostname, port) : { host: hostname, port };
 }
 
 function named(hostname: string, port: number): HostPort | string {
   const host = hostName(hostname);
-  if (host === null) return "a host whose name cannot be one is left out";
+  if (host === null) return "left out an invalid host name";
   return /(?:^|\.)localhost$/.test(host) ? hostsOwn(host, port) : { host, port };
 }
 

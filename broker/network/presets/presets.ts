@@ -110,7 +110,7 @@ export class Presets {
       const tools = new HostTools(this.#host);
       const open = this.#operatorFiles(name).find((path) => this.#isOpen(path));
       if (open !== undefined)
-        return standsForNothing(name, `'${open}' does not count: commands in worlds may write it`);
+        return standsForNothing(name, `ignored '${open}': commands in worlds may write it`);
       if (name === "@git") return await remotesOf(project, this.#projects, tools);
       const asked = await (name === "@npm of yarn" ? askYarn(tools) : TOOL_PRESETS[name].ask(tools));
       return typeof asked === "string" ? standsForNothing(name, asked) : expansionOf(name, asked);

@@ -32,7 +32,7 @@ async function askNpm(tools: HostTools): Promise<Urls | string> {
   const said = await tools.ask("npm", ["config", "list", "--json", ...LEAVES_NOTHING]);
   if (typeof said === "string") return said;
   const settings = said.ok ? jsonObject(said.out) : undefined;
-  if (settings === undefined) return "npm does not say what it is set to";
+  if (settings === undefined) return "npm does not report its settings";
   const registries = Object.entries(settings)
     .filter(([key]) => REGISTRY_KEY.test(key))
     .map(([key, url]) => [key, textOf(url)] as const);
@@ -98,7 +98,7 @@ async function askGo(tools: HostTools): Promise<Urls | string> {
   const said = await tools.ask("go", ["env", "-json", "GOPROXY", "GOSUMDB"], { GOTOOLCHAIN: "local" });
   if (typeof said === "string") return said;
   const settings = said.ok ? jsonObject(said.out) : undefined;
-  if (settings === undefined) return "go does not say what it is set to";
+  if (settings === undefined) return "go does not report its settings";
   const proxies = textOf(settings["GOPROXY"]).split(/[,|]/);
   const [database = "", url] = textOf(settings["GOSUMDB"]).split(/\s+/);
   const sums = database === "off" || database === "" ? [] : [url ?? `https://${database.split("+")[0]}`];
@@ -112,7 +112,7 @@ function gemSettings({ home, environment }: PresetHost): readonly string[] {
 async function askGem(tools: HostTools): Promise<Urls | string> {
   const said = await tools.ask("gem", ["sources", "--list"]);
   if (typeof said === "string") return said;
-  return said.ok ? { urls: linesOf(said.out) } : "gem does not say what it is set to";
+  return said.ok ? { urls: linesOf(said.out) } : "gem does not report its settings";
 }
 
 /**
@@ -122,7 +122,7 @@ async function askGem(tools: HostTools): Promise<Urls | string> {
 async function askApt(tools: HostTools): Promise<Urls | string> {
   const said = await tools.ask("apt-get", ["update", "--print-uris"]);
   if (typeof said === "string") return said;
-  if (!said.ok) return "apt-get does not say what it is set to";
+  if (!said.ok) return "apt-get does not report its settings";
   return { urls: [...said.out.matchAll(/^'([^'\n]+)'/gm)].map(([, url = ""]) => url) };
 }
 

@@ -45,7 +45,7 @@ export function askYarn({ host }: HostTools): Urls | string {
   const unread = urls.filter((url) => url.includes("${"));
   return {
     urls: urls.filter((url) => !unread.includes(url)),
-    notes: unread.map(() => `a registry of yarn that a variable names is left out: '${modern}'`),
+    notes: unread.map(() => `left out a registry of yarn that comes from a variable: '${modern}'`),
   };
 }
 

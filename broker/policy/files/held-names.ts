@@ -12,7 +12,7 @@ import { literalPattern } from "./file-scope.ts";
 
 /** The end of a refusal's sentence about such a name. */
 export const HELD_WHERE_ISOLATED =
-  "a command that commands.isolated names may write it: the change is held then, listed as 'autorun', and the operator's 'substrate apply' puts it into the project";
+  "a command listed in commands.isolated may write it: the change is then held, listed as 'autorun', and the operator's 'substrate apply' applies it";
 
 const NAMES: ReadonlySet<string> = new Set([
   ...RUN_LATER_FOR_AGENTS,

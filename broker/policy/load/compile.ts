@@ -156,7 +156,7 @@ function complaints(rule: Rule, written: CommandRule): readonly string[] {
 
 function emptyStages(rule: Rule): string[] {
   const empty = /^\s*\||\|\s*\||\|\s*$/.test(rule.pattern);
-  return empty ? [`'${rule.pattern}' has nothing on one side of its '|'`] : [];
+  return empty ? [`Cannot read '${rule.pattern}': one side of its '|' is empty`] : [];
 }
 
 const SHOWN_PATTERNS = 5;
@@ -184,8 +184,8 @@ function failedExamples(rule: Rule, written: CommandRule): readonly string[] {
   const missed = (written.match ?? []).filter((example) => !ruleMatches(rule, example));
   const caught = (written.not_match ?? []).filter((example) => ruleMatches(rule, example));
   return [
-    ...missed.map((example) => `'${rule.pattern}' must match its own example '${example}', and does not`),
-    ...caught.map((example) => `'${rule.pattern}' must not match its own example '${example}', and does`),
+    ...missed.map((example) => `'${rule.pattern}' must match its own example '${example}', but does not`),
+    ...caught.map((example) => `'${rule.pattern}' must not match its own example '${example}', but does`),
   ];
 }
 
@@ -248,7 +248,7 @@ const ROWS: readonly NotYetRow[] = [
     key: "net.dns.pinned",
     effect: "stricter",
     asked: ({ net }) => net?.dns?.pinned === false,
-    sentence: "net.dns.pinned: false lifts nothing: names are answered by the world's own stub alone",
+    sentence: "net.dns.pinned: false has no effect: only the world's own DNS stub answers names",
   },
   {
     key: "world.isolate_network",
@@ -261,13 +261,13 @@ const ROWS: readonly NotYetRow[] = [
     effect: "vector",
     asked: ({ world }) => Object.keys(world?.limits ?? {}).length > 0,
     sentence:
-      "world.limits: cpu and memory need a cgroup controller, pids and disk hold without; the isolation vector says what is there, `world status` which limits hold, and world.require: [cgroup] insists on all",
+      "world.limits: cpu and memory need a cgroup controller, pids and disk work without; 'isolation' in each reply shows what is available, `world status` the limits in force, and world.require: [cgroup] refuses commands without all of them",
   },
   {
     key: "privacy",
     effect: "nothing",
     asked: ({ privacy }) => privacy !== undefined,
-    sentence: "privacy concerns the index of files, which is not built yet",
+    sentence: "privacy has no effect yet: the index of files is not built yet",
   },
 ];
 
@@ -287,5 +287,5 @@ function notYet(document: PolicyDocument): NotYet {
 }
 
 function refusal(row: NotYetRow): string {
-  return `Cannot load a policy with ${row.key} set so: ${row.sentence}`;
+  return `Cannot load a policy with this value of ${row.key}: ${row.sentence}`;
 }

@@ -52,7 +52,7 @@ export function parsePolicy(
 }
 
 function noBase({ at, document }: OwnFile): readonly PolicyProblem[] {
-  return [problemAt(at, ["extends"], `There is no '${document.extends}' here that it could start from`)];
+  return [problemAt(at, ["extends"], `Cannot find policy '${document.extends}', which this policy extends`)];
 }
 
 /** A base file that a load depends on; a missing candidate is listed too. */
@@ -85,8 +85,8 @@ function baseOf(
   const wrong = (message: string): readonly PolicyProblem[] => [problemAt(own.at, ["extends"], message)];
   const path = fileOf(name, below[0], bases);
   if (path === undefined)
-    return wrong(`No policy is called '${name}' beside this file or among the shipped ones`);
-  if (below.includes(path)) return wrong(`'${name}' starts from this policy itself`);
+    return wrong(`Cannot find policy '${name}' beside this file or among the shipped policies`);
+  if (below.includes(path)) return wrong(`'${name}' extends this policy itself`);
   const file = below.some((each) => basename(each) === basename(path))
     ? `shipped/${basename(path)}`
     : basename(path);
@@ -130,7 +130,8 @@ function readOwn(text: string, file: string): ReadOwn {
   const own = { document: yaml.value, at, only: yaml.only };
   const stray = strayMark(own);
   if (stray === undefined) return { own };
-  const message = "!only replaces a list of the policy that 'extends' names, and here is none that could be";
+  const message =
+    "!only replaces a list of the policy that 'extends' names: it needs 'extends', and cannot be used inside an item of a list";
   return { problems: [problemAt(at, stray.split("."), message)] };
 }
 
@@ -157,11 +158,11 @@ function readText(path: string): { readonly ok: string } | { readonly why: strin
   try {
     const bytes = readBounded(path);
     if (bytes.length > MAX_POLICY_BYTES)
-      return { why: `A policy has at most ${MAX_POLICY_BYTES} bytes, this file has more` };
+      return { why: `A policy may have at most ${MAX_POLICY_BYTES} bytes; this file has more` };
     return { ok: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
-    if (code === "ERR_ENCODING_INVALID_ENCODED_DATA") return { why: "It is not UTF-8 text" };
+    if (code === "ERR_ENCODING_INVALID_ENCODED_DATA") return { why: "The file is not UTF-8 text" };
     return { why: `Cannot read '${path}': ${code}` };
   }
 }
@@ -172,7 +173,7 @@ function readBounded(path: string): Buffer {
   try {
     const stat = fstatSync(file);
     if (!stat.isFile())
-      throw Object.assign(new Error("it is no plain file"), { code: "it is no plain file" });
+      throw Object.assign(new Error("it is not a regular file"), { code: "it is not a regular file" });
     // Allocated by the file's size: the garbage of each reload is collected during some request.
     let buffer = Buffer.allocUnsafe(Math.min(stat.size, MAX_POLICY_BYTES) + 1);
     let length = 0;

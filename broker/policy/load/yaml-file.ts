@@ -30,7 +30,7 @@ export function readYaml(text: string): YamlFile | { readonly problems: readonly
   } catch (error) {
     // Multiplying aliases end in a ReferenceError, thousands of nested brackets in a RangeError.
     const message = error instanceof Error ? error.message : String(error);
-    return { problems: [{ line: 1, column: 1, message: `Cannot read it as YAML: ${message}` }] };
+    return { problems: [{ line: 1, column: 1, message: `The file is not valid YAML: ${message}` }] };
   }
 }
 

@@ -82,7 +82,7 @@ export class CommandCollector {
   refuseMore(text: string): string | null {
     this.#parsed += text.length;
     return this.#parsed > MAX_TEXT_IN_ALL
-      ? `Commands inside commands come to more than ${MAX_TEXT_IN_ALL} characters`
+      ? `Commands inside commands have more than ${MAX_TEXT_IN_ALL} characters in all`
       : null;
   }
 
@@ -140,7 +140,7 @@ export class CommandCollector {
     if (fresh.length > 0 && command.depth >= MAX_WRAPPERS) {
       this.addUnread(
         command.text,
-        `Commands inside commands are read ${MAX_WRAPPERS} levels deep, this one goes on`,
+        `Commands inside commands are read at most ${MAX_WRAPPERS} levels deep; this one is deeper`,
       );
       return;
     }
@@ -174,7 +174,7 @@ export class CommandCollector {
   /** Marks the rest as unread: the limit of commands is reached. */
   overflow(text: string): void {
     if (!this.#overfull)
-      this.addUnread(text, `A command may hold ${MAX_FRAGMENTS} commands, this one has more`);
+      this.addUnread(text, `A command line may have at most ${MAX_FRAGMENTS} commands; this one has more`);
     this.#overfull = true;
   }
 
@@ -274,14 +274,17 @@ function movedNames(fragments: readonly SimpleCommand[], assigned: ReadonlySet<s
   const spots: OpaqueSpot[] = [];
   const ifs = fragments.find((one) => wordsOf(one).some((word) => USES_IFS.test(word.raw)));
   if (ifs !== undefined && fragments.some((one) => isSet("IFS", one) || setsAnything(one)))
-    spots.push({ fragment: ifs.fragment, reason: "What $IFS holds is only known when the command runs" });
+    spots.push({ fragment: ifs.fragment, reason: "The value of $IFS is only known when the command runs" });
   const movers = fragments.filter((one) => isSet("HOME", one));
   const home = fragments.find(
     (one) =>
       movers.some((mover) => mover !== one) && wordsOf(one).some((word) => word.text.includes(HOME_MARK)),
   );
   if (home !== undefined)
-    spots.push({ fragment: home.fragment, reason: "Which folder ~ is, is only known when the command runs" });
+    spots.push({
+      fragment: home.fragment,
+      reason: "The folder that ~ stands for is only known when the command runs",
+    });
   return spots;
 }
 

@@ -77,7 +77,7 @@ export function collectScript(collector: CommandCollector, source: ScriptSource)
     if (source.shell !== "sh" || patches.length === 0) return;
     text = patchedForDash(text, patches);
   }
-  collector.addUnread(source.text, "The command means different things to different shells");
+  collector.addUnread(source.text, "Different shells read this command differently");
 }
 
 class ScriptWalk {
@@ -130,7 +130,7 @@ class ScriptWalk {
     if (!frame.own) this.#patches.push(...patches);
     // The offsets are not those of the whole text, so the dash reading cannot be patched in.
     else if (patches.length > 0 && this.#source.shell === "sh")
-      this.#collector.addOpaque(frame.text, "dash reads what stands in these backquotes otherwise than bash");
+      this.#collector.addOpaque(frame.text, "dash and bash read these backquotes differently");
   }
 
   #visitScript(script: ParsedScript, outer: Frame): void {

@@ -69,7 +69,7 @@ function isSame(one: DecisionRule, other: DecisionRule): boolean {
 /** Turns ask into deny where nobody may be asked. */
 function unasked(finding: StartFinding): StartFinding {
   if (finding.verdict !== "ask") return finding;
-  const silent = "Nobody may be asked: approval.interactive is false";
+  const silent = "Nobody can be asked: approval.interactive is false";
   return refusing(finding, silent);
 }
 
@@ -128,7 +128,9 @@ function finding(policy: CompiledPolicy, { rule, command, isInside }: Match): St
 /** Denies instead of asking when some words are cut: a person must see all words. */
 function shownIn({ cut }: ProgramStart): (finding: StartFinding) => StartFinding {
   return (found) =>
-    cut && found.verdict === "ask" ? refusing(found, "It has more words than a person can be shown") : found;
+    cut && found.verdict === "ask"
+      ? refusing(found, "The program has more words than a person can be shown")
+      : found;
 }
 
 /** Denies a file in memory or a removed file: no rule knows the file, and nobody can inspect the content later. */
@@ -139,7 +141,8 @@ function withoutFile(policy: CompiledPolicy, { files }: ProgramStart): StartFind
     : [denial(policy, "memory", "memory_programs: deny", wordsOf(file.argv), WITHOUT_FILE)];
 }
 
-const WITHOUT_FILE = "A program without a file may be any program: it is in memory, or was removed";
+const WITHOUT_FILE =
+  "A program without a file could be anything: it is only in memory, or its file was removed";
 
 function mayRunFromMemory({ document }: CompiledPolicy): boolean {
   return document.commands?.memory_programs === "allow";
@@ -149,7 +152,7 @@ function mayRunFromMemory({ document }: CompiledPolicy): boolean {
 function notKnown(policy: CompiledPolicy, { unread, files: [file] }: ProgramStart): StartFinding[] {
   if (unread === null) return [];
   const fragment = wordsOf(file.argv);
-  const reason = `What would run cannot be told: ${unread}`;
+  const reason = `The program that would run is unknown: ${unread}`;
   if (!mayRunFromMemory(policy)) return [denial(policy, "memory", "memory_programs: deny", fragment, reason)];
   return policy.rules.all.flatMap((rule) =>
     speaksOfStarts(rule) ? unsure(policy, rule, fragment, reason) : [],
@@ -162,7 +165,7 @@ function perhaps(
   { cut, files: [file] }: ProgramStart,
   readings: readonly StartReading[],
 ): StartFinding[] {
-  const reason = "It has more words than can be looked at, and they may be what the rule is about";
+  const reason = "The program has more words than can be checked, and a rule may match them";
   const whole = readings.some(({ hidden }) => hidden) ? policy.rules.all.filter(speaksOfStarts) : [];
   const about = cut ? readings.flatMap((reading) => rulesAbout(policy, reading)) : [];
   return [...new Set([...about, ...whole])].flatMap((rule) =>
@@ -210,7 +213,7 @@ function notListed(
   // The caller's name chooses the program inside a multi-call file.
   const claims = isMany(file) && !paths.some((one) => isCalledSo(one, file.argv[0])) ? asked : [];
   if (paths.some(isListed) && claims.every(isListed)) return [];
-  const reason = "commands.allowed is not empty, and nothing in it matches this program";
+  const reason = "no entry of commands.allowed matches this program";
   return [denial(policy, "allowed", policy.rules.allowedInWords, wordsOf(file.argv), reason)];
 }
 
@@ -309,7 +312,7 @@ function notApproved(
 }
 
 const NOT_NAMED =
-  "approval.require is true, and neither approval.auto_approve nor the command line that starts this program names it";
+  "approval.require is true, and neither approval.auto_approve nor the command line names this program";
 
 /** Returns the matching rules, sorted by `order`. */
 function rulesFor(policy: CompiledPolicy, command: SimpleCommand, where: Where): readonly Rule[] {

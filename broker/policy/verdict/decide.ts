@@ -97,7 +97,7 @@ function judge(policy: CompiledPolicy, read: ReadCommand, where: Where, mode: Po
 function answered(judgement: Judgement, policy: CompiledPolicy): Judgement {
   if (judgement.verdict !== "ask" || policy.document.approval?.interactive !== false) return judgement;
   const { rule } = judgement;
-  const silent = "Nobody may be asked: approval.interactive is false";
+  const silent = "Nobody can be asked: approval.interactive is false";
   const reason = rule?.reason === undefined ? silent : `${rule.reason} (${silent})`;
   return { ...judgement, verdict: "deny", rule: rule === null ? null : { ...rule, reason } };
 }
@@ -125,7 +125,7 @@ export function undecidedIn(read: ReadCommand): readonly string[] {
   ];
   const sentences = [...new Set(all)];
   const more = sentences.length - MOST;
-  return more > 0 ? [...sentences.slice(0, MOST), `${more} more are left out here`] : sentences;
+  return more > 0 ? [...sentences.slice(0, MOST), `${more} more are not listed`] : sentences;
 }
 
 /** Skips the program word: an unknown program is opaque, with a sentence of its own. */
@@ -135,7 +135,7 @@ function unknownWords({ words, redirects, fragment, depth }: SimpleCommand): rea
   const shown = fragment.length > 80 ? `${fragment.slice(0, 79)}…` : fragment;
   return [...words.slice(1), ...targets]
     .filter(isUnknown)
-    .map(({ raw }) => `What '${raw}' stands for in '${shown}' is only known when the command runs`);
+    .map(({ raw }) => `The value of '${raw}' in '${shown}' is only known when the command runs`);
 }
 
 function isUnknown({ kind }: CommandWord): boolean {
@@ -147,6 +147,6 @@ function programsThatRunOthers(commands: readonly SimpleCommand[]): readonly str
     .filter(runsAnything)
     .map(
       (name) =>
-        `'${name}' may start programs that no word here names: each is decided at its start, by the same rules`,
+        `'${name}' may start programs that the command line does not name; the same rules decide about each when it starts`,
     );
 }

@@ -151,7 +151,7 @@ function byOperator(policy: CompiledPolicy, read: ReadCommand): Finding[] {
   if (policy.document.commands?.shell_operators !== false) return [];
   const operator = read.operator ?? (read.incomplete ? "(unread)" : null);
   if (operator === null) return [];
-  const reason = `Pipes, lists, redirects and substitutions are refused, and this command has '${operator}'`;
+  const reason = `shell_operators is false: pipes, lists, redirects and substitutions are refused, and this command has '${operator}'`;
   return [
     { verdict: "deny", rule: keyRule(policy, "operators", "shell_operators: false", read.text, reason) },
   ];
@@ -164,7 +164,7 @@ function byAllowedList(policy: CompiledPolicy, matched: Matched): Finding[] {
     const [program] = command.words;
     if (program === undefined || program.kind !== "literal" || command.reduced === true) return [];
     const listed = [...(matched.rules[index] ?? [])].some((rule) => LISTED.has(rule.list));
-    const reason = "commands.allowed is not empty, and nothing in it matches this command";
+    const reason = "no entry of commands.allowed matches this command";
     const rule = keyRule(policy, "allowed", policy.rules.allowedInWords, command.fragment, reason);
     return listed ? [] : [{ verdict: "deny" as const, rule }];
   });
@@ -187,9 +187,9 @@ function byOpacity(policy: CompiledPolicy, read: ReadCommand): Finding[] {
   }));
 }
 
-const UNAPPROVED = "approval.require is true, and nothing in approval.auto_approve matches this command";
+const UNAPPROVED = "approval.require is true, and no entry of approval.auto_approve matches this command";
 const INTO_FILES =
-  "approval.require is true, and approval.auto_approve speaks of the program and not of a file that its output is written to";
+  "approval.require is true, and approval.auto_approve covers the program but not the file that its output is written to";
 
 /**
  * Selects commands with output redirected to a file: `git log --format=TEXT > Makefile` would choose the programs of an approved

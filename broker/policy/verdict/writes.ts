@@ -84,7 +84,7 @@ function wrongTarget(
   return {
     list: "fs.write",
     pattern: only,
-    reason: `${reason}, and '${path}' is not among what may be written`,
+    reason: `${reason}, and no fs.write entry covers '${path}'`,
     held: false,
   };
 }

@@ -12,7 +12,7 @@ export const PROCESSES: readonly Workload[] = [
     name: "pgrep and pkill of one's own children",
     needs: ["pgrep", "pkill"],
     command:
-      "sleep 30 & sleep 31 & sleep 0.3; pgrep -c -P $$ sleep; pkill -P $$ -o sleep; wait -n 2> /dev/null; pgrep -a -P $$ sleep | cut -d' ' -f2-; pkill -P $$ sleep; wait; echo $?",
+      "sleep 30 & sleep 31 & sleep 0.3; pgrep -c -P $$ sleep; pkill -P $$ -o sleep; sleep 0.3; pgrep -a -P $$ sleep | cut -d' ' -f2-; pkill -P $$ sleep; wait; echo $?",
   },
   {
     name: "setsid, and a process group that is signalled",

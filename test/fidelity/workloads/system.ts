@@ -1,7 +1,7 @@
 import type { PolicyName, Workload } from "../workload.ts";
 
 /** What a plain command is told that may not write what runs by itself later; where it is isolated its changes are held. */
-const PLAIN = /commands\.isolated names may write it/;
+const PLAIN = /listed in commands\.isolated may write it/;
 const PLAIN_AND_ISOLATED: readonly PolicyName[] = ["default", "strict", "isolated"];
 
 /** Keys and certificates, other systems of versions, and what belongs to no other kind. */
@@ -154,7 +154,7 @@ export const SYSTEM: readonly Workload[] = [
     prepare:
       "git init -q .; git commit -q --allow-empty -m one; git init -q --bare o.git; git remote add o ./o.git; git push -q o main",
     command: "git reset -q --hard && git push -q --force o main && git log -1 --format=%s",
-    refused: { strict: /throws away changes/ },
+    refused: { strict: /discards changes/ },
     varies: { content: [/\/index$/, /\/logs\//], times: [/\.git\//] },
   },
   {

@@ -45,7 +45,11 @@ export default async function prepare(project: TestProject): Promise<() => Promi
   await removeLeftOverUsers();
   const made = await createUser();
   if ("refused" in made) recordSkip({ what: "everything as an ordinary user", why: made.refused });
-  if (onlySelf) recordSkip({ what: "most as an ordinary user", why: "'npm run test:plain-user' does that; SUBSTRATE_TEST_ACTORS=every does it here" });
+  if (onlySelf)
+    recordSkip({
+      what: "most as an ordinary user",
+      why: "'npm run test:plain-user' does that; SUBSTRATE_TEST_ACTORS=every does it here",
+    });
   project.provide("ordinaryUser", "refused" in made ? null : made);
   return async () => {
     releaseStorage();

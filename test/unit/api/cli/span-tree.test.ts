@@ -179,8 +179,6 @@ describe("a drawn tree", () => {
 
   test("says where what is deeper is to be looked for", () => {
     const deep: Tree = { ...tree({ span_id: "spn_deep" }), cut: true };
-    expect(drawn(root([deep])).at(-1)).toBe(
-      "   └─ … what is more than this: substrate trace spn_deep --tree",
-    );
+    expect(drawn(root([deep])).at(-1)).toBe("   └─ … the rest: substrate trace spn_deep --tree");
   });
 });

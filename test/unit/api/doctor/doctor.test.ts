@@ -66,7 +66,7 @@ describe("why there is no user namespace", () => {
     expect(container.cause).toContain("CAP_SYS_ADMIN");
     expect(container.mend).toMatch(/docker run .*seccomp=unconfined/);
     const unknown = why(EPERM, settings({}));
-    expect(unknown.cause).toContain("no setting that is known");
+    expect(unknown.cause).toContain("no known setting");
     expect(unknown.mend).toContain("journalctl");
   });
 
@@ -88,7 +88,7 @@ describe("why there is no user namespace", () => {
   });
 });
 
-describe("worlds whose broker is gone", () => {
+describe("worlds of dead brokers", () => {
   const process = (pid: number, parent: number, name: string, uid = 1000): HostProcess => ({
     pid,
     parent,

@@ -286,14 +286,14 @@ describe("a path", () => {
     ["/etc/hosts", /system folder/],
     ["/usr/bin/x", /system folder/],
     ["/proc/self", /kernel/],
-    ["/tmp/x", /of its own/],
+    ["/tmp/x", /its own such folder/],
     ["~/.substrate", /SUBSTRATE_HOME/],
     ["~/.substrate/policies", /SUBSTRATE_HOME/],
     ["@/install/bin", /installation/],
     ["~/repo/.git/hooks", /git's own folder/],
     ["~/notes/**", /it is a file/],
     ["~/*.txt", /'path\/\*\*'/],
-    ["~other/x", /begins with/],
+    ["~other/x", /must begin with/],
     ["", /empty/],
   ])("%s can never be written", (written, why) => {
     expect(entryOf("write", written)).toMatch(why);
@@ -362,8 +362,8 @@ describe("a path", () => {
 
   test("a missing folder says who makes it, and when nobody does", () => {
     const notes = (written: string): string => wish("write", written, lists).notes.join();
-    expect(notes("~/fresh")).toMatch(/made when a world needs it/);
-    expect(notes("~/not/there")).toMatch(/Nobody makes it by itself.*does not exist either/);
+    expect(notes("~/fresh")).toMatch(/the broker makes it when a world needs it/);
+    expect(notes("~/not/there")).toMatch(/The broker cannot make it.*does not exist either/);
     expect(notes("~/.bashrc")).toMatch(/shells and sessions run it/);
   });
 });

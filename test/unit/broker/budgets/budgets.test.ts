@@ -270,7 +270,7 @@ describe("a call that a budget does not reach for", () => {
       [giving({ max_execs: 1 })],
       undefined,
       true,
-      /^Try again when commands that hold it/,
+      /^Try again when the commands that reserve it/,
     ],
     [
       "spent",
@@ -291,7 +291,7 @@ describe("a call that a budget does not reach for", () => {
       [giving({ max_execs: 0 })],
       undefined,
       false,
-      /^This budget allows none at all: ask .* raise or reset it$/,
+      /^This budget is zero: ask .* raise or reset it$/,
     ],
   ])("a budget that is %s is refused with what helps", (_what, allowances, named, isHeld, hint) => {
     const day = new Day();

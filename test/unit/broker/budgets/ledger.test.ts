@@ -133,7 +133,7 @@ describe("how long a command may run", () => {
   ])("%s is told as %s, with the policy's line", (text, words) => {
     const { ended } = timeLimitOf({ no_time_limit: true }, [policy(text)]);
     expect(ended).toBe(
-      `The command was ended after ${words}: policy 'p' lets no command run longer (commands.timeout: ${text}, p.yaml:4)`,
+      `The command was ended after ${words}: policy 'p' limits every command (commands.timeout: ${text}, p.yaml:4)`,
     );
   });
 });

@@ -155,7 +155,7 @@ describe("a program that is to be isolated", () => {
   test("does not elsewhere, and the hint says how it would", async () => {
     const gate = new Gate(isolates);
     expect(await gate.starts(install)).toBe(false);
-    expect(gate.spans[0]?.hint).toContain("as a command of its own");
+    expect(gate.spans[0]?.hint).toContain("as a separate command");
   });
 });
 

@@ -94,10 +94,10 @@ describe("a file that was written on Windows", () => {
 
   test("gets no other control letter, and the sentence says where it is", () => {
     expect(judged(HOSTS, `${HOSTS}[user]\n\temail = a\rb\n`)).toContain(
-      "line 9 would hold the control letter U+000D",
+      "line 9 would contain the control character U+000D",
     );
-    expect(judged(`${CORE}# \f\n`, `${CORE}# \f\n[user]\n\tname = x\n`)).toContain("a person takes it out");
-    expect(judged(CORE, "\xef\xbb\xbf" + CORE)).toContain("a mark of the byte order");
+    expect(judged(`${CORE}# \f\n`, `${CORE}# \f\n[user]\n\tname = x\n`)).toContain("a person can remove it");
+    expect(judged(CORE, "\xef\xbb\xbf" + CORE)).toContain("a byte order mark");
   });
 });
 
@@ -296,7 +296,7 @@ test("four times as many settings that run code take about four times the work",
         before: before ?? Buffer.of(),
         after: after ?? Buffer.of(),
       })?.message;
-    expect(judge()).toContain("in another order");
+    expect(judge()).toContain("would change their order");
     return Math.min(...Array.from({ length: 3 }, () => workOf(judge)));
   };
   // What grows with the square would take sixteen times as much.

@@ -48,7 +48,7 @@ describe("the paths of a call", () => {
 describe("what nobody's apply writes", () => {
   test("is what a deny list holds, with its list and pattern; its neighbours are free", async () => {
     const denials = await denialsFor(spec({ denyWrite: [`${project}/.git/hooks`] }), [], "operator");
-    expect(denials(".git/hooks/pre-commit")).toContain(`fs.deny_write holds '${project}/.git/hooks'`);
+    expect(denials(".git/hooks/pre-commit")).toContain(`fs.deny_write has '${project}/.git/hooks'`);
     expect(denials(".git/hooksmith")).toBeUndefined();
   });
 
@@ -102,7 +102,7 @@ describe("what nobody's apply writes", () => {
     expect(deep.status).toBe(0);
     const changes = [change("closed", "delete"), change("open", "delete")];
     const denials = await denialsFor(spec({ denyRead: ["/**/.env"] }), changes, "operator");
-    expect(denials("closed")).toContain("cannot be looked through (ENAMETOOLONG)");
+    expect(denials("closed")).toContain("cannot be read (ENAMETOOLONG)");
     expect(denials("open")).toBeUndefined();
     spawnSync("rm", ["-rf", join(project, "closed")]);
   });

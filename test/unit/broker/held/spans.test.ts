@@ -57,10 +57,10 @@ describe("the lines of an apply", () => {
     expect(trace.find(whole.span_id)).toMatchObject({ outcome: "refused", code: "apply_conflict" });
     // What was cut off may have been done: whoever asks is not told that the changes have expired.
     const past = { fs_diff: listingOf([], [], true) };
-    expect(wordsOfPast(past, trace.childrenOf("spn_of-a-command"))).toContain("an undo was cut off");
-    expect(wordsOfPast(past, [])).toBe("they have expired");
-    expect(wordsOfPast({ fs_diff: listingOf([], [], false) }, [])).toBe("it changed nothing");
-    expect(wordsOfPast({ fs_diff: null }, [])).toBe("what its command changed was lost with its world");
+    expect(wordsOfPast(past, trace.childrenOf("spn_of-a-command"))).toContain("an undo was interrupted");
+    expect(wordsOfPast(past, [])).toBe("the changes have expired");
+    expect(wordsOfPast({ fs_diff: listingOf([], [], false) }, [])).toBe("the command changed nothing");
+    expect(wordsOfPast({ fs_diff: null }, [])).toBe("the changes were lost with the command's world");
     expect(trace.childrenOf("spn_of-a-command").map(({ span_id: id }) => id)).toEqual([
       started.span_id,
       whole.span_id,

@@ -90,7 +90,9 @@ describe("the notices of a reply", () => {
   ])("name the folder around what stayed in the world: %j", (world_only, words) => {
     const notices = new Notices("spn_own");
     notices.takeChanges({ ...UNCHANGED, world_only });
-    expect(notices.list()[0]?.message).toBe(`Writes stayed in the world and are not on the host: ${words}`);
+    expect(notices.list()[0]?.message).toBe(
+      `Writes stayed in the world and did not reach the host: ${words}`,
+    );
   });
 
   test("leave out npm's logs, unless npm said that one of them is to be read", () => {

@@ -31,7 +31,7 @@ describe("what a refused write says may be opened", () => {
     ["the file alone, where its folder holds credentials", ".cargo/.package-cache", ".cargo/.package-cache"],
   ])("is %s", (_what, path, opened) => {
     expect(reasonOf(at(path), RULES)).toContain(
-      `"substrate policy allow write ${at(opened)}" lets it, or ask for the scope 'fs.write:${at(opened)}'`,
+      `"substrate policy allow write ${at(opened)}" allows it, or ask for the scope 'fs.write:${at(opened)}'`,
     );
   });
 
@@ -47,7 +47,7 @@ describe("what a refused write says may be opened", () => {
     ["a folder around programs on PATH", ".local/new"],
   ])("is never %s", (_what, path) => {
     const said = reasonOf(at(path), RULES);
-    expect(said).toContain("no folder around it can be opened alone");
+    expect(said).toContain("no folder around it is safe to open");
     expect(said).toContain("fs.write of policy");
     expect(said).toContain("request_scopes");
     expect(said).not.toContain("policy allow write");
@@ -114,7 +114,7 @@ describe("a hidden name is told by what a command says of it", () => {
     ["FileNotFoundError: [Errno 2] No such file or directory: '.env'", "/projects/app/src/.env", "**/.env"],
   ])("%s", (line, path, pattern) => {
     expect(explained(`${line}\n`, false)).toEqual([
-      `'${path}' is hidden, whether it exists or not: '${pattern}' stands in fs.deny_read of policy 'p' (p.yaml:1)`,
+      `'${path}' is hidden, whether it exists or not: '${pattern}' is in fs.deny_read of policy 'p' (p.yaml:1)`,
     ]);
   });
 

@@ -55,14 +55,14 @@ describe("a command that commands.allowed leaves out", () => {
     expect(fates(learn(LISTED, [{ cmd: "git status" }]))).toEqual(["allowed"]));
 
   test.each([
-    ["cat $FILE", "known only when it runs"],
-    ["cat *.md", "known only when it runs"],
+    ["cat $FILE", "only known when it runs"],
+    ["cat *.md", "only known when it runs"],
     ["echo '*'", "a literal '*'"],
     ['echo "it\'s"', "a quote"],
-    ["echo '$HOME/x'", "would take '$HOME/x' for a folder"],
-    ["echo 'a\u202eb'", "a review would not show"],
+    ["echo '$HOME/x'", "would read '$HOME/x' as a folder"],
+    ["echo 'a\u202eb'", "invisible in a review"],
     ["$X y", "no rule can make an exception from commands.opaque"],
-    ["cd sub && ./run", "a folder that is entered on the way"],
+    ["cd sub && ./run", "a folder that the command changes to"],
   ])("and that no pattern can say is told: %s", (cmd, why) => {
     const proposal = learn(LISTED.replace("- ls *", '- "cd *"'), [{ cmd }]);
     expect(proposal.patch).toBe("");
@@ -228,9 +228,9 @@ describe("a connection that observe let through", () => {
     ]);
     expect(proposal.patch).toBe("");
     expect(proposal.connections.stopped.map(({ to: place, why }) => `${place}: ${why}`)).toEqual([
-      expect.stringMatching(/^198\.51\.100\.7:443: it was dialled by its address/),
-      expect.stringMatching(/^host\.internal:5432: what listens on the host's own localhost/),
-      "gone.example:443: it led nowhere ('gone.example' cannot be resolved on the host: ENOTFOUND)",
+      expect.stringMatching(/^198\.51\.100\.7:443: it was dialled by address/),
+      expect.stringMatching(/^host\.internal:5432: services on the host's own localhost/),
+      "gone.example:443: the connection failed ('gone.example' cannot be resolved on the host: ENOTFOUND)",
     ]);
   });
 
@@ -381,7 +381,7 @@ describe("the file", () => {
   test("that cannot be changed in place is refused, and nothing is shown", () => {
     const text = 'id: p\nname: P\ncommands:\n  denied: &list ["ls"]\n  allowed: *list\n';
     expect(attempt(text, told)).toEqual({
-      wrong: expect.stringMatching(/^it does not load: p\.yaml:6:3: Map keys must be unique/),
+      wrong: expect.stringMatching(/^the patched file does not load: p\.yaml:6:3: Map keys must be unique/),
     });
   });
 });

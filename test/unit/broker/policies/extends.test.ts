@@ -99,9 +99,9 @@ describe("a policy that starts from another one", () => {
   });
 
   test.each([
-    ["one that there is not", "extends: nobody", /^mine\.yaml:3:1: No policy is called 'nobody'/],
-    ["itself", "extends: mine", /^mine\.yaml:3:1: No policy is called 'mine' beside this file/],
-    ["one that starts from it", "extends: other", /^other\.yaml:3:1: 'mine' starts from this policy itself/],
+    ["one that there is not", "extends: nobody", /^mine\.yaml:3:1: Cannot find policy 'nobody'/],
+    ["itself", "extends: mine", /^mine\.yaml:3:1: Cannot find policy 'mine' beside this file/],
+    ["one that starts from it", "extends: other", /^other\.yaml:3:1: 'mine' extends this policy itself/],
     ["one with a fault", "extends: broken", /^broken\.yaml:3:1: .*comands/],
     ["none, with a mark", "net: { allowed: !only [] }", /^mine\.yaml:3:8: !only replaces a list/],
   ])("does not load from %s, and says where", (_, line, expected) => {

@@ -32,7 +32,7 @@ function told(
 
 describe("what a world lacks is told", () => {
   test.each([0, 1000])("of a program that failed and makes namespaces, to uid %s", (uid) => {
-    const words = ["'unshare' failed: no command in a world makes namespaces, mou"].map((one) =>
+    const words = ["'unshare' failed: commands in a world cannot make namespaces, mo"].map((one) =>
       one.slice(0, 60),
     );
     expect(told(uid, ran("/usr/bin/unshare", { code: 1 }))).toEqual(words);

@@ -285,13 +285,13 @@ describe("what no grant of the network gives", () => {
 
 describe("a world without a network", () => {
   const texts = ["fs.read:/srv", "net:a.example:443"];
-  const world = { network: null, isolation: { net: "degraded: nothing can be reached: why" } };
+  const world = { network: null, isolation: { net: "degraded: no host can be reached: why" } };
 
   test("gives no scope of the network, and says why", () => {
     const scopes = [{ kind: "fs.read" }, { kind: "net" }] as const;
     expect(lacksNetwork({ scopes, texts }, world)).toMatchObject({
       code: "isolation_unavailable",
-      message: expect.stringMatching(/'net:a\.example:443' here: .*'degraded: nothing can be reached: why'/),
+      message: expect.stringMatching(/'net:a\.example:443' here: .*'degraded: no host can be reached: why'/),
     });
   });
 

@@ -58,7 +58,7 @@ test("a trace with such a line is indexed anew around it", async () => {
   expect(idsOf(trace)).toEqual(["spn_3", "spn_2", "spn_1"]);
   expect(trace.find("spn_2")).toMatchObject({ outcome: "lost" });
   await trace.end();
-  expect(at.faults).toContainEqual(expect.stringContaining("stays out of the index"));
+  expect(at.faults).toContainEqual(expect.stringContaining("is not indexed"));
 });
 
 test("a database that LMDB did not write is refused in words, and one that is gone is made again", async () => {

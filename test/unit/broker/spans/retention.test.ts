@@ -159,7 +159,7 @@ describe("old files", () => {
       ok: false,
       file: THIRD,
       line: 1,
-      wrong: expect.stringContaining("no line of the trace says that they were dropped"),
+      wrong: expect.stringContaining("the trace does not record that they were dropped"),
     });
   });
 });
@@ -200,7 +200,7 @@ describe("a file stays, whatever the limits say,", () => {
     };
     await drop({ limits: NOTHING, followers: [follower] });
     expect(at.files()).toEqual([SECOND, THIRD, "trace.jsonl"]);
-    expect(at.faults.join()).toContain("larger than it should be");
+    expect(at.faults.join()).toContain("exceeds its limit");
   });
 });
 

@@ -129,7 +129,7 @@ describe("a broker that is killed in a rotation leaves", () => {
     write(1, 3, []);
     writeFileSync(join(at.folder, "trace-0000000000000001.jsonl"), "mine\n");
     const log = new TraceLog(at.path);
-    expect(() => log.rotate()).toThrow(/is there already/);
+    expect(() => log.rotate()).toThrow(/exists already/);
     log.append(record("spn_more"));
     log.close();
     expect(readFileSync(join(at.folder, "trace-0000000000000001.jsonl"), "utf8")).toBe("mine\n");

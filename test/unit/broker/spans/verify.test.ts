@@ -104,7 +104,7 @@ const CRIMES: readonly (readonly [string, () => void, object])[] = [
       line: 1,
       seq: 7,
       offset: 0,
-      wrong: expect.stringContaining("name says that it begins with span 7"),
+      wrong: expect.stringContaining("by its name the file begins with span 7"),
     },
   ],
   [
@@ -130,7 +130,7 @@ const CRIMES: readonly (readonly [string, () => void, object])[] = [
   [
     "an empty line added",
     () => put(FIRST, ["", ...lines(FIRST)]),
-    { file: FIRST, line: 1, seq: 1, offset: 0, wrong: expect.stringContaining("no span") },
+    { file: FIRST, line: 1, seq: 1, offset: 0, wrong: expect.stringContaining("not a span") },
   ],
   [
     "the oldest file removed",
@@ -139,7 +139,7 @@ const CRIMES: readonly (readonly [string, () => void, object])[] = [
       file: SECOND,
       line: 1,
       seq: 7,
-      wrong: expect.stringContaining("no line of the trace says that they were dropped"),
+      wrong: expect.stringContaining("the trace does not record that they were dropped"),
     },
   ],
   [
@@ -160,7 +160,7 @@ const CRIMES: readonly (readonly [string, () => void, object])[] = [
       renameSync(join(other.folder, SECOND), join(at.folder, SECOND));
       other.remove();
     },
-    { file: SECOND, line: 1, seq: 7, wrong: expect.stringContaining("of another trace") },
+    { file: SECOND, line: 1, seq: 7, wrong: expect.stringContaining("from another trace") },
   ],
   [
     "a rotated file cut within a line",

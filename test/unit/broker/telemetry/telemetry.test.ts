@@ -237,7 +237,7 @@ describe("the span of a command", () => {
       telemetry: told([{ kind: "write", text: "/\u001b[2J\n\u202e", cut: false }]),
     } as Span);
     expect(row?.[1]).toBe(
-      "what programs said of themselves; 3 dropped\nopened to write (1)\n  /\\x1b[2J\\x0a\\u{202e}",
+      "reported by the programs themselves; 3 dropped\nopened for writing (1)\n  /\\x1b[2J\\x0a\\u{202e}",
     );
     const off = { telemetry: { state: "off", reason: "no library" } } as Span;
     expect(telemetryRows(off)).toEqual([["telemetry", "off: no library"]]);

@@ -87,13 +87,13 @@ describe("where a broker may make groups", () => {
     fakeGroup(folder, "memory cpu pids", "");
     const base = findBase(hostAt(folder, "/"));
     expect(base).toMatchObject({ kind: "off" });
-    expect(cgroupWord(base)).toMatch(/^off: no group can be made in '.*\/substrate': .*cgroup\.kill/);
+    expect(cgroupWord(base)).toMatch(/^off: cannot make a group in '.*\/substrate': .*cgroup\.kill/);
     expect(existsSync(join(folder, "substrate/trial"))).toBe(false);
   });
 
   test("without any mount the word says so", () => {
     expect(cgroupWord(findBase({ mountinfo: "", cgroups: "", pid: 1, trial: "t" }))).toBe(
-      "off: no cgroup v2 is mounted here",
+      "off: cgroup v2 is not mounted here",
     );
   });
 

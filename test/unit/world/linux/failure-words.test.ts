@@ -20,7 +20,7 @@ function failed(step: string, path: string, errno: number): string {
 test("a world whose forker was killed says that a command did it, and what comes next", () => {
   for (const name of ["ECHILD", "EPIPE", "ECONNRESET"] as const)
     expect(failed("forker", "", constants.errno[name])).toMatch(
-      /^A command ended the world's own processes.*the next command gets a new world$/,
+      /^A command killed the world's own processes.*the next command gets a new world$/,
     );
 });
 
@@ -30,6 +30,6 @@ test("any other failure names its step, its path where it has one, and the kerne
     "its init gave up at step 'forker' (first leader): ECHILD",
   );
   expect(failed("denied name", "/p/.env", 0)).toBe(
-    "its init gave up at step 'denied name' (/p/.env): no error was told",
+    "its init gave up at step 'denied name' (/p/.env): no error was reported",
   );
 });

@@ -17,7 +17,7 @@ describe("the vector's word for a network that could not be made", () => {
       { ports: [], ranges: [{ cidr: "10.0.0.0/8", ports: "any" as const }] },
     ])
       expect(networkWord(REFUSED, rules, true)).toBe(
-        "degraded: nothing can be reached: the kernel says EPERM",
+        "degraded: no host can be reached: the kernel says EPERM",
       );
   });
 });

@@ -314,7 +314,7 @@ describe("what a person reads of a call that log mode tells of", () => {
       kind: "system_call",
       subject: "keyctl",
       message:
-        "The system call keyctl was let through because the policy's world.seccomp is log. By default it is refused: keyrings are not namespaced",
+        "The system call keyctl was allowed because the policy's world.seccomp is log. By default it is refused: keyrings are not namespaced",
     });
   });
 
@@ -327,10 +327,10 @@ describe("what a person reads of a call that log mode tells of", () => {
 
   test("picks the row by the arguments that decided, without their high halves", () => {
     expect(say({ number: 41, arguments: [(7n << 32n) | 38n, 5n, 0n] }).message).toMatch(
-      /^The system call socket \(argument 1: 0x26\) was let through .*address families/,
+      /^The system call socket \(argument 1: 0x26\) was allowed .*address families/,
     );
     expect(say({ number: 41, arguments: [16n, 3n, 12n] }).message).toMatch(
-      /^The system call socket \(argument 1: 0x10, argument 3: 0xc\) was let through .*of netlink/,
+      /^The system call socket \(argument 1: 0x10, argument 3: 0xc\) was allowed .*of netlink/,
     );
     expect(say({ number: 16, arguments: [0n, 0x5412n] }).message).toContain("argument 2: 0x5412");
   });

@@ -107,7 +107,7 @@ describe("a tool's answer becomes hosts and ports:", () => {
     );
     expect(await entriesOf("@cargo")).toEqual(["m.example:443", "git.example:443", "dl.example:443"]);
     expect(await notesOf("@cargo")).toMatch(
-      /'https:\/\/git\.example\/index\.git' lie is not known: it is no sparse index/,
+      /'https:\/\/git\.example\/index\.git' is unknown: it is not a sparse index/,
     );
   });
 
@@ -118,7 +118,7 @@ describe("a tool's answer becomes hosts and ports:", () => {
       *) printf 'failed to download from \`https://own.example/config.json\`' >&2; exit 101 ;; esac`,
     );
     expect(await entriesOf("@cargo")).toEqual(["own.example:443"]);
-    expect(await notesOf("@cargo")).toMatch(/could not be asked/);
+    expect(await notesOf("@cargo")).toMatch(/it did not answer/);
   });
 
   test("what a world cannot reach is left out, and said", async () => {
@@ -142,11 +142,11 @@ describe("a tool's answer becomes hosts and ports:", () => {
 describe("a tool that gives no answer gives no hosts, and says why:", () => {
   test.each<[string, string | undefined, RegExp]>([
     ["it is not there", undefined, /^@gem: gem is not installed$/],
-    ["it fails", "echo https://r.example/; exit 1", /^@gem: gem does not say/],
+    ["it fails", "echo https://r.example/; exit 1", /^@gem: gem does not report its settings/],
     [
       "it says too much",
       "exec /usr/bin/head -c 2000000 /dev/zero",
-      /^@gem: '.*\/gem' said more than 1048576 bytes$/,
+      /^@gem: '.*\/gem' printed more than 1048576 bytes$/,
     ],
   ])("%s", async (_what, body, expected) => {
     if (body !== undefined) host.program("gem", body);
@@ -179,7 +179,7 @@ describe("what commands in worlds may write is not believed:", () => {
     const mayBeWritten = (path: string) => path === open || dirname(path) === open;
     const alone = host.presets({ environment: { PATH: `${open}:relative:${host.bin}` }, mayBeWritten });
     expect(await entriesOf("@gem", alone)).toEqual([]);
-    expect(await notesOf("@gem", alone)).toMatch(/'.*\/open\/gem' is not run/);
+    expect(await notesOf("@gem", alone)).toMatch(/'.*\/open\/gem' was not run/);
     symlinkSync(join(open, "gem"), join(host.bin, "gem"));
     expect(await entriesOf("@gem", host.presets({ mayBeWritten }))).toEqual([]);
     expect(host.ran()).toEqual([]);
@@ -202,7 +202,7 @@ describe("what commands in worlds may write is not believed:", () => {
     host.program("gem", urls);
     const gemrc = join(host.home, ".gemrc");
     expect(await notesOf("@gem", host.presets({ mayBeWritten: (path) => path === gemrc }))).toMatch(
-      /'.*\/\.gemrc' does not count: commands in worlds may write it/,
+      /ignored '.*\/\.gemrc': commands in worlds may write it/,
     );
     const kept = host.write("home/dotfiles/gemrc", "");
     symlinkSync(kept, gemrc);

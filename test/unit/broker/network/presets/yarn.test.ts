@@ -55,9 +55,11 @@ describe("@npm in a project that uses yarn", () => {
     const file = host.write("home/.yarnrc.yml", "npmRegistryServer: https://y.example\n");
     const open = host.presets({ mayBeWritten: (path) => path === file });
     expect(await host.entriesOf("@npm", open)).toEqual(["npm.example:443"]);
-    expect(await host.notesOf("@npm", open)).toContain("does not count: commands in worlds may write it");
+    expect(await host.notesOf("@npm", open)).toContain(`ignored '${file}': commands in worlds may write it`);
     host.write("home/.yarnrc.yml", 'npmRegistryServer: "${MIRROR}"\n');
-    expect(await host.notesOf("@npm", host.presets())).toContain("that a variable names is left out");
+    expect(await host.notesOf("@npm", host.presets())).toContain(
+      "left out a registry of yarn that comes from a variable",
+    );
   });
 
   test("is the same answer while nothing changes, so that rules are not made anew", async () => {

@@ -99,7 +99,7 @@ test("the source document's policy loads unchanged, and says what is not carried
     rule: { source: "good.yaml:31" },
   });
   expect(decide(policy, readShell("npm install x"), WHERE)).toMatchObject({ verdict: "would_isolate" });
-  expect(policy.notes.join("\n")).toMatch(/privacy concerns the index of files/);
+  expect(policy.notes.join("\n")).toMatch(/privacy has no effect yet: the index of files/);
   expect(policy.net).toMatchObject({
     entries: [
       { written: "github.com", source: "good.yaml:17" },
@@ -175,7 +175,7 @@ describe("a file that is no policy is refused with line and column", () => {
     [
       "a rule that misses its own example",
       "id: a\nname: A\ncommands:\n  denied:\n    - pattern: sudo x\n      match: [sudo y]\n",
-      /^bad\.yaml:5:7: 'sudo x' must match its own example 'sudo y', and does not$/,
+      /^bad\.yaml:5:7: 'sudo x' must match its own example 'sudo y', but does not$/,
     ],
     [
       "a rule that catches its own counter-example",
@@ -250,9 +250,9 @@ describe("from a file", () => {
 
   test.each([
     ["missing.yaml", null, /^missing\.yaml: Cannot read .*ENOENT/],
-    ["latin.yaml", Buffer.from([0x69, 0x64, 0x3a, 0xff]), /^latin\.yaml: It is not UTF-8 text/],
-    ["large.yaml", Buffer.alloc(256 * 1024 + 1, "#"), /^large\.yaml: A policy has at most/],
-    [".", null, /no plain file/],
+    ["latin.yaml", Buffer.from([0x69, 0x64, 0x3a, 0xff]), /^latin\.yaml: The file is not UTF-8 text/],
+    ["large.yaml", Buffer.alloc(256 * 1024 + 1, "#"), /^large\.yaml: A policy may have at most/],
+    [".", null, /not a regular file/],
   ])("%s comes back as a problem", async (name, content, expected) => {
     if (content !== null) await writeFile(join(folder, name), content);
     const loaded = loadPolicy(join(folder, name), folder);

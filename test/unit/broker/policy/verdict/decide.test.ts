@@ -202,7 +202,7 @@ describe("approval", () => {
   test("where nobody may be asked, what asks is denied", () => {
     const policy = policyOf("{ ask: [a] }", "mode: enforce, approval: { interactive: false }");
     expect(answer(policy, "a")).toEqual(["deny", "commands.ask", "a"]);
-    expect(decide(policy, readShell("a"), WHERE).rule?.reason).toMatch(/Nobody may be asked/);
+    expect(decide(policy, readShell("a"), WHERE).rule?.reason).toMatch(/Nobody can be asked/);
   });
 
   test("what asks and is isolated is isolated once it is approved, whichever policy says so", () => {
@@ -257,7 +257,7 @@ describe("a policy that narrows another", () => {
 });
 
 const onlyKnown = (raw: string, fragment: string): string =>
-  `What '${raw}' stands for in '${fragment}' is only known when the command runs`;
+  `The value of '${raw}' in '${fragment}' is only known when the command runs`;
 
 test.each([
   ["ls -l src", []],
@@ -267,12 +267,14 @@ test.each([
   ["$X push", ["The program is only known when the command runs: '$X'"]],
   [
     "make test",
-    ["'make' may start programs that no word here names: each is decided at its start, by the same rules"],
+    [
+      "'make' may start programs that the command line does not name; the same rules decide about each when it starts",
+    ],
   ],
   [
     "./run.sh",
     [
-      "'./run.sh' may start programs that no word here names: each is decided at its start, by the same rules",
+      "'./run.sh' may start programs that the command line does not name; the same rules decide about each when it starts",
     ],
   ],
 ])("of '%s' only its run decides this", (command, sentences) => {
@@ -286,7 +288,7 @@ test("words of an argv are what they are", () => {
 test("of many, eight are told and the rest counted", () => {
   const command = Array.from({ length: 20 }, (_, at) => `ls $a${at}`).join("; ");
   const sentences = undecidedIn(readShell(command, "sh"));
-  expect([sentences.length, sentences.at(-1)]).toEqual([9, "12 more are left out here"]);
+  expect([sentences.length, sentences.at(-1)]).toEqual([9, "12 more are not listed"]);
 });
 
 /** As long as a text may be. */
