@@ -2,7 +2,7 @@
 import { basename, isAbsolute, resolve } from "node:path";
 import { HOME_MARK, type ReadCommand, type SimpleCommand } from "../policy/index.ts";
 import { isWithin } from "../project/projects.ts";
-import { contentOf, isSeenAlike, lookAt, startBitsOf } from "./host-file.ts";
+import { contentOf, hostFileAt, isSeenAlike, startBitsOf } from "./host-file.ts";
 import { isInterpreter, looksInPath, type NamedScripts, optionValues, scriptsOf } from "./scripts.ts";
 
 /** The folders searched for programs, and the paths writable by the agent. */
@@ -114,7 +114,7 @@ function folderThatRuns(
 ): readonly string[] {
   if (script === undefined || script === "" || script.includes("\0")) return [];
   const path = isAbsolute(script) ? script : `${folderAfter(cwd, home, moves ?? [])}/${script}`;
-  return lookAt(path, project).kind === "folder"
+  return hostFileAt(path, project).kind === "folder"
     ? [`'${script}' is a folder, and what runs of it is only known then`]
     : [];
 }
@@ -150,7 +150,7 @@ function fileNamed(
   }
   const folder = folderAfter(cwd, home, moves ?? []);
   const path = isAbsolute(word) ? word : `${folder}/${word}`;
-  const { kind } = lookAt(path, project);
+  const { kind } = hostFileAt(path, project);
   if (kind === "hidden") return [{ unknown: `Only its world can see '${text}'` }];
   return needed || kind === "file" ? [{ path }] : [];
 }
@@ -167,7 +167,7 @@ function lookedUp(
       return [{ unknown: `It cannot be known in which folder '${part}' of its PATH is` }];
     const folder = isAbsolute(part) ? part : `${folderAfter(cwd, home, moves ?? [])}/${part}`;
     if (!isSeenAlike(folder, project)) return [{ unknown: `Only its world can see '${part}' in its PATH` }];
-    const file = lookAt(`${folder}/${name}`, project);
+    const file = hostFileAt(`${folder}/${name}`, project);
     if (file.kind === "hidden") return [{ unknown: `Only its world can see where '${name}' leads` }];
     if (file.kind !== "file") continue;
     passed.push({ path: `${folder}/${name}` });
@@ -183,7 +183,7 @@ function folderAfter(cwd: string, home: string, moves: readonly string[]): strin
 }
 
 function identified(path: string, around: Surroundings, budget: { bytes: number }): NamedProgram {
-  const file = isAbsolute(path) ? lookAt(path, around.project) : { kind: "missing" as const };
+  const file = isAbsolute(path) ? hostFileAt(path, around.project) : { kind: "missing" as const };
   if (file.kind !== "file") return { path, identity: "missing", replaceable: isReplaceable(path, around) };
   const { real } = file;
   if (![path, real].some((one) => isReplaceable(one, around)))
