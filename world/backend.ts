@@ -9,7 +9,6 @@ export { ANY_FOLDER } from "./model/held.ts";
 export type { ApplyEnding, Held, HeldChange, HeldKind, HeldStore, PathReason } from "./model/held.ts";
 export type { Captured, NetworkRules, Ports, WorldNetwork } from "./model/network.ts";
 export { WorldUnavailable } from "./model/unavailable.ts";
-export { PROGRAM_PATIENCE_MS } from "./model/programs.ts";
 export type { ProgramEvent, ProgramFile, ProgramGate, ProgramStart } from "./model/programs.ts";
 export { TELEMETRY_KINDS, withoutPreload } from "./model/telemetry.ts";
 export type * from "./model/telemetry.ts";

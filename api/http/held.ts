@@ -1,5 +1,4 @@
 /** Routes of held changes: shown to every caller allowed to see the span, changed by the operator or an agent permitted by policy. */
-import { realpathSync } from "node:fs";
 import type { Request } from "express";
 import type { Broker } from "../../broker/broker.ts";
 import { changeHeld } from "../../broker/held/change.ts";
@@ -8,6 +7,7 @@ import { namedPaths } from "../../broker/held/choose.ts";
 import { findHeld } from "../../broker/held/find-held.ts";
 import { listHeld } from "../../broker/held/list-held.ts";
 import { showHeld } from "../../broker/held/show.ts";
+import { realPath } from "../../broker/model/host-paths.ts";
 import { isRefusal, quoted, type Refusal, refusal, stopping } from "../../broker/model/refusal.ts";
 import type { ChangesRequest, DiffReply, Span } from "../../schemas/generated/types.ts";
 import type { Call, Handle, Read } from "./call.ts";
@@ -54,19 +54,15 @@ export async function handleHeld(call: Call<undefined, Request>): Promise<object
   const cwd = request.query["cwd"] as string | undefined;
   const signal = whenClientLeaves(request, response);
   const listed = broker.activity.during(() =>
-    listHeld(broker, (agent) => maySee(caller, agent), cwd === undefined ? undefined : realOr(cwd), signal),
+    // Spans hold real project paths. A deleted folder may still have held changes.
+    listHeld(
+      broker,
+      (agent) => maySee(caller, agent),
+      cwd === undefined ? undefined : (realPath(cwd) ?? cwd),
+      signal,
+    ),
   );
   return (await listed) ?? stopping();
-}
-
-/** Resolves symlinks, because spans hold real project paths. */
-function realOr(path: string): string {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    // A deleted folder may still have held changes.
-    return path;
-  }
 }
 
 /** `GET /v1/diff/:span_id?path=…&path=…` */

@@ -15,6 +15,7 @@ import { LineCounter, parseDocument, type YAMLError } from "yaml";
 import type { AlwaysApproval, ApprovalsDocument } from "../../schemas/generated/types.ts";
 import { validateApprovalsDocument } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
+import { fileIdentity } from "../model/host-paths.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 import type { WrittenAlways } from "./question.ts";
 
@@ -204,8 +205,7 @@ function broken(...problems: readonly string[]): Read {
 /** Identity for comparing, as for policies. A dangling link counts as present but unreadable. */
 function identityOf(path: string): string {
   try {
-    const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
-    return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
+    return fileIdentity(statSync(path, { bigint: true }));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const isMissing = code === "ENOENT" && !isLink(path);

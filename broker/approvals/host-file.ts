@@ -5,14 +5,13 @@ import {
   closeSync,
   constants,
   fstatSync,
-  lstatSync,
   openSync,
   readlinkSync,
   readSync,
-  type Stats,
   statSync,
 } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
+import { fileIdentity, lookAt } from "../model/host-paths.ts";
 import { isWithin } from "../project/projects.ts";
 
 /** `hidden`: a world may have another file at this path, invisible to the host. */
@@ -35,10 +34,10 @@ const MAX_LINKS = 40;
  * Resolves a path part by part like the kernel: links are followed in place, and `..` goes up from the resolved folder. A link
  * dangling on the host may lead to a file in a world.
  */
-export function lookAt(path: string, project: string): HostFile {
+export function hostFileAt(path: string, project: string): HostFile {
   const end = follow(path, project);
   if (end.kind !== "there") return end;
-  const stat = statOf(end.real);
+  const stat = lookAt(end.real);
   if (stat?.isFile() === true) return { kind: "file", real: end.real };
   return { kind: stat?.isDirectory() === true ? "folder" : "missing" };
 }
@@ -62,7 +61,7 @@ function follow(path: string, project: string): End {
   for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
     const next = part === ".." ? dirname(real) : join(real, part);
     if (isWorldsOwn(next, project)) return { kind: "hidden" };
-    const stat = statOf(next);
+    const stat = lookAt(next);
     if (stat === undefined) return { kind: parts.length >= behindLink ? "hidden" : "missing" };
     if (!stat.isSymbolicLink()) {
       real = next;
@@ -92,15 +91,6 @@ function isWorldsOwn(path: string, project: string): boolean {
   // A world also contains the folders above the project, and the project itself.
   if (isWithin(path, project) || isWithin(project, path)) return false;
   return WORLDS_OWN.some((folder) => isWithin(path, folder));
-}
-
-function statOf(path: string): Stats | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch {
-    // Missing, closed or too long: invisible to the host.
-    return undefined;
-  }
 }
 
 function targetOf(path: string): string | undefined {
@@ -135,7 +125,7 @@ export function contentOf(path: string, budget: { bytes: number }): string {
 
 function inodeOf(stat: BigIntStats | undefined): string {
   if (stat === undefined) return "missing";
-  return `inode:${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+  return `inode:${fileIdentity(stat)}`;
 }
 
 function hashOf(file: number, budget: { bytes: number }): string | undefined {

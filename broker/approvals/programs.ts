@@ -2,7 +2,7 @@
 import { basename, isAbsolute, resolve } from "node:path";
 import { HOME_MARK, type ReadCommand, type SimpleCommand } from "../policy/index.ts";
 import { isWithin } from "../project/projects.ts";
-import { contentOf, isSeenAlike, lookAt, startBitsOf } from "./host-file.ts";
+import { contentOf, hostFileAt, isSeenAlike, startBitsOf } from "./host-file.ts";
 import { isInterpreter, looksInPath, type NamedScripts, optionValues, scriptsOf } from "./scripts.ts";
 
 /** The folders searched for programs, and the paths writable by the agent. */
@@ -115,7 +115,7 @@ function folderThatRuns(
 ): readonly string[] {
   if (script === undefined || script === "" || script.includes("\0")) return [];
   const path = isAbsolute(script) ? script : `${folderAfter(cwd, home, moves ?? [])}/${script}`;
-  return lookAt(path, project).kind === "folder"
+  return hostFileAt(path, project).kind === "folder"
     ? [`'${script}' is a folder, and the program that runs from it is only known then`]
     : [];
 }
@@ -151,7 +151,7 @@ function fileNamed(
   }
   const folder = folderAfter(cwd, home, moves ?? []);
   const path = isAbsolute(word) ? word : `${folder}/${word}`;
-  const { kind } = lookAt(path, project);
+  const { kind } = hostFileAt(path, project);
   if (kind === "hidden") return [{ unknown: `'${text}' is visible only inside the world` }];
   return needed || kind === "file" ? [{ path }] : [];
 }
@@ -169,7 +169,7 @@ function lookedUp(
     const folder = isAbsolute(part) ? part : `${folderAfter(cwd, home, moves ?? [])}/${part}`;
     if (!isSeenAlike(folder, project))
       return [{ unknown: `'${part}' in PATH is visible only inside the world` }];
-    const file = lookAt(`${folder}/${name}`, project);
+    const file = hostFileAt(`${folder}/${name}`, project);
     if (file.kind === "hidden")
       return [{ unknown: `The target of '${name}' is visible only inside the world` }];
     if (file.kind !== "file") continue;
@@ -186,7 +186,7 @@ function folderAfter(cwd: string, home: string, moves: readonly string[]): strin
 }
 
 function identified(path: string, around: Surroundings, budget: { bytes: number }): NamedProgram {
-  const file = isAbsolute(path) ? lookAt(path, around.project) : { kind: "missing" as const };
+  const file = isAbsolute(path) ? hostFileAt(path, around.project) : { kind: "missing" as const };
   if (file.kind !== "file") return { path, identity: "missing", replaceable: isReplaceable(path, around) };
   const { real } = file;
   if (![path, real].some((one) => isReplaceable(one, around)))

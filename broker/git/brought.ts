@@ -7,10 +7,11 @@
 import { basename, join, relative } from "node:path";
 import type { FsDiff } from "../../schemas/generated/types.ts";
 import type { Settled, WorldViolation } from "../../world/backend.ts";
+import { lookAt } from "../model/host-paths.ts";
 import type { JudgedSettings } from "./settings.ts";
 import { searchChanged } from "./brought-search.ts";
 import { changedBelow, isOwnWorktree, ledOutside, type Outside } from "./opened.ts";
-import { commonWhy, type GitJudge, lookAt, namesIn, whyNot } from "./runs.ts";
+import { commonWhy, type GitJudge, namesIn, whyNot } from "./runs.ts";
 import type { SettleTurns } from "./settle-turns.ts";
 
 /** The judged project and world, and the handling of code found. */

@@ -4,8 +4,9 @@
  * back.
  */
 import { BoundedMap } from "../model/bounded-map.ts";
+import { fileIdentity, lookExactlyAt, realPath } from "../model/host-paths.ts";
 import type { GitLink } from "../model/site.ts";
-import { type BigIntStats, lstatSync, readdirSync, realpathSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { treeSettings } from "./config.ts";
 import { isWithin, neverBecause, type ProjectRules } from "../project/projects.ts";
@@ -44,13 +45,13 @@ export class GitFolders {
   /** Returns the link; undefined when `.git` is not a file. `project` is a real path. */
   of(project: string, rules: () => ProjectRules): GitLink | undefined {
     const file = join(project, ".git");
-    if (look(file)?.isFile() !== true) return undefined;
+    if (lookExactlyAt(file)?.isFile() !== true) return undefined;
     const now = rules();
     const known = this.#known.get(project);
     if (known !== undefined && known.identity === identityOf(known.found, now)) return known.link;
     this.#known.delete(project);
     const found = findGitFolder(project, now);
-    const stat = found === undefined ? undefined : look(found.folder);
+    const stat = found === undefined ? undefined : lookExactlyAt(found.folder);
     if (found === undefined || stat === undefined) return { file, folder: undefined };
     const { folder: path, shared } = found;
     const others = otherWorktrees(found, project, now.uid);
@@ -75,7 +76,7 @@ export class GitFolders {
  */
 export function gitFolderInside(project: string, uid: number): string | undefined {
   const file = join(project, ".git");
-  const stat = look(file);
+  const stat = lookExactlyAt(file);
   if (stat === undefined || stat.isDirectory()) return undefined;
   const pointer = stat.isFile() ? /^gitdir: (.*)$/s.exec(readLine(file, uid) ?? "")?.[1] : file;
   const folder = pointer === undefined ? undefined : realPath(resolve(project, pointer));
@@ -90,15 +91,13 @@ export function gitFolderInside(project: string, uid: number): string | undefine
 /** Identifies all files involved. Of the git folder only owner, inode and path count: each commit changes its times. */
 function identityOf(found: Found, { roots }: ProjectRules): string {
   const files = found.files.map((path) => {
-    const stat = look(path);
-    return stat === undefined
-      ? "missing"
-      : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+    const stat = lookExactlyAt(path);
+    return stat === undefined ? "missing" : fileIdentity(stat);
   });
-  const stat = look(found.folder);
+  const stat = lookExactlyAt(found.folder);
   const folder = stat === undefined ? "missing" : `${stat.dev}:${stat.ino}:${stat.uid}`;
   // Adding or removing a worktree changes the mtime of `worktrees`.
-  const worktrees = String(look(join(found.folder, "worktrees"))?.mtimeNs);
+  const worktrees = String(lookExactlyAt(join(found.folder, "worktrees"))?.mtimeNs);
   return [realPath(found.own), folder, worktrees, ...files, ...roots].join("\0");
 }
 
@@ -173,13 +172,13 @@ function readLine(path: string, uid: number): string | undefined {
 
 /** Whether a folder belongs to the user and is named by its real path: a link on the way could change later. */
 function isOwnFolder(path: string, uid: number): boolean {
-  const stat = look(path);
+  const stat = lookExactlyAt(path);
   return stat?.isDirectory() === true && stat.uid === BigInt(uid) && realPath(path) === path;
 }
 
 /** Repeats git's own check (setup.c, `is_git_directory`): two matching files alone do not make a git folder. */
 function isGitFolder(path: string, uid: number): boolean {
-  const head = look(join(path, "HEAD"));
+  const head = lookExactlyAt(join(path, "HEAD"));
   return (
     isOwnFolder(path, uid) &&
     head?.isFile() === true &&
@@ -191,23 +190,4 @@ function isGitFolder(path: string, uid: number): boolean {
 export function aboveGit(folder: string): string {
   const at = `${folder}/`.indexOf("/.git/");
   return at === -1 ? folder : folder.slice(0, at) || "/";
-}
-
-/** Calls lstat; undefined on failure. */
-function look(path: string): BigIntStats | undefined {
-  try {
-    return lstatSync(path, { bigint: true, throwIfNoEntry: false });
-  } catch {
-    // The name is too long or a folder is closed: unusable in any case.
-    return undefined;
-  }
-}
-
-function realPath(path: string): string | undefined {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    // Missing, a loop, or closed: no project there.
-    return undefined;
-  }
 }

@@ -3,8 +3,9 @@
  * (`core.fsmonitor`, aliases, filters), and any command may have made a repository in the project: rules that allow git
  * do not apply there.
  */
-import { existsSync, lstatSync, realpathSync } from "node:fs";
+import { existsSync, lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { realPath } from "../model/host-paths.ts";
 import { aboveGit, type GitFolders } from "./folder.ts";
 import type { Place } from "../model/place.ts";
 import { isWithin, type ProjectRules } from "../project/projects.ts";
@@ -16,7 +17,8 @@ export function isForeignGit(
   rules: () => ProjectRules,
   gitFolders: GitFolders,
 ): boolean {
-  const real = realFolder(folder);
+  // Undefined: a command may make a repository before git arrives there.
+  const real = realPath(folder);
   if (real === undefined || !isWithin(real, project)) return true;
   for (let at = real; at !== project; at = dirname(at)) if (isRepository(at)) return true;
   return isNested(project, rules(), gitFolders);
@@ -60,17 +62,5 @@ function stands(path: string): boolean {
   } catch {
     // The folder is closed to the broker, ignoring why: unknown content counts as a repository.
     return true;
-  }
-}
-
-/**
- * Resolves a folder. Undefined for a missing or closed folder: a command may make a repository before git arrives
- * there.
- */
-function realFolder(folder: string): string | undefined {
-  try {
-    return realpathSync.native(folder);
-  } catch {
-    return undefined;
   }
 }

@@ -5,8 +5,9 @@
  * holds for a hard link of a hook.
  */
 import { BoundedMap } from "../model/bounded-map.ts";
-import { lstatSync, realpathSync, type Stats, statSync } from "node:fs";
+import { realpathSync, type Stats, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { lookAt } from "../model/host-paths.ts";
 import { type GitSetting, gitSettings } from "./config.ts";
 import { runsCode } from "./harmless-settings.ts";
 import { fileId, HardLinks, linkedFile } from "./hard-links.ts";
@@ -129,7 +130,7 @@ function repositoriesOf({ nested = [], ...own }: GitPlaces): readonly Repository
 /** Returns `.git` itself, or the target of a `.git` file. */
 function folderIn(tree: string, uid: number): string | undefined {
   const path = join(tree, ".git");
-  const stat = lstatOr(path);
+  const stat = lookAt(path);
   if (stat?.isFile() !== true) return stat === undefined ? undefined : path;
   const pointer = /^gitdir: ([^\r\n]+)/.exec(readSmallFile(path, MAX_POINTER, uid) ?? "")?.[1];
   return pointer === undefined ? undefined : resolve(tree, pointer);
@@ -303,17 +304,8 @@ function identityOf(files: readonly string[]): string {
 }
 
 function lookOf(path: string): string {
-  const stat = lstatOr(path);
+  const stat = lookAt(path);
   return stat === undefined
     ? "missing"
     : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeMs}:${stat.ctimeMs}`;
-}
-
-function lstatOr(path: string): Stats | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch {
-    // Unreadable for the broker, and for git run by the same user.
-    return undefined;
-  }
 }

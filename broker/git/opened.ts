@@ -2,9 +2,10 @@
  * Git folders outside the project that commands may write: a worktree's or a submodule's, and folders opened by
  * `fs.write`. No listing shows changes there, and a `.git` in the project can lead git to any such folder.
  */
-import { type Dirent, lstatSync, readdirSync, readlinkSync, realpathSync, type Stats } from "node:fs";
+import { type Dirent, readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { isWithin } from "../model/folders.ts";
+import { lookAt } from "../model/host-paths.ts";
 import { readSmallFile } from "../model/small-file.ts";
 
 /** The project whose `.git` files are judged. */
@@ -125,13 +126,5 @@ function entriesOf(folder: string): readonly Dirent[] {
   } catch {
     // Missing, or closed by its maker: git cannot enter either, and opening the folder would change its ctime.
     return [];
-  }
-}
-
-function lookAt(path: string): Stats | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
   }
 }

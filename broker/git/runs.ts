@@ -1,6 +1,7 @@
 /** Decides why git would run code because of a path: settings, hooks, addresses, and links to other git folders. */
-import { existsSync, lstatSync, readdirSync, realpathSync, type Stats } from "node:fs";
+import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { lookAt } from "../model/host-paths.ts";
 import { literalPattern } from "../policy/files/file-scope.ts";
 import { namesCode } from "./commands.ts";
 import { gitSettings } from "./config.ts";
@@ -198,15 +199,6 @@ function realOf(path: string): string | undefined {
   try {
     return realpathSync(path);
   } catch {
-    return undefined;
-  }
-}
-
-export function lookAt(path: string): Stats | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch {
-    // Closed by its maker: git cannot enter the folder either.
     return undefined;
   }
 }

@@ -9,6 +9,7 @@ import {
   type Where,
 } from "../policy/index.ts";
 import { compiled, type LearnedList, withAdditions } from "./additions.ts";
+import { quoted } from "./generalise.ts";
 import type { ObservedCommand } from "./observations.ts";
 import { posix } from "node:path";
 import { type CommandWord, HOME_MARK, type SimpleCommand } from "../policy/words/command.ts";
@@ -180,8 +181,4 @@ function programPath(text: string, command: SimpleCommand, where: Where): Patter
   return {
     pattern: quoted(path.startsWith(`${where.home}/`) ? `$HOME${path.slice(where.home.length)}` : path),
   };
-}
-
-function quoted(text: string): string {
-  return text === "" || /\s/.test(text) ? `"${text}"` : text;
 }

@@ -100,6 +100,6 @@ function wordsOf({ pattern }: Grouped): readonly string[] {
   return (pattern.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ""));
 }
 
-function quoted(text: string): string {
+export function quoted(text: string): string {
   return text === "" || /\s/.test(text) ? `"${text}"` : text;
 }

@@ -1,9 +1,9 @@
 /** Finds the commit of the policy content in force (the spans' `policy_commit`), which may differ from the folder's current commit. */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { realpathSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { type GitHeads, repositoryAround } from "../git/head.ts";
+import { realPath } from "../model/host-paths.ts";
 
 /** Lifetime of a file's repository in the cache, in milliseconds: a person may turn the folder into a repository. */
 const BELIEVED_MS = 500;
@@ -51,7 +51,8 @@ export class PolicyCommits {
   #placeOf(file: string): Place {
     const known = this.#places.get(file);
     if (known !== undefined && performance.now() < known.until) return known;
-    const real = realOf(file);
+    // A missing file: the policy in force was read from the unresolved path.
+    const real = realPath(file) ?? file;
     const place = { real, repository: repositoryAround(real), until: performance.now() + BELIEVED_MS };
     this.#places.set(file, place);
     return place;
@@ -96,13 +97,4 @@ export class PolicyCommits {
 function blobId(text: string, algorithm: "sha1" | "sha256"): string {
   const bytes = Buffer.from(text, "utf8");
   return createHash(algorithm).update(`blob ${bytes.length}\0`).update(bytes).digest("hex");
-}
-
-function realOf(file: string): string {
-  try {
-    return realpathSync.native(file);
-  } catch {
-    // The file is gone, ignoring: the policy in force was read from the unresolved path.
-    return file;
-  }
 }

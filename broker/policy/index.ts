@@ -8,7 +8,7 @@ export {
 } from "./verdict/decide-start.ts";
 export { type ConcernedStarts, concernedStarts } from "./rules/start-names.ts";
 export { type Certainty, toldBuiltins } from "./shell/builtins.ts";
-export { decide, decideAll, decideBoth } from "./verdict/decide.ts";
+export { decide, decideAll } from "./verdict/decide.ts";
 export type {
   CompiledPolicy,
   Decision,

@@ -99,8 +99,8 @@ export class Marks {
   }
 }
 
-/** Hashes the path: LMDB keys have at most 1,978 bytes, paths up to 4,096. */
-function databaseKey(path: string): string {
+/** Hashes a key of any length: LMDB keys have at most 1,978 bytes, paths up to 4,096. */
+export function databaseKey(path: string): string {
   return createHash("sha256").update(path).digest("hex");
 }
 

@@ -1,6 +1,6 @@
 /** Checks of a request beyond its schema, and finding its place. */
+import { realPath } from "../model/host-paths.ts";
 import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
-import { realpathSync } from "node:fs";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { Marks } from "./marks.ts";
 import type { Place } from "../model/place.ts";
@@ -90,14 +90,5 @@ export const ON_HOST: How = {
 export function placeOnHost(broker: PlaceNeeds, cwd: string | undefined): Place | Refusal {
   const place = placeOf(broker, cwd);
   if (!isRefusal(place) || cwd === undefined) return place;
-  return { project: NO_PROJECT, cwd: realOr(cwd), identity: "none" };
-}
-
-function realOr(path: string): string {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    // Deleted or unreadable: the program's own path is used.
-    return path;
-  }
+  return { project: NO_PROJECT, cwd: realPath(cwd) ?? cwd, identity: "none" };
 }

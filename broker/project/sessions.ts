@@ -1,8 +1,8 @@
 import type { Session } from "../model/place.ts";
-import { createHash } from "node:crypto";
 import type { Database, RootDatabase } from "lmdb";
 import { newId } from "../model/ids.ts";
 import type { OnFault } from "../spans/span-index.ts";
+import { databaseKey } from "./marks.ts";
 
 /** Longest valid id; LMDB throws at keys of more than 1,978 bytes. */
 const MAX_ID = 128;
@@ -55,9 +55,4 @@ export class Sessions {
       write.catch((error: unknown) => this.#onFault("Cannot keep a session", error));
     return session;
   }
-}
-
-/** Hashes the key: LMDB keys have at most 1,978 bytes, paths up to 4,096. */
-function databaseKey(key: string): string {
-  return createHash("sha256").update(key).digest("hex");
 }

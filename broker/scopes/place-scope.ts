@@ -1,13 +1,13 @@
 /** Resolves the path of a scope on the host. */
+import { lookExactlyAt, realPath } from "../model/host-paths.ts";
 import type { NamedScope, PlacedScope, Scope } from "../model/scope.ts";
-import { type BigIntStats, lstatSync, realpathSync } from "node:fs";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { netText } from "./net-scope.ts";
 
 /** Resolves a scope; a refusal when nothing suitable exists. */
 export function placeScope(named: NamedScope): PlacedScope | Refusal {
-  const path = realOf(named.path);
-  const stat = path === undefined ? undefined : statOf(path);
+  const path = realPath(named.path);
+  const stat = path === undefined ? undefined : lookExactlyAt(path);
   if (path === undefined || stat === undefined) return missing(named);
   const type = stat.isDirectory() ? "folder" : stat.isFile() ? "file" : undefined;
   if (type === undefined) return unfit(named, "it is neither a folder nor a file");
@@ -30,24 +30,6 @@ export function filesOf(scopes: readonly Scope[]): readonly PlacedScope[] {
 export function scopeEntry({ path, type }: Pick<PlacedScope, "path" | "type">): string {
   if (type === "file") return path;
   return path === "/" ? "/**" : `${path}/**`;
-}
-
-function realOf(path: string): string | undefined {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    // Missing, a loop, or unreadable, ignoring which: not mountable.
-    return undefined;
-  }
-}
-
-function statOf(path: string): BigIntStats | undefined {
-  try {
-    return lstatSync(path, { bigint: true, throwIfNoEntry: false });
-  } catch {
-    // Removed or closed meanwhile, ignoring which.
-    return undefined;
-  }
 }
 
 function missing(named: NamedScope): Refusal {

@@ -85,23 +85,6 @@ export function redactRule(rule: DecisionRule | null, known: KnownSecrets = NO_S
   return rule === null ? null : { ...rule, fragment: redact(rule.fragment, "rule", known).text };
 }
 
-/**
- * Redacts a text of any length, such as a sample of output, while no command waits. Pieces end at line ends, never within a
- * private key. A line of more than 64 KiB is cut at a blank, if any.
- */
-export function redactSample(text: string, place: string, known: KnownSecrets = NO_SECRETS): Redacted {
-  const pieces: string[] = [];
-  const redacted: Redaction[] = [];
-  for (let from = 0; from < text.length; ) {
-    const to = pieceEnd(text, from);
-    const piece = redact(text.slice(from, to), place, known);
-    pieces.push(piece.text);
-    redacted.push(...piece.redacted);
-    from = to;
-  }
-  return { text: pieces.join(""), redacted };
-}
-
 /** Selects the values of variables with secret names. */
 export function secretsIn(variables: Readonly<Record<string, string>>): KnownSecrets {
   let found: Map<string, string> | undefined;
@@ -116,18 +99,6 @@ export function secretsIn(variables: Readonly<Record<string, string>>): KnownSec
 /** Sorts by length: replacing a shorter value first could leave the rest of a longer value. */
 function longestFirst(known: KnownSecrets): Iterable<readonly [name: string, value: string]> {
   return known.size < 2 ? known : [...known].sort(([, one], [, other]) => other.length - one.length);
-}
-
-/** Returns the end of the next piece, at most `MAX_TEXT` long. */
-function pieceEnd(text: string, from: number): number {
-  const most = from + MAX_TEXT;
-  if (text.length <= most) return text.length;
-  const line = text.lastIndexOf("\n", most - 1);
-  const blank = line >= from ? line : text.lastIndexOf(" ", most - 1);
-  const end = blank >= from ? blank + 1 : most;
-  const key = text.lastIndexOf("-----BEGIN ", end);
-  const isOpen = key > from && text.indexOf("-----END ", key) >= end;
-  return isOpen ? key : end;
 }
 
 function kindOf(token: string): string {

@@ -4,6 +4,7 @@ import { type Document, isMap, isNode, isScalar, LineCounter, parseDocument } fr
 import type { ConfigDocument } from "../../schemas/generated/types.ts";
 import { validateConfigDocument } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
+import { fileIdentity } from "../model/host-paths.ts";
 
 export type ConfigProblem = { readonly text: string };
 
@@ -71,9 +72,7 @@ export class Config {
 
   #look(): string {
     const stat = statSync(this.#path, { throwIfNoEntry: false, bigint: true });
-    return stat === undefined
-      ? MISSING
-      : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+    return stat === undefined ? MISSING : fileIdentity(stat);
   }
 
   #read(identity: string): readonly ConfigProblem[] {

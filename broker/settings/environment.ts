@@ -3,8 +3,8 @@ import type { BaseEnvironment, Variables } from "../model/environment.ts";
 import { createHash } from "node:crypto";
 import { homedir, userInfo } from "node:os";
 import { withoutPreload } from "../../world/backend.ts";
+import { realPath } from "../model/host-paths.ts";
 import { redact, secretsIn } from "../secrets/redact.ts";
-import { realpathSync } from "node:fs";
 import { isWithin } from "../model/folders.ts";
 
 const ALWAYS = ["HOME", "USER", "LOGNAME", "SHELL"];
@@ -175,19 +175,10 @@ export function ownPath(path: string, hidden: string): string {
 
 /** A home reached by a link may appear so in the shims' entry. */
 function leadsTo(hidden: string, folder: string): boolean {
-  return isWithin(folder.endsWith("/shims") ? realOr(folder) : folder, hidden);
+  return isWithin(folder.endsWith("/shims") ? (realPath(folder) ?? folder) : folder, hidden);
 }
 
 function placeBehind(folder: string): string {
-  const real = realOr(folder);
+  const real = realPath(folder) ?? folder;
   return WORLDS_OWN.some((own) => isWithin(real, own)) || real.includes(":") ? folder : real;
-}
-
-function realOr(folder: string): string {
-  try {
-    return realpathSync.native(folder);
-  } catch {
-    // Missing or not readable, ignoring: the path stays as written.
-    return folder;
-  }
 }

@@ -2,10 +2,11 @@
  * The folders of `fs.write` outside the project: finds their current state, and creates missing folders. A world
  * binds the folders existing at its start, so a folder created or replaced later takes effect only in another world.
  */
-import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync } from "node:fs";
+import { type BigIntStats, closeSync, constants, fstatSync, mkdirSync, openSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { isKernels, isPrivate, type FileScope, patternCovers, type WritePlace } from "../../world/backend.ts";
 import { isWithin } from "../model/folders.ts";
+import { lookExactlyAt } from "../model/host-paths.ts";
 
 type Site = {
   readonly project: string;
@@ -36,10 +37,10 @@ export function placesToOpen({ project, gitFolder, files, hidden, sealed }: Site
 
 /** Returns the current state of a place. Creates a missing folder first, if its parent belongs to this user. */
 export function openPlace(path: string, uid: number): WritePlace {
-  const stat = statOf(path);
+  const stat = lookExactlyAt(path);
   if (stat !== undefined) return found(path, stat);
   const unmade = makeFolder(path, uid);
-  const made = statOf(path);
+  const made = lookExactlyAt(path);
   if (made !== undefined) return found(path, made);
   return {
     path,
@@ -52,15 +53,6 @@ function found(path: string, stat: BigIntStats): WritePlace {
   if (stat.isDirectory()) return { path, identity: `${stat.dev}:${stat.ino}`, why: null };
   const what = stat.isSymbolicLink() ? "it is a link: name its target folder" : "it is not a folder";
   return { path, identity: null, why: what };
-}
-
-function statOf(path: string): BigIntStats | undefined {
-  try {
-    return lstatSync(path, { bigint: true, throwIfNoEntry: false });
-  } catch {
-    // A parent of the path is a file or closed to the broker, so a world could not bind the path either.
-    return undefined;
-  }
 }
 
 /** Creates a folder below its opened parent, so that a replaced parent cannot redirect the creation. */

@@ -1,7 +1,5 @@
 /** Programs started by a command: every execve is reported, and gated, before the kernel carries it out. */
 
-import { FRAME_START_PATIENCE_MS } from "../../schemas/generated/frames.ts";
-
 /** A file that the kernel will run: first the requested file, then the files added by a `#!` line or a dynamic loader. */
 export type ProgramFile = {
   /** The path as requested, or as written in the `#!` line or the loader's argument; empty for a descriptor. */
@@ -42,14 +40,11 @@ export type ProgramGate = {
   /** False: every program starts at once; starts that match `names` are reported afterwards, and the answer has no effect. */
   readonly refuses: boolean;
   /**
-   * Returns true to allow the start. A slower decision must call `wait` within `PROGRAM_PATIENCE_MS`; without an answer in time
+   * Returns true to allow the start. A slower decision must call `wait` within `FRAME_START_PATIENCE_MS`; without an answer in time
    * the start is refused (EACCES). Never rejects.
    */
   readonly decide: (start: ProgramStart, wait: (milliseconds: number) => void) => boolean | Promise<boolean>;
 };
-
-/** How long a start waits for its answer without a call of `wait`. */
-export const PROGRAM_PATIENCE_MS = FRAME_START_PATIENCE_MS;
 
 /** One line of a command's program tree. Times are wall clock, ns since the epoch. */
 export type ProgramEvent =

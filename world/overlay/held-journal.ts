@@ -8,6 +8,7 @@ import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fieldsOf } from "./held-session.ts";
 import { parentOf, type Sight, sightOf } from "./held-rows.ts";
+import { bytesOf } from "./names.ts";
 
 /** `p`: put; `i`: part of the preceding put; `t`: take away; `a`: set attributes (world/native/changes/held_plan.h). */
 export type Step = {
@@ -133,9 +134,9 @@ export async function writeOrder(order: Order): Promise<string> {
   await writeFields(folder, "changes", [order.verb, order.lock, ...order.paths]);
   const header = [
     "substrate-held 1",
-    latin(order.project),
+    bytesOf(order.project),
     order.seen.text,
-    latin(order.layers),
+    bytesOf(order.layers),
     order.stage,
   ];
   const rows = order.steps.flatMap(({ kind, how, path, source, expect }) => [
@@ -227,8 +228,4 @@ async function namesOf(folder: string): Promise<string[]> {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
     throw error;
   }
-}
-
-function latin(path: string): string {
-  return Buffer.from(path).toString("latin1");
 }

@@ -12,7 +12,7 @@ import {
   segmentsOf,
 } from "./globs.ts";
 import type { HostFacts } from "./host-facts.ts";
-import { isPrivate, isWithin, PRIVATE, shallowFirst, withoutStars } from "./scopes.ts";
+import { isInAny, isPrivate, isWithin, PRIVATE, shallowFirst, withoutStars } from "./scopes.ts";
 import { SYSTEM } from "./tree-parts.ts";
 import { atEveryName } from "./second-names.ts";
 
@@ -44,7 +44,7 @@ export function denials(spec: WorldSpec, zones: readonly string[], facts: HostFa
       .flatMap((each) => placed(each, facts))
       .flatMap((each) => atEveryName(each, facts));
   const reads = from([...spec.hidden.map(literalPattern), ...spec.files.denyRead]);
-  const outside = reads.filter((segments) => !inAny(zones, literalPrefix(segments)));
+  const outside = reads.filter((segments) => !isInAny(zones, literalPrefix(segments)));
   const searched = outside.filter(
     (segments) => !isLiteral(segments) && !isFloating(segments) && !isPrivate(literalPrefix(segments)),
   );
@@ -53,7 +53,7 @@ export function denials(spec: WorldSpec, zones: readonly string[], facts: HostFa
     .filter(isLiteral)
     .flatMap((segments) => standing(pathOf(segments), own, facts))
     .filter((path) => !isPrivate(path));
-  const found = facts.found.filter((path) => !inAny([...zones, ...named], path));
+  const found = facts.found.filter((path) => !isInAny([...zones, ...named], path));
   return {
     // Names found by the search may have vanished since, together with their folders.
     hidden: shallowFirst([...named, ...found.flatMap((path) => standing(path, own, facts))]),
@@ -142,7 +142,7 @@ function guarded(
 ): readonly (readonly Segment[])[] {
   return patterns.filter((segments) => {
     const prefix = literalPrefix(segments);
-    return inAny(zones, prefix) || zones.some((zone) => isWithin(zone, prefix));
+    return isInAny(zones, prefix) || zones.some((zone) => isWithin(zone, prefix));
   });
 }
 
@@ -215,7 +215,7 @@ function resolved(path: string, facts: HostFacts): string {
  * folder to merge with), and inside such a folder nothing comes from the host.
  */
 function standing(path: string, own: readonly string[], facts: HostFacts): readonly string[] {
-  if (inAny(own, path)) return [];
+  if (isInAny(own, path)) return [];
   const parent = dirname(path);
   const isMade = own.some((folder) => isWithin(folder, parent));
   if (parent === "/" || isMade || facts.kind(parent) === "folder") return [path];
@@ -226,8 +226,4 @@ function standing(path: string, own: readonly string[], facts: HostFacts): reado
 function ownFolders({ files: { scratch = [] } }: WorldSpec, facts: HostFacts): readonly string[] {
   if (facts.layers === undefined) return [];
   return scratch.map(withoutStars).filter((path) => facts.kind(path) === "missing");
-}
-
-function inAny(zones: readonly string[], path: string): boolean {
-  return zones.some((zone) => isWithin(path, zone));
 }

@@ -15,6 +15,7 @@ import type { KeptWrites } from "./scratch.ts";
 import { maskedSockets, sharedSocketMounts, sharedSockets } from "./sockets.ts";
 import { isVeiled, type TreePart } from "./tree-parts.ts";
 import {
+  isInAny,
   isOfKernel,
   isPrivate,
   isReadable,
@@ -121,7 +122,7 @@ function writablePaths(spec: WorldSpec, facts: HostFacts): readonly string[] {
     .filter((path) => isWithin(path, spec.project) || !isPrivate(withoutStars(path)))
     .filter((path) => mayBeWritable(path, facts));
   const seals = present(spec.sealed, facts);
-  return shallowFirst(paths.map(withoutStars)).filter((path) => !inAny(seals, path));
+  return shallowFirst(paths.map(withoutStars)).filter((path) => !isInAny(seals, path));
 }
 
 /**
@@ -146,7 +147,7 @@ function placeFor(
 ): readonly MountOperation[] {
   const shown = files.read.filter((scope) => scope.endsWith("/**")).map(withoutStars);
   const bound = writable.filter((other) => other !== path);
-  if (inAny([...shown, ...bound], path)) return [];
+  if (isInAny([...shown, ...bound], path)) return [];
   return facts.kind(path) === "file"
     ? [{ op: "file", target: path }]
     : [{ op: "dir", target: path, mode: "755" }];
@@ -211,7 +212,7 @@ function pinned(spec: WorldSpec, opened: readonly string[], facts: HostFacts): r
   if (spec.access.kind === "overlay") return [];
   const above = present(spec.sealed, facts).flatMap((path) => foldersAbove(path));
   return shallowFirst(above)
-    .filter((path) => inAny(opened, path) && !opened.includes(path))
+    .filter((path) => isInAny(opened, path) && !opened.includes(path))
     .map((path) => ({ op: "bind", source: path, target: path, access: "rw" }));
 }
 
@@ -222,7 +223,7 @@ function foldersAbove(path: string): readonly string[] {
 
 function sealed(spec: WorldSpec, opened: readonly string[], facts: HostFacts): readonly MountOperation[] {
   return present(spec.sealed, facts)
-    .filter((path) => inAny(opened, path))
+    .filter((path) => isInAny(opened, path))
     .map((target) => ({ op: "readonly", target }));
 }
 
@@ -235,10 +236,6 @@ function unveiledNames(
   return names
     .filter((path) => !isVeiled(path, parts) && facts.kind(path) !== "missing")
     .map((target) => ({ op: "mask", target }));
-}
-
-function inAny(folders: readonly string[], path: string): boolean {
-  return folders.some((folder) => isWithin(path, folder));
 }
 
 /** Resolves the existing paths of a list, and adds every other path that shows the same place. */

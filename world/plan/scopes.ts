@@ -1,4 +1,5 @@
 /** Predicates on paths and scopes, shared by all parts of a plan. Pure; paths are absolute and normal. */
+import type { HostFacts } from "./host-facts.ts";
 import type { WorldSpec } from "../model/world.ts";
 
 /** Folders always private to the world. */
@@ -42,6 +43,15 @@ export function isPrivate(path: string): boolean {
 
 export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
+}
+
+export function isInAny(folders: readonly string[], path: string): boolean {
+  return folders.some((folder) => isWithin(path, folder));
+}
+
+/** Whether the host has mounts below a path. */
+export function holdsMounts(path: string, facts: Pick<HostFacts, "mountPoints">): boolean {
+  return facts.mountPoints.some((point) => point !== path && isWithin(point, path));
 }
 
 export function withoutStars(path: string): string {

@@ -7,7 +7,15 @@ import type { WorldSpec } from "../model/world.ts";
 import type { Denials } from "./denials.ts";
 import type { HostFacts } from "./host-facts.ts";
 import type { MountOperation } from "./operations.ts";
-import { isOfKernel, isPrivate, isReadable, isWithin, shallowFirst, withoutStars } from "./scopes.ts";
+import {
+  holdsMounts,
+  isOfKernel,
+  isPrivate,
+  isReadable,
+  isWithin,
+  shallowFirst,
+  withoutStars,
+} from "./scopes.ts";
 
 /** A folder of the world, and the layers on the host that receive its writes. */
 export type KeptWrites = { readonly target: string; readonly layers: string };
@@ -93,10 +101,6 @@ function place(
 /** Whether the folder lies in the world's own root instead of a host tree: with `read` scopes, only the listed trees are shown. */
 function isPlaceless(target: string, { files }: WorldSpec): boolean {
   return !files.read.some((scope) => scope.endsWith("/**") && isWithin(target, withoutStars(scope)));
-}
-
-function holdsMounts(path: string, facts: HostFacts): boolean {
-  return facts.mountPoints.some((point) => point !== path && isWithin(point, path));
 }
 
 /** Paths that stay as on the host: literal denials of writing, and the installation; later commands inside read both. */

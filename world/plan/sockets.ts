@@ -3,7 +3,7 @@ import { dirname, normalize } from "node:path";
 import type { SharedSocket, WorldSpec } from "../model/world.ts";
 import type { HostFacts } from "./host-facts.ts";
 import type { MaskOperation, MountOperation } from "./operations.ts";
-import { isOfKernel, isPrivate, isReadable, isWithin } from "./scopes.ts";
+import { isInAny, isOfKernel, isPrivate, isReadable, isWithin } from "./scopes.ts";
 
 /** The parts of a plan relevant to sockets. */
 export type SocketGround = {
@@ -70,11 +70,7 @@ export function maskedSockets(
   const real = facts.datagramSockets.flatMap((path) => facts.real(normalize(path)) ?? []);
   return [...new Set(real)]
     .filter((path) => facts.kind(path) === "other" && !isOfKernel(path))
-    .filter((path) => inAny(bound, path) || !(isVeiled(path) || isPrivate(path)))
+    .filter((path) => isInAny(bound, path) || !(isVeiled(path) || isPrivate(path)))
     .filter((path) => seen(path) && !shared.some(({ source }) => source === path))
     .map((target) => ({ op: "mask", target }));
-}
-
-function inAny(folders: readonly string[], path: string): boolean {
-  return folders.some((folder) => isWithin(path, folder));
 }

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import type { HostFacts } from "./host-facts.ts";
-import { isOfKernel, isPrivate, isWithin } from "./scopes.ts";
+import { holdsMounts, isOfKernel, isPrivate, isWithin } from "./scopes.ts";
 
 /**
  * `veil`: an overlay, without the mounts below. `spine`: a folder rebuilt in memory with a place for each child
@@ -76,8 +76,4 @@ function childrenOf(path: string, facts: HostFacts): readonly string[] {
     // Mount points are known even in a folder without read permission.
     .map((point) => point.slice(start).split("/", 1)[0] ?? "");
   return [...new Set([...facts.folders(path), ...mounted])].map((name) => join(path, name));
-}
-
-function holdsMounts(path: string, facts: HostFacts): boolean {
-  return facts.mountPoints.some((point) => point !== path && isWithin(point, path));
 }

@@ -121,7 +121,14 @@ export class OwnAddresses {
     this.#read = read;
   }
 
-  /** Cached form of `isOwnAddress`. */
+  /**
+   * Whether an address is currently the host's own. A service there belongs to the host, however public the address: a
+   * firewall may close the service to the outside, but not to the host itself.
+   *
+   * Documentation addresses on the loopback interface do not count: no network assigns them, so a person put them there
+   * to be reached. Other addresses on the loopback interface count: load balancers and anycast keep public addresses
+   * there.
+   */
   has(address: string): boolean {
     const now = performance.now();
     if (now >= this.#until) {
@@ -130,18 +137,6 @@ export class OwnAddresses {
     }
     return isAmong(address, this.#own);
   }
-}
-
-/**
- * Whether an address is currently the host's own. A service there belongs to the host, however public the address: a
- * firewall may close the service to the outside, but not to the host itself.
- *
- * Documentation addresses on the loopback interface do not count: no network assigns them, so a person put them there
- * to be reached. Other addresses on the loopback interface count: load balancers and anycast keep public addresses
- * there.
- */
-export function isOwnAddress(address: string, interfaces: Interfaces = networkInterfaces()): boolean {
-  return isAmong(address, ownOf(interfaces));
 }
 
 function ownOf(interfaces: Interfaces): readonly Uint8Array[] {

@@ -1,8 +1,9 @@
 /** Runs the operator's own tools to ask for their settings; never a program that a command may have written. */
-import { accessSync, constants, realpathSync, statSync } from "node:fs";
+import { accessSync, constants, statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { execa } from "execa";
+import { realPath } from "../../model/host-paths.ts";
 import type { PresetHost } from "./preset.ts";
 
 /** A tool's output. `ok`: exit code 0. */
@@ -120,14 +121,5 @@ function isProgram(file: string): boolean {
   } catch {
     // Missing, a dangling link or not executable: the next folder of PATH may have the program.
     return false;
-  }
-}
-
-function realPath(path: string): string | undefined {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    // Missing: nothing is run from there.
-    return undefined;
   }
 }

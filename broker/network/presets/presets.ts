@@ -2,6 +2,7 @@
 import { BoundedMap } from "../../model/bounded-map.ts";
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { fileIdentity } from "../../model/host-paths.ts";
 import { type PolicyNet, type PresetName, presetsIn } from "../names/entries.ts";
 import { type GitProjects, gitConfigOf, remotesOf } from "./git.ts";
 import { HostTools } from "./host-tools.ts";
@@ -151,10 +152,7 @@ export class Presets {
   }
 }
 
-/** Device, inode, size and both times: an edit in place, a rename and a copy each change at least one. */
 function identityOf(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return stat === undefined
-    ? `${path} missing`
-    : `${path} ${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+  return stat === undefined ? `${path} missing` : `${path} ${fileIdentity(stat)}`;
 }

@@ -6,6 +6,7 @@ import { BoundedMap } from "../../model/bounded-map.ts";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
+import { fileIdentity } from "../../model/host-paths.ts";
 import type { HostTools } from "./host-tools.ts";
 import type { PresetHost, Urls } from "./preset.ts";
 
@@ -62,7 +63,7 @@ export class YarnProjects {
     const file = join(project, "package.json");
     const stat = statSync(file, { throwIfNoEntry: false, bigint: true });
     if (stat === undefined || !stat.isFile() || stat.size > MAX_BYTES) return false;
-    const identity = `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+    const identity = fileIdentity(stat);
     const before = this.#known.get(project);
     if (before?.identity === identity) return before.uses;
     // nodejs.org/api/packages.html#packagemanager

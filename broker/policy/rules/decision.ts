@@ -22,7 +22,7 @@ export interface Decision {
    * commands may be written, and the changes are held.
    */
   readonly isolatedBy: readonly string[];
-  /** The policy of the deciding rule; of two policies (`decideBoth`), the stricter. */
+  /** The policy of the deciding rule; of several policies, the stricter. */
   readonly policyId: string;
   /** Each builtin leaves a span below the command's own. */
   readonly builtins: Builtins;

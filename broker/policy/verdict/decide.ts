@@ -25,16 +25,6 @@ export function decide(policy: CompiledPolicy, read: ReadCommand, where: Where):
   return asDecision(judge(policy, read, where, policy.mode), policy.mode, read);
 }
 
-/** {@link decideAll} for a policy or two, in a single place. */
-export function decideBoth(
-  assigned: CompiledPolicy,
-  narrowing: CompiledPolicy | null,
-  read: ReadCommand,
-  where: Where,
-): Decision {
-  return decideAll(narrowing === null ? [assigned] : [assigned, narrowing], read, [where]);
-}
-
 /**
  * Decides by several policies about a command with several possible environments (the user's home folder, and a home given by the
  * caller): the strictest verdict wins, and enforce beats observe.

@@ -178,6 +178,6 @@ describe("SUBSTRATE_BACKEND", () => {
   });
 
   test.each(["Linux", "auto", "constructor", "podman,docker"])("'%s' is refused", (word) => {
-    expect(() => backendNames(word)).toThrow(/one of linux, podman, docker is wanted/);
+    expect(() => backendNames(word)).toThrow(/: it must be one of linux, podman, docker$/);
   });
 });

@@ -13,6 +13,7 @@
 
 #include "deny/denials.h"
 #include "deny/rules.h"
+#include "lib/clock.h"
 #include "lib/credentials.h"
 
 /* Repositories made by others at the same time. A further repository stays open: new names inside may be
@@ -31,12 +32,6 @@ struct closing {
 
 static struct closing closings[CLOSINGS_MAX];
 static int count;
-
-static int64_t now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 bool closing_is_over(const char *folder) {
   struct stat status;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "deny/rules.h"
+#include "lib/descriptors.h"
 #include "lib/failure.h"
 #include "lib/mount_api.h"
 
@@ -149,10 +150,7 @@ static int cover(int place, int source, uint64_t attributes) {
   int tree = mount_copy(source);
   if (tree < 0) return -1;
   int result = mount_restrict(tree, attributes) < 0 ? -1 : mount_place(tree, place);
-  int error = errno;
-  close(tree);
-  errno = error;
-  return result;
+  return close_keeping_errno(tree, result);
 }
 
 /* Binds a folder onto itself: the kernel does not rename a mount point (EBUSY), so the folder stays in

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "deny/calls_in_progress.h"
@@ -22,6 +21,7 @@
 #include "deny/rules.h"
 #include "deny/scan.h"
 #include "deny/scan_roots.h"
+#include "lib/clock.h"
 #include "lib/commands.h"
 #include "lib/credentials.h"
 #include "lib/failure.h"
@@ -57,12 +57,6 @@ size_t names_unwatched(void) {
 
 bool names_guarded(void) {
   return started && scan_roots_any(SCAN_WATCH);
-}
-
-static int64_t now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 bool names_nobody_runs(void) {

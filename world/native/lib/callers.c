@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "lib/descriptors.h"
 #include "lib/pidfd_info.h"
 
 #define PAGE 4096
@@ -42,10 +43,7 @@ static int open_own(const struct view *view, const char *place, size_t length, c
   int own = openat(callers_proc, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (own < 0 || *rest == 0 || strcmp(rest, ".") == 0) return own;
   int fd = open_plainly(own, rest);
-  int error = errno;
-  close(own);
-  errno = error;
-  return fd;
+  return close_keeping_errno(own, fd);
 }
 
 /* Returns the length of the place's name in a path after `/proc/self/`. */

@@ -7,17 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/descriptors.h"
 #include "lib/mount_api.h"
 #include "mount/targets.h"
 
 #define OPTIONS_MAX 1024
-
-static int close_keeping_errno(int fd, int result) {
-  int error = errno;
-  if (fd >= 0) close(fd);
-  errno = error;
-  return result;
-}
 
 int place_tree(const struct stage *stage, int tree, const char *target, uint64_t attributes) {
   if (tree < 0) return -1;
@@ -29,9 +23,7 @@ int place_tree(const struct stage *stage, int tree, const char *target, uint64_t
 
 static int finish(const struct stage *stage, int context, const char *target, uint64_t attributes, int ready) {
   int tree = ready < 0 ? -1 : filesystem_mount(context, attributes);
-  int error = errno;
-  close(context);
-  errno = error;
+  close_keeping_errno(context, 0);
   return place_tree(stage, tree, target, attributes);
 }
 

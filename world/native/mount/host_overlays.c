@@ -13,18 +13,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "lib/descriptors.h"
 #include "lib/mount_api.h"
 #include "mount/dentries.h"
 #include "mount/filesystems.h"
 #include "mount/kept_writes.h"
 #include "mount/targets.h"
-
-static int close_keeping_errno(int fd, int result) {
-  int error = errno;
-  if (fd >= 0) close(fd);
-  errno = error;
-  return result;
-}
 
 /* Copies the host's attributes: a merged folder shows the attributes of its topmost layer. An owner without
    mapping in this user namespace cannot be set: the folder then seems to be the user's own, read-only. A

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/descriptors.h"
 #include "lib/mount_api.h"
 #include "mount/filesystems.h"
 #include "mount/host_overlays.h"
@@ -22,13 +23,6 @@
 static int refuse(int error) {
   errno = error;
   return -1;
-}
-
-static int close_keeping_errno(int fd, int result) {
-  int error = errno;
-  if (fd >= 0) close(fd);
-  errno = error;
-  return result;
 }
 
 /* Host paths are real paths, resolved by the planner: a symlink on the path means a race. */

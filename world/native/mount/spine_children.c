@@ -11,18 +11,12 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "lib/descriptors.h"
 #include "lib/mount_api.h"
 #include "mount/dentries.h"
 #include "mount/host_overlays.h"
 
 #define CHILD (ATTR_NOSUID | ATTR_NODEV | ATTR_RDONLY)
-
-static int close_keeping_errno(int fd, int result) {
-  int error = errno;
-  if (fd >= 0) close(fd);
-  errno = error;
-  return result;
-}
 
 /* Reads the status of a name in the layer of whiteouts. */
 static bool in_layer(const struct spine_place *place, const char *name, struct stat *status) {

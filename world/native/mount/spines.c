@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/credentials.h"
+#include "lib/descriptors.h"
 #include "lib/failure.h"
 #include "lib/mount_api.h"
 #include "mount/filesystems.h"
@@ -142,12 +143,7 @@ static void sweep(struct spine *spine) {
 static int each(struct spine *spine, int folder, bool reserved, bool made, const char **failed) {
   int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *stream = fd < 0 ? NULL : fdopendir(fd);
-  if (stream == NULL) {
-    int error = errno;
-    if (fd >= 0) close(fd);
-    errno = error;
-    return -1;
-  }
+  if (stream == NULL) return close_keeping_errno(fd, -1);
   int result = 0;
   for (struct dirent *entry; result == 0 && (entry = readdir(stream)) != NULL;) {
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
@@ -304,17 +300,12 @@ int spines_sources(const struct stage *stage, const char *target) {
     snprintf(path, sizeof path, "%.4000s/%u", sources, spine->number);
     int host = open_below(stage->host, spine->path, O_PATH | O_DIRECTORY, WALK_NO_SYMLINKS);
     int result = add_source(stage, path, host);
-    int error = errno;
-    if (host >= 0) close(host);
-    errno = error;
+    close_keeping_errno(host, 0);
     if (result < 0) return -1;
   }
   /* Without read-only, the owner could change the folder's mode and open its contents. */
   int result = top < 0 ? -1 : mount_restrict(top, ATTR_RDONLY);
-  int error = errno;
-  if (top >= 0) close(top);
-  errno = error;
-  return result;
+  return close_keeping_errno(top, result);
 }
 
 void spines_let_go(void) {

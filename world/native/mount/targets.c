@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/descriptors.h"
 #include "lib/mount_api.h"
 
 bool path_is_plain(const char *path) {
@@ -50,9 +51,7 @@ static int open_folder(int root, const char *path, mode_t mode) {
         child = open_below(root, prefix, O_PATH | O_DIRECTORY, WALK_IN_ROOT);
       }
     }
-    int error = errno;
-    close(parent);
-    errno = error;
+    close_keeping_errno(parent, 0);
     parent = child;
     part = next;
   }
@@ -99,8 +98,5 @@ int target_make_symlink(int root, const char *text, const char *path) {
   int parent = open_parent(root, path, &name);
   if (parent < 0) return -1;
   int result = symlinkat(text, parent, name);
-  int error = errno;
-  close(parent);
-  errno = error;
-  return result;
+  return close_keeping_errno(parent, result);
 }

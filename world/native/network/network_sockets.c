@@ -13,19 +13,13 @@
 #include <linux/netlink.h>
 #include <unistd.h>
 
+#include "lib/descriptors.h"
+
 #define DNS_ADDRESS 0x7f000035 /* 127.0.0.53 */
 #define DNS_PORT 53
 /* The kernel's default limit (net.core.somaxconn). */
 #define BACKLOG 4096
 #define CONNECT_MS 200
-
-/* Closes the socket and keeps errno. */
-static int give_up(int fd) {
-  int error = errno;
-  close(fd);
-  errno = error;
-  return -1;
-}
 
 static int bound(int type, uint32_t address, uint16_t port) {
   struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(address)};
@@ -33,13 +27,13 @@ static int bound(int type, uint32_t address, uint16_t port) {
   int reuse = type == SOCK_STREAM;
   if (fd < 0) return -1;
   /* Allows listening again on a port with live connections (EADDRINUSE, tcp(7)). */
-  if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse) < 0) return give_up(fd);
-  return bind(fd, (struct sockaddr *)&name, sizeof name) < 0 ? give_up(fd) : fd;
+  if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse) < 0) return close_keeping_errno(fd, -1);
+  return bind(fd, (struct sockaddr *)&name, sizeof name) < 0 ? close_keeping_errno(fd, -1) : fd;
 }
 
 static int listening(int fd) {
   if (fd < 0) return -1;
-  return listen(fd, BACKLOG) < 0 ? give_up(fd) : fd;
+  return listen(fd, BACKLOG) < 0 ? close_keeping_errno(fd, -1) : fd;
 }
 
 int network_dns(int type) {
@@ -69,13 +63,15 @@ static int connect_to(const struct sockaddr *name, socklen_t length) {
   int fd = socket(name->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
   if (connect(fd, name, length) == 0) return fd;
-  if (errno != EINPROGRESS) return give_up(fd);
+  if (errno != EINPROGRESS) return close_keeping_errno(fd, -1);
   struct pollfd state = {.fd = fd, .events = POLLOUT};
   errno = ETIMEDOUT;
-  if (poll(&state, 1, CONNECT_MS) != 1) return give_up(fd);
-  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 || error == 0) return error == 0 ? fd : give_up(fd);
-  errno = error;
-  return give_up(fd);
+  if (poll(&state, 1, CONNECT_MS) != 1) return close_keeping_errno(fd, -1);
+  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0) {
+    if (error == 0) return fd;
+    errno = error;
+  }
+  return close_keeping_errno(fd, -1);
 }
 
 int network_connect(uint16_t port) {

@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lib/descriptors.h"
+
 #define KEPT ((1U << CAP_NET_ADMIN) | (1U << CAP_NET_BIND_SERVICE))
 /* The first device of every network namespace (net/core/dev.c, LOOPBACK_IFINDEX). */
 #define LOOPBACK_INDEX 1
@@ -27,9 +29,7 @@ static int write_text(const char *path, const char *text) {
   int fd = open(path, O_WRONLY | O_CLOEXEC);
   if (fd < 0) return -1;
   ssize_t count = write(fd, text, strlen(text));
-  int error = errno;
-  close(fd);
-  errno = error;
+  close_keeping_errno(fd, 0);
   return count == (ssize_t)strlen(text) ? 0 : -1;
 }
 
@@ -60,9 +60,7 @@ static const char *loopback_up(void) {
   bool failed = ioctl(fd, SIOCGIFFLAGS, &request) < 0;
   request.ifr_flags |= IFF_UP;
   failed = failed || ioctl(fd, SIOCSIFFLAGS, &request) < 0;
-  int error = errno;
-  close(fd);
-  errno = error;
+  close_keeping_errno(fd, 0);
   return failed ? "loopback" : NULL;
 }
 
@@ -74,9 +72,7 @@ static const char *ask_kernel(const void *request, size_t size, const char *what
   int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
   if (fd < 0) return what;
   ssize_t got = send(fd, request, size, 0) < 0 ? -1 : recv(fd, &reply, sizeof reply, 0);
-  int error = errno;
-  close(fd);
-  errno = error;
+  close_keeping_errno(fd, 0);
   if (got < (ssize_t)NLMSG_LENGTH(sizeof(struct nlmsgerr))) return what;
   errno = -reply.answer.error;
   return reply.header.nlmsg_type == NLMSG_ERROR && errno == 0 ? NULL : what;

@@ -13,6 +13,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "lib/descriptors.h"
 #include "lib/failure.h"
 
 static bool is_used(const struct limits *limits) {
@@ -45,10 +46,7 @@ pid_t cgroup_fork_init(const struct limits *limits) {
   struct clone_args args = {
       .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)folder};
   pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
-  int error = errno;
-  close(folder);
-  errno = error;
-  return pid;
+  return close_keeping_errno(folder, pid);
 }
 
 static void remove_commands(void) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/credentials.h"
+#include "lib/descriptors.h"
 #include "lib/failure.h"
 
 #define NUMBER_DIGITS 19
@@ -75,9 +76,7 @@ static int64_t read_number(int folder, const char *path) {
   int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -1;
   ssize_t length = read(fd, text, sizeof text - 1);
-  int error = errno;
-  close(fd);
-  errno = error;
+  close_keeping_errno(fd, 0);
   return length <= 0 ? -1 : strtoll(text, NULL, 10);
 }
 
@@ -87,9 +86,7 @@ static int write_number(int folder, const char *path, uint64_t number) {
   int fd = openat(folder, path, O_WRONLY | O_CLOEXEC);
   if (fd < 0) return -1;
   ssize_t written = write(fd, text, (size_t)length);
-  int error = errno;
-  close(fd);
-  errno = error;
+  close_keeping_errno(fd, 0);
   return written == length ? 0 : -1;
 }
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "deny/denied_names.h"
 #include "lib/channel.h"
+#include "lib/clock.h"
 #include "lib/fields.h"
 #include "lib/frames.h"
 #include "mount/kept_writes.h"
@@ -33,12 +33,6 @@
 
 /* Time for a killed leader's processes to die, equal to a leader's own (leader.c). */
 #define ORPHANS_END_WITHIN_MS 1000
-
-static int64_t now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 void ending_failed(uint32_t id, const char *step, const char *path, int error) {
   static uint8_t payload[PATH_MAX + 128];

@@ -10,6 +10,7 @@
 
 #include "deny/denied_names.h"
 #include "lib/commands.h"
+#include "lib/descriptors.h"
 #include "lib/failure.h"
 #include "lib/fields.h"
 #include "lib/frames.h"
@@ -56,20 +57,14 @@ static int file_with(const char *name, unsigned int flags, const uint8_t *data, 
     written += (size_t)count;
   }
   if (written == length && lseek(fd, 0, SEEK_SET) == 0) return fd;
-  int error = errno;
-  close(fd);
-  errno = error;
-  return -1;
+  return close_keeping_errno(fd, -1);
 }
 
 /* Makes a file sealed against every change, even through its descriptor. */
 static int sealed_file_with(const uint8_t *data, size_t length) {
   int fd = file_with("substrate-scope", MFD_ALLOW_SEALING, data, length);
   if (fd < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0) return fd;
-  int error = errno;
-  close(fd);
-  errno = error;
-  return -1;
+  return close_keeping_errno(fd, -1);
 }
 
 /* Checks the payload. Returns the error, or NULL. */
@@ -183,10 +178,7 @@ static int hand_over(const struct frame *frame, struct command *command) {
   if (file < 0) return -1;
   fds[count++] = file;
   int result = leader_assign(command, &order, NULL, 0, fds, count);
-  int error = errno;
-  close(file);
-  errno = error;
-  return result;
+  return close_keeping_errno(file, result);
 }
 
 static bool leader_is_gone(int error) {

@@ -10,9 +10,9 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
 #include "lib/jobs.h"
 #include "lib/tree.h"
 #include "run/runner.h"
@@ -31,12 +31,6 @@ static int64_t end_deadline; /* 0: not ending */
 static int end_passes;
 static uint32_t seen; /* most processes seen at once during a signal or the end */
 static uint32_t reaped_at_end;
-
-static int64_t now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void report_ending(uint32_t kind, int leftover, int kept) {
   struct report report = {.kind = kind, .ending = {.leftover = (uint32_t)leftover, .kept = (uint32_t)kept, .seen = seen, .group_killed = group_killed}};

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "lib/channel.h"
+#include "lib/clock.h"
 #include "lib/commands.h"
 #include "lib/failure.h"
 #include "lib/fields.h"
@@ -26,12 +26,6 @@
 #define LEADER_DEADLINE_MS 1500
 
 static bool deadlines;
-
-static int64_t now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static uint64_t number_of(const struct frame *frame, const char *what) {
   if (frame->length != 8) fail_protocol(what);

@@ -9,13 +9,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "deny/denials.h"
 #include "deny/denied_names.h"
 #include "lib/callers.h"
 #include "lib/channel.h"
+#include "lib/clock.h"
 #include "lib/commands.h"
 #include "lib/credentials.h"
 #include "lib/failure.h"
@@ -55,12 +55,6 @@ struct named {
 
 static struct waiting *all;
 static unsigned count;
-
-static int64_t now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* True for a rename without flags: a rename with flags is not a plain replacement, and fails in the
    kernel. */

@@ -9,10 +9,10 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lib/channel.h"
+#include "lib/clock.h"
 #include "lib/commands.h"
 #include "lib/frames.h"
 #include "lib/siphash.h"
@@ -55,12 +55,6 @@ _Static_assert(KIND_COUNT * FRAME_MAX_TELEMETRY <= PLACES / 2, "there is always 
 
 static uint32_t listening; /* commands with a socket */
 static uint64_t key[2];
-
-static int64_t now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* Listens at an abstract address: without a file, no command can remove or replace the socket, or reach a
    socket outside this world's network. */

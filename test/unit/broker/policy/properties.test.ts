@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { decide, decideBoth, parsePolicy, readArgv, readShell } from "../../../../broker/policy/index.ts";
+import { decide, decideAll, parsePolicy, readArgv, readShell } from "../../../../broker/policy/index.ts";
 
 const WHERE = { project: "/projects/app", home: "/home/ann", cwd: "/projects/app" };
 const STRICTNESS = { allow: 0, isolate: 1, ask: 2, deny: 3 } as const;
@@ -232,7 +232,7 @@ test("a policy that narrows never widens, and says what the stricter of the two 
   fc.assert(
     fc.property(lists, lists, modes, command, (assigned, narrowing, mode, line) => {
       const [one, other] = [policyOf(assigned), { ...policyOf(narrowing), mode }];
-      const both = decideBoth(one, other, readShell(line), WHERE);
+      const both = decideAll([one, other], readShell(line), [WHERE]);
       const strictest = Math.max(strictness(one, line), strictness(policyOf(narrowing), line));
       expect(both.mode).toBe("enforce");
       expect(STRICTNESS[both.verdict as keyof typeof STRICTNESS]).toBe(strictest);

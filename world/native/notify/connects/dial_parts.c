@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "lib/callers.h"
+#include "lib/descriptors.h"
 #include "notify/connects/own_sockets.h"
 
 /* PIDFD_THREAD: Linux 6.9. */
@@ -36,10 +37,7 @@ int dial_socket(pid_t task, int fd) {
   int pidfd = open_task(task);
   if (pidfd < 0) return -1;
   int copy = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
-  int error = errno;
-  close(pidfd);
-  errno = error;
-  return copy;
+  return close_keeping_errno(pidfd, copy);
 }
 
 /* Procfs links whose meaning depends on the reader, with their counterparts in the caller's procfs folder. */

@@ -8,11 +8,11 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lib/callers.h"
 #include "lib/channel.h"
+#include "lib/clock.h"
 #include "lib/commands.h"
 #include "lib/fields.h"
 #include "lib/frames.h"
@@ -56,12 +56,6 @@ struct dial {
 static struct dial *all;
 static unsigned count, most = WAITING_LEAST;
 static uint32_t last_number;
-
-static int64_t now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 uint64_t dials_fit(uint64_t descriptors) {
   uint64_t fitting = descriptors / 32;

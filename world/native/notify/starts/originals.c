@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
 #include "lib/wildcards.h"
 
 /* Delay until a program installed during the world's life is found. */
@@ -26,12 +26,6 @@ static const char *const LOADERS[] = {
     "/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",  "/lib/ld-linux.so.2",        "/lib/ld-musl-x86_64.so.1",
     "/lib/ld-musl-aarch64.so.1",   "/usr/bin/ld.so"};
-
-static int64_t now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void forget(struct originals *originals) {
   for (size_t i = 0; i < originals->count; i++) free(originals->list[i].path);

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "lib/channel.h"
+#include "lib/clock.h"
 #include "lib/commands.h"
 #include "lib/failure.h"
 #include "lib/fields.h"
@@ -34,12 +34,6 @@ struct waiting {
 
 static struct waiting *all;
 static unsigned count;
-
-static int64_t now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 bool pending_was_refused(const struct command *command, uint64_t mark) {
   return command->refused == mark && now_ms() - command->refused_at < AGAIN_MS;

@@ -3,9 +3,9 @@
 
 #include <poll.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
 #include "lib/commands.h"
 #include "lib/pidfd_info.h"
 #include "lib/watch.h"
@@ -29,12 +29,6 @@ static int young[PIDFDS_YOUNG];
 static int64_t born[PIDFDS_YOUNG];
 static int young_count;
 static int64_t looked;
-
-static int64_t now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 uint64_t pidfds_fit(uint64_t descriptors) {
   uint64_t spare = descriptors > DESCRIPTORS_OTHER ? (descriptors - DESCRIPTORS_OTHER) / 4 : 0;

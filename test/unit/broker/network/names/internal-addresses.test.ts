@@ -1,9 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import {
-  internalRange,
-  isOwnAddress,
-  OwnAddresses,
-} from "../../../../../broker/network/names/internal-addresses.ts";
+import { internalRange, OwnAddresses } from "../../../../../broker/network/names/internal-addresses.ts";
 
 const INTERNAL: readonly (readonly [range: string, ...addresses: string[]])[] = [
   ["unspecified", "0.0.0.0", "0.1.2.3", "::", "0:0:0:0:0:0:0:0", "::0.0.0.0", "::ffff:0.0.0.0"],
@@ -147,17 +143,17 @@ describe("the host's own addresses", () => {
     "127.0.0.1",
     "8.8.4.4",
   ])("%s is the host's", (address) => {
-    expect(isOwnAddress(address, INTERFACES)).toBe(true);
+    expect(new OwnAddresses(() => INTERFACES).has(address)).toBe(true);
   });
 
   test.each(["1.2.3.5", "2a00::5", "203.0.113.8", "a.example", ""])("'%s' is not", (address) => {
-    expect(isOwnAddress(address, INTERFACES)).toBe(false);
+    expect(new OwnAddresses(() => INTERFACES).has(address)).toBe(false);
   });
 
   test.each(["203.0.113.7", "2001:db8::7", "::ffff:203.0.113.7"])(
     "%s was put on the loopback interface to be reached",
     (address) => {
-      expect(isOwnAddress(address, INTERFACES)).toBe(false);
+      expect(new OwnAddresses(() => INTERFACES).has(address)).toBe(false);
     },
   );
 
@@ -179,6 +175,6 @@ describe("the host's own addresses", () => {
   });
 
   test("this machine's loopback address is its own", () => {
-    expect(isOwnAddress("127.0.0.1")).toBe(true);
+    expect(new OwnAddresses().has("127.0.0.1")).toBe(true);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import {
   decide,
-  decideBoth,
+  decideAll,
   parsePolicy,
   readArgv,
   readShell,
@@ -207,7 +207,7 @@ describe("approval", () => {
 
   test("what asks and is isolated is isolated once it is approved, whichever policy says so", () => {
     const approved = (policy: ReturnType<typeof policyOf>, command: string, other?: typeof policy) =>
-      decideBoth(policy, other ?? null, readShell(command), WHERE).approved;
+      decideAll([policy, ...(other === undefined ? [] : [other])], readShell(command), [WHERE]).approved;
     const asks = policyOf("{ ask: [a, b], isolated: [b], opaque: ask }");
     expect(approved(asks, "a")).toBe("allow");
     expect(approved(asks, "b")).toBe("isolate");
@@ -225,9 +225,9 @@ describe("approval", () => {
       [asks, silent],
       [silent, asks],
     ] as const)
-      expect(decideBoth(one, other, readShell("a"), WHERE).verdict).toBe("deny");
-    expect(decideBoth(asks, policyOf("{}"), readShell("a"), WHERE).verdict).toBe("ask");
-    expect(decideBoth(asks, silent, readShell("b"), WHERE).verdict).toBe("allow");
+      expect(decideAll([one, other], readShell("a"), [WHERE]).verdict).toBe("deny");
+    expect(decideAll([asks, policyOf("{}")], readShell("a"), [WHERE]).verdict).toBe("ask");
+    expect(decideAll([asks, silent], readShell("b"), [WHERE]).verdict).toBe("allow");
   });
 
   test("auto_approve alone changes nothing", () => {
@@ -240,7 +240,7 @@ describe("approval", () => {
 describe("a policy that narrows another", () => {
   const observe = policyOf("{ denied: [d], isolated: [i] }", "mode: observe");
   const enforce = policyOf("{ isolated: [d], denied: [i] }");
-  const both = (command: string) => decideBoth(observe, enforce, readShell(command), WHERE);
+  const both = (command: string) => decideAll([observe, enforce], readShell(command), [WHERE]);
 
   test("the strictest verdict of both holds, and enforce beats observe", () => {
     expect(both("d")).toMatchObject({ verdict: "deny", mode: "enforce" });
@@ -249,7 +249,7 @@ describe("a policy that narrows another", () => {
   });
 
   test("it never widens", () => {
-    expect(decideBoth(enforce, policyOf("{}", "mode: observe"), readShell("i"), WHERE)).toMatchObject({
+    expect(decideAll([enforce, policyOf("{}", "mode: observe")], readShell("i"), [WHERE])).toMatchObject({
       verdict: "deny",
       mode: "enforce",
     });
