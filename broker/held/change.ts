@@ -2,15 +2,7 @@
 import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { setImmediate as turn } from "node:timers/promises";
 import type { ChangesReply, FsDiff } from "../../schemas/generated/types.ts";
-import {
-  type ApplyEnding,
-  beyondBounds,
-  type HeldChange,
-  type KeyedMutex,
-  MAX_FILES,
-  MAX_FOLDERS,
-  NO_CHANGES,
-} from "../../world/backend.ts";
+import { type ApplyEnding, type HeldChange, type KeyedMutex, Listing } from "../../world/backend.ts";
 import type { Ground, GroundNeeds } from "../policies/judge.ts";
 import type { DirtyFiles } from "../project-files/dirty-files.ts";
 import type { SpanRecord, Trace } from "../spans/trace.ts";
@@ -330,35 +322,22 @@ function cannotRecord(error: unknown): Refusal {
 
 /** Formats held changes as the `fs_diff` of a span. Pure. */
 
+/** A link counts as a file, attributes count as content. */
+const LISTED = {
+  write: "write",
+  mod: "mod",
+  delete: "delete",
+  dir: "dir",
+  link: "write",
+  mode: "mod",
+} as const;
+
 /** Lists the processed changes among all held changes; `held`: some changes are still held. */
 export function listingOf(all: readonly HeldChange[], done: readonly string[], held: boolean): FsDiff {
   const wanted = new Set(done);
-  const changes = all.filter(({ path }) => wanted.has(path));
-  const files = changes.filter(({ kind }) => kind !== "dir");
-  const folders = changes.filter(({ kind }) => kind === "dir");
-  const listed = files.slice(0, MAX_FILES);
-  const gaps = beyondBounds(files.length, folders.length);
-  const pathsOf = (kinds: readonly HeldChange["kind"][]): string[] =>
-    listed.filter(({ kind }) => kinds.includes(kind)).map(shown);
-  return {
-    ...NO_CHANGES,
-    writes: pathsOf(["write", "link"]),
-    mods: pathsOf(["mod", "mode"]),
-    deletes: pathsOf(["delete"]),
-    dirs: folders.slice(0, MAX_FOLDERS).map(shown),
-    autorun: files
-      .filter(({ autorun }) => autorun)
-      .slice(0, MAX_FILES)
-      .map(shown),
-    held,
-    truncated: gaps.length > 0,
-    summary: gaps[0] ?? null,
-  };
-}
-
-/** Formats a path like the command's own fs_diff. */
-function shown({ path }: HeldChange): string {
-  return Buffer.from(path, "latin1").toString("utf8");
+  const listing = new Listing();
+  for (const { path, kind, mode } of all) if (wanted.has(path)) listing.add(LISTED[kind], path, mode);
+  return { ...listing.diff(), held };
 }
 
 /** Bound on reasons in a reply. */

@@ -4,8 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { ChangeReader } from "../../world/overlay/change-reader.ts";
-import type { LayerChange } from "../../world/overlay/change-records.ts";
+import { ChangeReader, type LayerChange } from "../../world/overlay/change-reader.ts";
 import { actors, currentUser } from "../support/users/users.ts";
 import { TestBroker } from "../support/broker/broker.ts";
 import { installationFor } from "../support/broker/installation.ts";

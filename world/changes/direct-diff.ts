@@ -1,7 +1,7 @@
 /** Lists the changes of a command that writes directly to its project. */
 import type { FsDiff } from "../../schemas/generated/types.ts";
-import { beyondBounds, MAX_FILES, MAX_FOLDERS, MAX_HASHED, NO_CHANGES } from "../model/fs-diff.ts";
-import { isAutorun } from "../overlay/autorun.ts";
+import { MAX_FILES, MAX_HASHED, NO_CHANGES } from "../model/fs-diff.ts";
+import { Listing } from "../overlay/listing.ts";
 import { bytesOf, shownPath } from "../overlay/names.ts";
 import { byPath, type HashedChange, treeHash } from "../overlay/tree-hash.ts";
 import { compare, type DirectChange } from "./compare.ts";
@@ -34,25 +34,13 @@ export async function directDiff(project: string, told: Told, signal: AbortSigna
   // A hash of a part would look like a hash of the whole, so an incomplete listing has no hash.
   const missing = [...new Set(compared.gaps), ...told.gaps];
   const { hash, gap } = missing.length > 0 ? NO_HASH : await hashOf(root, changes, turns);
-  const files = changes.filter(({ kind }) => kind !== "dir");
-  const folders = changes.filter(({ kind }) => kind === "dir");
-  const listed = files.slice(0, MAX_FILES);
-  return withGaps(
-    {
-      ...NO_CHANGES,
-      writes: pathsOf(listed, "write"),
-      mods: pathsOf(listed, "mod"),
-      deletes: pathsOf(listed, "delete"),
-      dirs: pathsOf(folders.slice(0, MAX_FOLDERS), "dir"),
-      autorun: files
-        .filter(({ path, now }) => isAutorun(path, now?.mode))
-        .slice(0, MAX_FILES)
-        .map(({ path }) => shownPath(path)),
-      outside: outside.paths.slice(0, MAX_FILES),
-      tree_hash: hash,
-    },
-    [...beyondBounds(files.length, folders.length), ...gap, ...missing, ...outside.gaps],
-  );
+  const listing = new Listing();
+  for (const { path, kind, now } of changes) listing.add(kind, path, now?.mode ?? 0);
+  return {
+    ...listing.diff([...gap, ...missing, ...outside.gaps]),
+    outside: outside.paths.slice(0, MAX_FILES),
+    tree_hash: hash,
+  };
 }
 
 /** Returns absolute paths: new, changed and removed files, and new folders. */
@@ -92,8 +80,4 @@ function hashed({ path, kind, now }: DirectChange, content: string): HashedChang
 
 function noHash(why: string): Hash {
   return { hash: null, gap: [`no tree hash: ${why}`] };
-}
-
-function pathsOf(changes: readonly DirectChange[], kind: DirectChange["kind"]): string[] {
-  return changes.filter((change) => change.kind === kind).map(({ path }) => shownPath(path));
 }

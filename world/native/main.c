@@ -75,7 +75,7 @@ int main(int count, char **words) {
   struct setup setup;
   int alive[2];
   if (count == 3 && strcmp(words[1], "network") == 0) network_run(words[2]);
-  if (count == 2 && strcmp(words[1], "changes") == 0) changes_run();
+  if (count == 2 && strcmp(words[1], "changes") == 0) return changes_run();
   if (count == 2 && strcmp(words[1], "held") == 0) return held_run();
   if (count > 2 && strcmp(words[1], "exchange") == 0) return exchange_run(count - 2, words + 2);
   if (count == 2 && strcmp(words[1], "find") == 0) find_names_run();

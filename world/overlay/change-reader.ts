@@ -2,9 +2,12 @@
  * Reads the changes in an upper layer: `substrate-init changes` walks, compares and hashes in its own process, so that large
  * layers never block the broker. Node cannot read xattrs, which mark removed names.
  */
-import { type ChildProcess, spawn } from "node:child_process";
 import { setImmediate as breathe } from "node:timers/promises";
-import { type LayerChange, type LayerEnd, takeRecords } from "./change-records.ts";
+import { errnoName } from "../model/errno.ts";
+import { bytesOf, shownPath } from "./names.ts";
+import { fieldsOf, NativeSession, SessionEnded } from "./native-session.ts";
+import { FLAG, modeIn, ROW, type Row, rowsOf } from "./rows.ts";
+import { type ChangeKind, changeKind } from "./tree-hash.ts";
 
 /** An upper layer, and the tree below. */
 export type Layer = {
@@ -14,25 +17,29 @@ export type Layer = {
   readonly userxattr: boolean;
 };
 
-/** Idle readers kept for the next layer; each is a sleeping process of one megabyte. */
-const MAX_IDLE = 2;
-
-type Reader = {
-  readonly child: ChildProcess;
-  rest: string;
-  onText: (text: string) => void;
-  onGone: () => void;
+export type LayerChange = {
+  /** How the path differs from the lower tree; `unread`: could not be read. */
+  readonly kind: ChangeKind | "unread";
+  /** Relative, one letter per byte (names.ts). */
+  readonly path: string;
+  /** `st_mode` of the upper entry; 0: missing. */
+  readonly after: number;
 };
 
-/** Thrown when the process ends before its answer. */
-class ReaderGone extends Error {
-  override readonly name = "ReaderGone";
-}
+export type LayerEnd = {
+  /** By the rules of tree-hash.ts; null if nothing changed, or if part of the changes could not be read. */
+  readonly hash: string | null;
+  /** The reader's bound of changes was reached. */
+  readonly full: boolean;
+};
+
+/** Idle readers kept for the next layer; each is a sleeping process of one megabyte. */
+const MAX_IDLE = 2;
 
 /** A pool of reader processes, one per concurrent read. */
 export class ChangeReader {
   readonly #init: string;
-  readonly #idle: Reader[] = [];
+  readonly #idle: NativeSession[] = [];
   #closed = false;
 
   /** @param init the `substrate-init` program. */
@@ -61,7 +68,7 @@ export class ChangeReader {
       return await this.#readBy(waited ?? this.#start(), layer, signal, tell);
     } catch (error) {
       // An idle reader may have been killed meanwhile; retry, as no change was passed on yet.
-      if (waited === undefined || told || !(error instanceof ReaderGone)) throw error;
+      if (waited === undefined || told || !(error instanceof SessionEnded)) throw error;
       return await this.#readBy(this.#start(), layer, signal, tell);
     }
   }
@@ -69,26 +76,26 @@ export class ChangeReader {
   /** Ends idle readers; a busy reader ends with its layer. */
   close(): void {
     this.#closed = true;
-    for (const { child } of this.#idle.splice(0)) child.stdin?.end();
+    for (const reader of this.#idle.splice(0)) reader.end();
   }
 
   async #readBy(
-    reader: Reader,
+    reader: NativeSession,
     layer: Layer,
     signal: AbortSignal,
     onChange: (change: LayerChange) => void,
   ): Promise<LayerEnd> {
-    const onAbort = (): void => void reader.child.kill("SIGKILL");
+    const onAbort = (): void => reader.kill();
     signal.addEventListener("abort", onAbort, { once: true });
-    hold(reader.child, true);
+    reader.hold(true);
     try {
-      const end = await exchange(reader, layer, onChange);
+      const end = await listing(reader, layer, onChange);
       // The abort has killed the reader, even if its answer is complete.
       signal.throwIfAborted();
       this.#keep(reader);
       return end;
     } catch (error) {
-      reader.child.kill("SIGKILL");
+      reader.kill();
       signal.throwIfAborted();
       throw error;
     } finally {
@@ -96,90 +103,46 @@ export class ChangeReader {
     }
   }
 
-  #start(): Reader {
-    const child = spawn(this.#init, ["changes"], {
-      stdio: ["pipe", "pipe", "ignore"],
-      env: {},
-      cwd: "/",
-      detached: true,
-    });
-    const reader: Reader = { child, rest: "", onText: () => {}, onGone: () => {} };
-    child.stdout?.setEncoding("latin1").on("data", (text: string) => reader.onText(text));
-    const gone = (): void => {
+  #start(): NativeSession {
+    const reader = new NativeSession(this.#init, "changes");
+    void reader.ended.then(() => {
       const at = this.#idle.indexOf(reader);
       if (at >= 0) this.#idle.splice(at, 1);
-      reader.onGone();
-    };
-    child.once("error", gone);
-    child.once("close", gone);
-    child.stdin?.on("error", () => {
-      // The process has ended, ignoring: reported by "close".
     });
-    hold(child, false);
+    reader.hold(false);
     return reader;
   }
 
-  #keep(reader: Reader): void {
-    hold(reader.child, false);
-    reader.onText = () => {};
-    reader.onGone = () => {};
-    if (this.#closed || this.#idle.length >= MAX_IDLE) reader.child.stdin?.end();
-    else if (reader.child.exitCode === null && reader.child.signalCode === null) this.#idle.push(reader);
+  #keep(reader: NativeSession): void {
+    reader.hold(false);
+    if (this.#closed || this.#idle.length >= MAX_IDLE) reader.end();
+    else if (!reader.isOver) this.#idle.push(reader);
   }
 }
 
-/** Makes a reader keep the broker alive only while in use. */
-function hold(child: ChildProcess, holds: boolean): void {
-  const handles: readonly (object | null)[] = [child, child.stdin, child.stdout];
-  for (const handle of handles) {
-    const { ref, unref } = (handle ?? {}) as { ref?: () => void; unref?: () => void };
-    (holds ? ref : unref)?.call(handle);
-  }
-}
-
-/** Sends a question and processes the answer piece by piece; the pipe is paused meanwhile. */
-async function exchange(
-  reader: Reader,
-  layer: Layer,
+async function listing(
+  reader: NativeSession,
+  { upper, lower, userxattr }: Layer,
   onChange: (change: LayerChange) => void,
 ): Promise<LayerEnd> {
-  const pieces: string[] = [];
-  let wake: () => void = () => {};
-  let gone = reader.child.exitCode !== null || reader.child.signalCode !== null;
-  reader.onText = (text) => {
-    pieces.push(text);
-    wake();
-  };
-  reader.onGone = () => {
-    gone = true;
-    wake();
-  };
-  const { stdout } = reader.child;
-  reader.child.stdin?.write(question(layer));
+  reader.send(["list", userxattr ? "user" : "trusted", bytesOf(upper), bytesOf(lower)]);
   for (;;) {
-    const piece = pieces.shift();
-    if (piece === undefined) {
-      if (gone) throw new ReaderGone("The reader of changes ended before its answer did");
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-        stdout?.resume();
-      });
-      continue;
-    }
-    stdout?.pause();
-    const end = takeRecords(reader, piece, onChange);
-    if (end !== undefined) {
-      stdout?.resume();
-      return end;
-    }
+    const { word, rest } = await reader.next();
+    const fields = fieldsOf(rest);
+    const [first = "", second = ""] = fields;
+    if (word === "end") return { hash: first === "" ? null : `sha256:${first}`, full: second === "full" };
+    if (word !== "rows") throw new Error(`Cannot read '${shownPath(first)}': ${errnoName(Number(second))}`);
+    for (const row of rowsOf(fields)) onChange(changeOf(row));
     await breathe();
   }
 }
 
-/** Encodes `MARKS UPPER NUL LOWER NUL` after its length. */
-function question({ upper, lower, userxattr }: Layer): Buffer {
-  const words = Buffer.from(`${userxattr ? "u" : "t"}${upper}\0${lower}\0`);
-  const length = Buffer.alloc(4);
-  length.writeUInt32LE(words.length);
-  return Buffer.concat([length, words]);
+/** The reader sends only changed rows. */
+function changeOf({ type, path, flags, above, below }: Row): LayerChange {
+  const [before, after] = [modeIn(below), modeIn(above)];
+  const kind =
+    type === ROW.unread ? "unread" : changeKind(before, after, () => !flags.includes(FLAG.content));
+  if (kind === undefined)
+    throw new Error(`The reader of changes sent '${shownPath(path)}', which is unchanged`);
+  return { kind, path, after: after ?? 0 };
 }

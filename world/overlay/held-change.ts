@@ -11,12 +11,12 @@ import {
   verbOf,
   writeOrder,
 } from "./held-journal.ts";
-import { fieldsOf, HeldSession } from "./held-session.ts";
+import { fieldsOf, NativeSession } from "./native-session.ts";
 import { bytesOf, shownPath } from "./names.ts";
 
 export async function carryOut(
   init: string,
-  session: HeldSession,
+  session: NativeSession,
   order: Order,
   left: readonly string[],
 ): Promise<ApplyEnding> {
@@ -67,7 +67,7 @@ export async function recoverAll(
   const said: Settled[] = [];
   for (const layers of only === undefined ? await layersIn(root) : [only]) {
     for (const { folder, lock } of await unfinished(layers)) {
-      await using session = new HeldSession(init);
+      await using session = new NativeSession(init, "held");
       if (locks !== null) {
         await mkdir(locks, { recursive: true, mode: 0o700 });
         await session.demand(["lock", bytesOf(join(locks, lock))]);
@@ -79,7 +79,7 @@ export async function recoverAll(
   return said;
 }
 
-async function recoverOne(session: HeldSession, folder: string): Promise<readonly string[]> {
+async function recoverOne(session: NativeSession, folder: string): Promise<readonly string[]> {
   const { word, rest } = await session.ask(["recover", bytesOf(folder)]);
   const fields = fieldsOf(rest);
   // The original process finished while this one waited for the lock.

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { Beneath } from "./beneath.ts";
 import type { Held } from "../model/held.ts";
 import { fieldsIn, writeFields } from "./held-journal.ts";
-import type { Entry, Sight } from "./held-rows.ts";
+import { type Entry, FLAG, ROW, type Sight } from "./rows.ts";
 
 /** File of pairs: path, SHA-256 of the content. */
 const CONTENTS = "contents";
@@ -84,16 +84,19 @@ export async function unchangedContents(
 
 /** Excludes hard-linked files: an apply of another name is indistinguishable from an edit, so only times count. */
 function isPlain(sight: Sight | null): sight is Sight {
-  return sight?.type === "f" && sight.links === 1;
+  return sight?.type === ROW.file && sight.links === 1;
 }
 
 /**
- * Flag `a` only says that owner, mode or attributes differ from the upper layer's: if set in either scan, nobody can tell whether
- * the two states are equal.
+ * The flag `attributes` only says that owner, mode or attributes differ from the upper layer's: if set in either scan, nobody can
+ * tell whether the two states are equal.
  */
 function hasSameAttributes(now: Entry, then: Entry): boolean {
   if (now.below?.mode !== then.below?.mode) return false;
-  return now.type === "w" || (now.type === "f" && !`${now.flags}${then.flags}`.includes("a"));
+  return (
+    now.type === ROW.removed ||
+    (now.type === ROW.file && !`${now.flags}${then.flags}`.includes(FLAG.attributes))
+  );
 }
 
 /** Returns undefined if the file differs from `seen`, or changes while read. */

@@ -6,15 +6,33 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { fieldsOf } from "./held-session.ts";
-import { parentOf, type Sight, sightOf } from "./held-rows.ts";
+import { fieldsOf } from "./native-session.ts";
 import { bytesOf } from "./names.ts";
+import { parentOf, type Sight, sightOf } from "./rows.ts";
 
-/** `p`: put; `i`: part of the preceding put; `t`: take away; `a`: set attributes (world/native/changes/held_plan.h). */
+/** Letters of the plan on disk (world/native/changes/held_plan.h). */
+const KINDS = {
+  put: "p",
+  /** A part of the preceding put. */
+  into: "i",
+  /** Take away. */
+  take: "t",
+  attributes: "a",
+} as const;
+const HOWS = {
+  /** With contents; all attributes. */
+  whole: "w",
+  /** A folder without its contents. */
+  alone: "a",
+  /** Attributes: times only. */
+  times: "t",
+  /** Attributes: none, only the ctime is recorded. */
+  nothing: "n",
+} as const;
+
 export type Step = {
-  readonly kind: "p" | "i" | "t" | "a";
-  /** `w`: whole; `a`: alone; `t`: times only; `n`: nothing. */
-  readonly how: "w" | "a" | "t" | "n";
+  readonly kind: keyof typeof KINDS;
+  readonly how: keyof typeof HOWS;
   readonly path: string;
   /** Relative to `layers`. */
   readonly source: string;
@@ -76,14 +94,22 @@ async function readPast(layers: string, folder: string): Promise<Past> {
   const steps: Step[] = [];
   for (let at = 0; at + ROW <= rows.length; at += ROW) {
     const [word = "", path = "", source = "", expect = ""] = rows.slice(at, at + ROW);
-    steps.push({ kind: word[0] as Step["kind"], how: word[1] as Step["how"], path, source, expect });
+    steps.push({ kind: wordFor(KINDS, word[0]), how: wordFor(HOWS, word[1]), path, source, expect });
   }
   return { folder, verb: verb as Verb, paths, steps };
 }
 
+function wordFor<W extends string>(letters: Readonly<Record<W, string>>, letter: string | undefined): W {
+  const word = (Object.keys(letters) as W[]).find((each) => letters[each] === letter);
+  if (word === undefined) throw new Error(`a plan of held changes has the unknown step '${letter}'`);
+  return word;
+}
+
 function takeRecord(left: Map<string, Sight>, { verb, steps }: Past, record: readonly string[]): void {
   const gone = new Set(
-    (verb === "back" ? [] : steps).filter(({ kind }) => kind === "t" || kind === "p").map(({ path }) => path),
+    (verb === "back" ? [] : steps)
+      .filter(({ kind }) => kind === "take" || kind === "put")
+      .map(({ path }) => path),
   );
   for (const path of left.keys()) if (isWithinAny(path, gone)) left.delete(path);
   const latest = new Map<bigint, Sight>();
@@ -140,7 +166,7 @@ export async function writeOrder(order: Order): Promise<string> {
     order.stage,
   ];
   const rows = order.steps.flatMap(({ kind, how, path, source, expect }) => [
-    kind + how,
+    KINDS[kind] + HOWS[how],
     path,
     source,
     expect,

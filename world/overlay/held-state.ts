@@ -2,7 +2,7 @@
 import type { Held, HeldChange, PathReason } from "../model/held.ts";
 import { isAutorun } from "./autorun.ts";
 import type { Journal } from "./held-journal.ts";
-import { ancestorsOf, type Entry, parentOf, replacesFolder, type Sight } from "./held-rows.ts";
+import { ancestorsOf, type Entry, FLAG, has, parentOf, replacesFolder, ROW, type Sight } from "./rows.ts";
 
 export type State = {
   readonly held: Held;
@@ -38,8 +38,8 @@ export function changesOf(state: State): readonly HeldChange[] {
             path,
             kind,
             autorun: isAutorun(path, above?.mode),
-            links: above?.type === "f" ? above.links : 1,
-            size: above?.type === "f" || above?.type === "l" ? above.size : 0,
+            links: above?.type === ROW.file ? above.links : 1,
+            size: above?.type === ROW.file || above?.type === ROW.link ? above.size : 0,
             mode: above?.mode ?? 0,
           },
         ],
@@ -109,7 +109,7 @@ export function refusalsOf(
     // Names removed together with a replaced folder.
     for (const one of replacesFolder(entry) ? entry.replaced : []) {
       const gone = entries.get(one.path);
-      if ((gone === undefined || gone.type === "w") && isDenied(one.path))
+      if ((gone === undefined || gone.type === ROW.removed) && isDenied(one.path))
         found.push({
           path,
           reason: `Cannot apply the change: it would remove '${one.path}', which the policy does not allow`,
@@ -151,15 +151,15 @@ export function conflictsOf(
 }
 
 function ownComplaint(state: State, entry: Entry): string | null {
-  const { path, below, type, flags } = entry;
+  const { path, below, type } = entry;
   const then = state.seen.get(path)?.below;
   if (below === null) {
     if (isOurs(state, path, null)) return null;
     // Without an earlier scan, only the layer's copy-up mark shows that a file existed, perhaps at this path.
-    const early = state.seen === state.entries && flags.includes("g");
+    const early = state.seen === state.entries && has(entry, FLAG.copied);
     const copied =
-      early && (type === "d" || !isUntouched(state, parentOf(path), belowOf(state, parentOf(path))));
-    return type === "w" || copied || (then !== undefined && then !== null)
+      early && (type === ROW.folder || !isUntouched(state, parentOf(path), belowOf(state, parentOf(path))));
+    return type === ROW.removed || copied || (then !== undefined && then !== null)
       ? "The path was removed since the command ran"
       : null;
   }
@@ -187,15 +187,14 @@ function mergedComplaint(state: State, folder: string): string | null {
   if (folder === "" || entry === undefined || entry.kind === "dir") {
     const gone =
       entry?.kind === "dir" &&
-      (state.journal.applied.has(folder) ||
-        (entry.flags.includes("g") && !isOurs(state, folder, entry.below)));
+      (state.journal.applied.has(folder) || (has(entry, FLAG.copied) && !isOurs(state, folder, entry.below)));
     return gone ? `The folder '${folder}' around it no longer exists` : null;
   }
   const now = entry.below;
   if (now === null || isOurs(state, folder, now) || state.journal.applied.has(folder)) return null;
   const then = state.seen.get(folder)?.below;
   const other = then !== undefined && then?.inode !== now.inode;
-  if (!other && !entry.flags.includes("G")) return null;
+  if (!other && !has(entry, FLAG.copiedOther)) return null;
   return `The folder '${folder}' around it was replaced since the command began`;
 }
 

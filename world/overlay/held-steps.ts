@@ -1,6 +1,6 @@
 /** Plans the steps that put selected changes into the project. Pure: tests read the steps as data. */
 import type { Step } from "./held-journal.ts";
-import { type Entry, parentOf } from "./held-rows.ts";
+import { type Entry, FLAG, has, parentOf, ROW } from "./rows.ts";
 import type { State } from "./held-state.ts";
 
 type Work = {
@@ -46,33 +46,33 @@ function withAncestors(paths: Iterable<string>): ReadonlySet<string> {
 function mergeFolder(work: Work, folder: Entry): void {
   let direct = false;
   for (const entry of work.below.get(folder.path) ?? []) direct = placeEntry(work, entry) || direct;
-  if (work.chosen.has(folder.path) && folder.kind === "mode") work.steps.push(attributes(folder, "w"));
-  else if (direct) work.steps.push(attributes(folder, "t"));
+  if (work.chosen.has(folder.path) && folder.kind === "mode") work.steps.push(attributes(folder, "whole"));
+  else if (direct) work.steps.push(attributes(folder, "times"));
 }
 
 /** Plans an entry; returns whether the folder around it changes. */
 function placeEntry(work: Work, entry: Entry): boolean {
   const { path, type, kind, above, below } = entry;
   const chosen = work.chosen.has(path);
-  const stands = type === "d" && kind !== "dir";
+  const stands = type === ROW.folder && kind !== "dir";
   if (stands && !isWhollyReplaced(work, entry)) {
     mergeFolder(work, entry);
     return false;
   }
   if (!chosen && !stands) return false;
-  if (type === "w") {
-    work.steps.push({ kind: "t", how: "w", path, source: "", expect: below?.text ?? "" });
+  if (type === ROW.removed) {
+    work.steps.push({ kind: "take", how: "whole", path, source: "", expect: below?.text ?? "" });
     return true;
   }
   // With hard links the file is replaced instead: only the changed name changes, and becomes a separate file.
-  if (kind === "mode" && type === "f" && above?.links === 1 && below?.links === 1) {
-    work.steps.push(attributes(entry, "w"));
+  if (kind === "mode" && type === ROW.file && above?.links === 1 && below?.links === 1) {
+    work.steps.push(attributes(entry, "whole"));
     return false;
   }
-  const alone = type === "d" && work.partial.has(path);
+  const alone = type === ROW.folder && work.partial.has(path);
   work.steps.push({
-    kind: "p",
-    how: alone ? "a" : "w",
+    kind: "put",
+    how: alone ? "alone" : "whole",
     path,
     source: sourceOf(path),
     expect: below?.text ?? "",
@@ -86,26 +86,32 @@ function placeEntry(work: Work, entry: Entry): boolean {
  * selected. Not after an earlier apply below: its content would leave with the lower folder, and return when both are undone.
  */
 function isWhollyReplaced({ below, partial, begun, state }: Work, entry: Entry): boolean {
-  if (!entry.flags.includes("o") || partial.has(entry.path) || begun.has(entry.path)) return false;
+  if (!has(entry, FLAG.opaque) || partial.has(entry.path) || begun.has(entry.path)) return false;
   const touched = (below.get(entry.path) ?? []).some(
     ({ path, kind }) => kind !== null && state.open.has(path),
   );
-  return touched && entry.refusal === "" && entry.below?.type === "d";
+  return touched && entry.refusal === "" && entry.below?.type === ROW.folder;
 }
 
 function fillFolder(work: Work, folder: string): void {
   for (const { path, type, kind } of work.below.get(folder) ?? []) {
-    if (!work.chosen.has(path) && !(type === "d" && kind === null)) continue;
-    const alone = type === "d" && work.partial.has(path);
-    work.steps.push({ kind: "i", how: alone ? "a" : "w", path, source: sourceOf(path), expect: "" });
+    if (!work.chosen.has(path) && !(type === ROW.folder && kind === null)) continue;
+    const alone = type === ROW.folder && work.partial.has(path);
+    work.steps.push({
+      kind: "into",
+      how: alone ? "alone" : "whole",
+      path,
+      source: sourceOf(path),
+      expect: "",
+    });
     if (alone) fillFolder(work, path);
   }
 }
 
-function attributes({ path, below }: Entry, how: "w" | "t"): Step {
+function attributes({ path, below }: Entry, how: "whole" | "times"): Step {
   // Setting a folder's times accepts any ctime: somebody else may have added names to the folder meanwhile.
-  const expect = how === "t" ? anyTime(below?.text ?? "") : (below?.text ?? "");
-  return { kind: "a", how, path, source: sourceOf(path), expect };
+  const expect = how === "times" ? anyTime(below?.text ?? "") : (below?.text ?? "");
+  return { kind: "attributes", how, path, source: sourceOf(path), expect };
 }
 
 /** Replaces the ctime in the text of a sight by 0, which matches any ctime. */

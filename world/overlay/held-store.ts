@@ -21,8 +21,8 @@ import {
 } from "./held-journal.ts";
 import { keepContents, unchangedContents } from "./held-contents.ts";
 import { carryOut, recoverAll } from "./held-change.ts";
-import { entriesOf, type Sight, sightOf } from "./held-rows.ts";
-import { fieldsOf, HeldSession } from "./held-session.ts";
+import { entriesOf, ROW, type Sight, sightOf } from "./rows.ts";
+import { fieldsOf, NativeSession } from "./native-session.ts";
 import {
   changesOf,
   choose,
@@ -59,7 +59,7 @@ export class LayerStore implements HeldStore {
 
   async look(held: Held, signal: AbortSignal): Promise<void> {
     using _used = this.#use(held);
-    await using session = new HeldSession(this.#init);
+    await using session = new NativeSession(this.#init, "held");
     await session.demand(["look", bytesOf(held.layers), bytesOf(held.project), held.identity], signal);
     const seen = await fieldsIn(join(held.layers, SEEN));
     if (seen !== null) await keepContents(held, entriesOf(seen));
@@ -67,7 +67,7 @@ export class LayerStore implements HeldStore {
 
   async list(held: Held, signal: AbortSignal): Promise<readonly HeldChange[]> {
     using _used = this.#use(held);
-    await using session = new HeldSession(this.#init);
+    await using session = new NativeSession(this.#init, "held");
     return changesOf(await read(session, held, signal));
   }
 
@@ -77,7 +77,7 @@ export class LayerStore implements HeldStore {
     limit: number,
   ): Promise<{ before: Uint8Array | null; after: Uint8Array | null; truncated: boolean }> {
     using _used = this.#use(held);
-    await using session = new HeldSession(this.#init);
+    await using session = new NativeSession(this.#init, "held");
     const before = await contentOf(session, bytesOf(held.project), held.identity, path, limit);
     const after = await contentOf(session, bytesOf(join(held.layers, "upper")), ANY_FOLDER, path, limit);
     return { before: before.bytes, after: after.bytes, truncated: before.truncated || after.truncated };
@@ -128,7 +128,7 @@ export class LayerStore implements HeldStore {
       const { paths: chosen, refusals } = choose(open.keys(), paths, (path) => notHeld(journal, path));
       if (refusals.length > 0) return { kind: "refused", refusals };
       await writeDiscarded(held.layers, new Set([...journal.discarded, ...chosen]));
-      for (const path of chosen) if (open.get(path)?.type === "f") await freeUpper(held.layers, path);
+      for (const path of chosen) if (open.get(path)?.type === ROW.file) await freeUpper(held.layers, path);
       return { kind: "done", done: [...chosen], left: [...open.keys()].filter((path) => !chosen.has(path)) };
     });
   }
@@ -153,7 +153,7 @@ export class LayerStore implements HeldStore {
   async #inTurn(
     held: Held,
     signal: AbortSignal,
-    work: (session: HeldSession, seen: Sight, lock: string) => Promise<ApplyEnding>,
+    work: (session: NativeSession, seen: Sight, lock: string) => Promise<ApplyEnding>,
   ): Promise<ApplyEnding> {
     using _used = this.#use(held);
     try {
@@ -171,7 +171,7 @@ export class LayerStore implements HeldStore {
   async #locked(
     held: Held,
     signal: AbortSignal,
-    work: (session: HeldSession, seen: Sight, lock: string) => Promise<ApplyEnding>,
+    work: (session: NativeSession, seen: Sight, lock: string) => Promise<ApplyEnding>,
   ): Promise<ApplyEnding> {
     const seen = await sightOfFolder(held.project);
     const locks = join(dirname(held.layers), LOCKS);
@@ -179,7 +179,7 @@ export class LayerStore implements HeldStore {
     const lock = `${dev}-${ino}`;
     await mkdir(locks, { recursive: true, mode: 0o700 });
     return await this.#mutex.run(lock, async () => {
-      await using session = new HeldSession(this.#init);
+      await using session = new NativeSession(this.#init, "held");
       await session.demand(["lock", bytesOf(join(locks, lock))], signal);
       // This or another broker may have been killed while applying.
       await recoverAll(this.#init, dirname(held.layers), null, held.layers);
@@ -189,7 +189,7 @@ export class LayerStore implements HeldStore {
 }
 
 /** Scans layer and project; saves the first scan as the baseline of later comparisons. */
-async function read(session: HeldSession, held: Held, signal: AbortSignal): Promise<State> {
+async function read(session: NativeSession, held: Held, signal: AbortSignal): Promise<State> {
   const upper = bytesOf(join(held.layers, "upper"));
   const rows = fieldsOf(await session.demand(["scan", upper, bytesOf(held.project), held.identity], signal));
   const first = await fieldsIn(join(held.layers, SEEN));
@@ -218,7 +218,7 @@ function notHeld({ applied, discarded }: Journal, path: string): string {
 }
 
 async function contentOf(
-  session: HeldSession,
+  session: NativeSession,
   root: string,
   identity: string,
   path: string,

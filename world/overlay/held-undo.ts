@@ -1,6 +1,6 @@
 /** Plans the steps that undo applied changes. */
 import type { Journal, Past, Step } from "./held-journal.ts";
-import { ancestorsOf, parentOf, type Sight } from "./held-rows.ts";
+import { ancestorsOf, parentOf, ROW, type Sight } from "./rows.ts";
 import { anyTime } from "./held-steps.ts";
 
 /** Whether a file exists at a path below `layers`. */
@@ -24,19 +24,21 @@ export async function undoSteps(
   const stays = new Set([...staying, ...foldersAbove(staying)]);
   for (const { path, past, index, step } of reversesOf(journal, chosen, stays)) {
     const source = `${past.folder}/old/${index}${path.slice(step.path.length)}`;
-    if (step.kind === "a") {
+    if (step.kind === "attributes") {
       // An earlier apply may have set the times already, so take the oldest saved attributes.
       const first = held.has(path) ? undefined : carriers.get(path);
-      steps.push({ kind: "a", how: "w", path, source: first ?? source, expect: expect(path) });
+      steps.push({ kind: "attributes", how: "whole", path, source: first ?? source, expect: expect(path) });
       continue;
     }
     parents.add(parentOf(path));
     // If the step replaced anything but a folder, nothing existed below.
     const before =
-      step.expect !== "" && (step.path === path || step.expect.startsWith("d ")) && (await look(source));
+      step.expect !== "" &&
+      (step.path === path || step.expect.startsWith(`${ROW.folder} `)) &&
+      (await look(source));
     const there = expect(path);
-    if (before) steps.push({ kind: "p", how: "w", path, source, expect: there });
-    else steps.push({ kind: "t", how: "w", path, source: "", expect: there });
+    if (before) steps.push({ kind: "put", how: "whole", path, source, expect: there });
+    else steps.push({ kind: "take", how: "whole", path, source: "", expect: there });
   }
   return [...steps, ...timesOf(journal, held, parents, carriers, steps)];
 }
@@ -54,7 +56,7 @@ function reversesOf(
     const covering = past === undefined ? null : coverOf(past, places.get(past.folder) ?? new Map(), path);
     if (covering === null) continue;
     // A folder put or replaced by one step is reversed as a whole, unless the folder or a path inside is to stay.
-    const whole = covering.step.kind === "p" && !staying.has(covering.step.path);
+    const whole = covering.step.kind === "put" && !staying.has(covering.step.path);
     const reverse = whole ? { ...covering, path: covering.step.path } : covering;
     found.set(reverse.path, reverse);
   }
@@ -64,14 +66,15 @@ function reversesOf(
 }
 
 function takesAllBelow(reverse: Reverse | undefined): boolean {
-  return reverse !== undefined && reverse.step.kind !== "a";
+  return reverse !== undefined && reverse.step.kind !== "attributes";
 }
 
 /** Indexes the steps of an apply by path. */
 function placesOf({ steps }: Past): ReadonlyMap<string, number> {
   const places = new Map<string, number>();
   for (const [index, { kind, how, path }] of steps.entries())
-    if (kind === "p" || kind === "t" || (kind === "a" && how === "w")) places.set(path, index);
+    if (kind === "put" || kind === "take" || (kind === "attributes" && how === "whole"))
+      places.set(path, index);
   return places;
 }
 
@@ -79,7 +82,7 @@ function coverOf(past: Past, places: ReadonlyMap<string, number>, path: string):
   for (const at of [path, ...ancestorsOf(path)]) {
     const index = places.get(at);
     const step = index === undefined ? undefined : past.steps[index];
-    if (index === undefined || step === undefined || (step.kind === "a" && at !== path)) continue;
+    if (index === undefined || step === undefined || (step.kind === "attributes" && at !== path)) continue;
     return { path, past, index, step };
   }
   return null;
@@ -93,15 +96,15 @@ function timesOf(
   carriers: ReadonlyMap<string, string>,
   steps: readonly Step[],
 ): readonly Step[] {
-  const done = new Set(steps.filter(({ kind }) => kind === "a").map(({ path }) => path));
+  const done = new Set(steps.filter(({ kind }) => kind === "attributes").map(({ path }) => path));
   return [...parents].flatMap((path): readonly Step[] => {
     const sight = journal.left.get(path);
     if (done.has(path) || sight === undefined) return [];
     const source = held.has(path) ? undefined : carriers.get(path);
     return [
       {
-        kind: "a",
-        how: source === undefined ? "n" : "t",
+        kind: "attributes",
+        how: source === undefined ? "nothing" : "times",
         path,
         source: source ?? "",
         expect: anyTime(sight.text),
@@ -123,7 +126,7 @@ function attributesOf({ past }: Journal): Attributes {
   for (const change of past) {
     if (change.verb === "apply") {
       for (const [index, { kind, path }] of change.steps.entries())
-        if (kind === "a" && !carriers.has(path)) carriers.set(path, `${change.folder}/old/${index}`);
+        if (kind === "attributes" && !carriers.has(path)) carriers.set(path, `${change.folder}/old/${index}`);
       const places = placesOf(change);
       for (const path of change.paths) holders.set(path, holderOf(coverOf(change, places, path), path));
     }
@@ -138,7 +141,7 @@ function attributesOf({ past }: Journal): Attributes {
 
 function holderOf(cover: Reverse | null, path: string): string {
   const step = cover?.step;
-  return step?.kind === "a" ? step.path : parentOf(step?.path ?? path);
+  return step?.kind === "attributes" ? step.path : parentOf(step?.path ?? path);
 }
 
 function foldersAbove(paths: readonly string[]): ReadonlySet<string> {
@@ -171,7 +174,8 @@ function expectOf(sight: Sight | undefined, size: Size | undefined): string {
   if (sight === undefined) return "";
   const words = sight.text.split(" ");
   // Undoing one of several hard links changes the ctime of the file, seen under every other name.
-  const ctime = sight.type === "f" && sight.links > 1 ? 0n : sight.ctime;
-  const below = sight.type === "d" ? [String(size?.newest ?? 0), String(size?.count ?? 0)] : ["0", "0"];
+  const ctime = sight.type === ROW.file && sight.links > 1 ? 0n : sight.ctime;
+  const below =
+    sight.type === ROW.folder ? [String(size?.newest ?? 0), String(size?.count ?? 0)] : ["0", "0"];
   return [...words.slice(0, 5), String(ctime), words[6], ...below].join(" ");
 }

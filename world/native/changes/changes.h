@@ -1,7 +1,7 @@
-/* `substrate-init changes`: lists the changes in upper layers, for requests on standard input. */
 #ifndef SUBSTRATE_CHANGES_CHANGES_H
 #define SUBSTRATE_CHANGES_CHANGES_H
 
-_Noreturn void changes_run(void);
+/* `substrate-init changes`: lists the changes in upper layers for replies, until the input ends. */
+int changes_run(void);
 
 #endif

@@ -1,5 +1,3 @@
-/* Loop over requests and answers: a length (u32, little-endian) and so many bytes of fields. The first field
-   of a request is the verb. */
 #define _GNU_SOURCE
 #include "changes/held.h"
 
@@ -7,34 +5,26 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "changes/answers.h"
 #include "changes/held_change.h"
-#include "changes/held_marks.h"
-#include "changes/held_paths.h"
-#include "changes/held_scan.h"
-#include "changes/held_text.h"
-#include "lib/fields.h"
+#include "changes/overlay_marks.h"
+#include "changes/overlay_walk.h"
+#include "changes/paths.h"
 
-#define REQUEST_MAX (1024 * 1024)
 /* The file's name in held-store.ts. */
 #define SEEN "seen"
 #define FOLDER (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
-/* Answers `failed`, the subject, and the reason. */
-static void answer_failed(struct text *answer, const char *what, int error) {
-  answer->length = 0;
-  text_field(answer, "failed");
-  text_field(answer, what);
-  text_field(answer, error == ESTALE ? "another folder stands there now" : strerror(error));
+static void answer_error(struct text *answer, const char *what, int error) {
+  answer_failed(answer, what, error == ESTALE ? "another folder stands there now" : strerror(error));
 }
 
 /* Opens the folder with this `identity` (device:inode; empty: any folder). -1 with errno; ESTALE: another
@@ -56,21 +46,30 @@ static int open_folder(const char *path, const char *identity) {
 /* Locks the project until the process ends: no other process changes the project meanwhile. */
 static void lock(const char *path, struct text *answer) {
   int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) return answer_failed(answer, path, errno);
+  if (fd < 0) return answer_error(answer, path, errno);
   while (flock(fd, LOCK_EX) < 0) {
-    if (errno != EINTR) return answer_failed(answer, path, errno);
+    if (errno != EINTR) return answer_error(answer, path, errno);
   }
   text_field(answer, "ok");
 }
 
+static bool take_row(void *context, const struct row *row) {
+  row_write(context, row);
+  return true;
+}
+
+static int scan_rows(int upper, int project, struct text *rows) {
+  return overlay_walk(upper, project, LOOK_TO_APPLY, take_row, rows);
+}
+
 static void scan(const char *layer, const char *project, const char *identity, struct text *answer) {
   int upper = open(layer, FOLDER | O_NOFOLLOW);
-  if (upper < 0) return answer_failed(answer, layer, errno);
+  if (upper < 0) return answer_error(answer, layer, errno);
   int lower = open_folder(project, identity);
-  if (lower < 0) answer_failed(answer, project, errno);
+  if (lower < 0) answer_error(answer, project, errno);
   else {
     text_field(answer, "ok");
-    if (scan_changes(upper, lower, answer) < 0) answer_failed(answer, "held changes", errno);
+    if (scan_rows(upper, lower, answer) < 0) answer_error(answer, "held changes", errno);
     close(lower);
   }
   close(upper);
@@ -82,14 +81,14 @@ static void look(const char *layers, const char *project, const char *identity, 
   struct text rows = {0};
   struct stat status;
   int folder = open(layers, FOLDER | O_NOFOLLOW);
-  if (folder < 0) return answer_failed(answer, layers, errno);
+  if (folder < 0) return answer_error(answer, layers, errno);
   bool looked = fstatat(folder, SEEN, &status, AT_SYMLINK_NOFOLLOW) == 0;
   int upper = looked ? -1 : openat(folder, "upper", FOLDER | O_NOFOLLOW);
   int lower = upper < 0 ? -1 : open_folder(project, identity);
-  if (looked || (lower >= 0 && scan_changes(upper, lower, &rows) == 0 && text_write(&rows, folder, SEEN) == 0)) {
+  if (looked || (lower >= 0 && scan_rows(upper, lower, &rows) == 0 && text_write(&rows, folder, SEEN) == 0)) {
     text_field(answer, "ok");
   } else {
-    answer_failed(answer, layers, errno);
+    answer_error(answer, layers, errno);
   }
   text_clear(&rows);
   if (lower >= 0) close(lower);
@@ -104,21 +103,21 @@ static void content(const char *root, const char *identity, const char *path, co
   char piece[65536];
   long long left = atoll(limit);
   int top = open_folder(root, identity);
-  if (top < 0) return answer_failed(answer, root, errno);
+  if (top < 0) return answer_error(answer, root, errno);
   int parent = open_parent_of(top, path, &name);
   int fd = parent < 0 ? -1 : open_readable(parent, name, &status);
   int error = errno;
   if (parent >= 0) close(parent);
   close(top);
   bool absent = error == ENOENT || error == ENOTDIR || error == ELOOP || error == EINVAL || error == ENXIO;
-  if (fd < 0 && !absent) return answer_failed(answer, path, error);
+  if (fd < 0 && !absent) return answer_error(answer, path, error);
   text_field(answer, fd < 0 ? "none" : "ok");
   if (fd < 0) return;
   text_format(answer, "%lld", (long long)status.st_size);
   while (left > 0) {
     ssize_t got = read(fd, piece, left < (long long)sizeof piece ? (size_t)left : sizeof piece);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) answer_failed(answer, path, errno);
+    if (got < 0) answer_error(answer, path, errno);
     if (got <= 0) break;
     text_add(answer, piece, (size_t)got);
     left -= got;
@@ -126,8 +125,8 @@ static void content(const char *root, const char *identity, const char *path, co
   close(fd);
 }
 
-static void serve(struct text_reader *reader, struct text *answer) {
-  const char *verb = text_next(reader), *field[4];
+static bool serve(struct text_reader *reader, struct text *answer) {
+  const char *verb = text_next(reader), *field[4] = {0};
   int count = 0;
   while (count < 4 && (field[count] = text_next(reader)) != NULL) count++;
   if (count == 1 && strcmp(verb, "lock") == 0) lock(field[0], answer);
@@ -136,18 +135,7 @@ static void serve(struct text_reader *reader, struct text *answer) {
   else if (count == 4 && strcmp(verb, "content") == 0) content(field[0], field[1], field[2], field[3], answer);
   else if (count == 1 && strcmp(verb, "change") == 0) change_run(field[0], answer);
   else if (count == 1 && strcmp(verb, "recover") == 0) change_recover(field[0], answer);
-  else answer_failed(answer, "request", EPROTO);
-}
-
-static bool read_all(void *data, size_t length) {
-  char *at = data;
-  while (length > 0) {
-    ssize_t got = read(STDIN_FILENO, at, length);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    at += got;
-    length -= (size_t)got;
-  }
+  else answer_error(answer, "request", EPROTO);
   return true;
 }
 
@@ -196,30 +184,9 @@ static void enter_own_namespace(void) {
 }
 
 int held_run(void) {
-  uint8_t head[4];
-  struct rlimit files;
-  /* Walking a tree takes a descriptor per level. */
-  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-  }
-  signal(SIGPIPE, SIG_IGN);
+  overlay_walk_allow_files();
   umask(0);
   marks_take(!is_host_root());
   enter_own_namespace();
-  while (read_all(head, sizeof head)) {
-    uint32_t length = read_u32(head);
-    struct text answer = {0};
-    if (length > REQUEST_MAX) return 1;
-    char *request = held_grow(NULL, length + 1);
-    if (!read_all(request, length)) return 1;
-    struct text_reader reader = {request, request + length};
-    serve(&reader, &answer);
-    free(request);
-    if (answer.length > UINT32_MAX) return 1;
-    write_u32(head, (uint32_t)answer.length);
-    if (!write_all(STDOUT_FILENO, head, sizeof head) || !write_all(STDOUT_FILENO, answer.data, answer.length)) return 1;
-    text_clear(&answer);
-  }
-  return 0;
+  return answers_serve(serve);
 }

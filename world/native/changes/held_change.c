@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 
 #include "changes/held_commit.h"
-#include "changes/held_keep.h"
 #include "changes/held_rollback.h"
 
 static void take_back(struct plan *plan, const struct verdict *verdict, struct text *answer) {
@@ -21,10 +20,10 @@ static void take_back(struct plan *plan, const struct verdict *verdict, struct t
     text_field(&notes, plan->stage_name);
     text_field(&notes, strerror(errno));
   }
-  text_field(answer, verdict->kind == 'c' ? "conflict" : "failed");
+  text_field(answer, verdict->kind == CONFLICT ? "conflict" : "failed");
   text_field(answer, verdict->path);
   text_field(answer, verdict->reason);
-  if (verdict->kind != 'c') text_field(answer, verdict->error == 0 ? "" : strerror(verdict->error));
+  if (verdict->kind != CONFLICT) text_field(answer, verdict->error == 0 ? "" : strerror(verdict->error));
   text_add(answer, notes.data, notes.length);
   text_clear(&notes);
 }
@@ -40,9 +39,9 @@ void change_run(const char *home, struct text *answer) {
     text_field(answer, "");
   } else {
     verdict = commit_check(&plan);
-    if (verdict.kind == 0) verdict = stage_make(&plan);
-    if (verdict.kind == 0) verdict = commit(&plan);
-    if (verdict.kind != 0) take_back(&plan, &verdict, answer);
+    if (verdict.kind == SUCCESS) verdict = stage_make(&plan);
+    if (verdict.kind == SUCCESS) verdict = commit(&plan);
+    if (verdict.kind != SUCCESS) take_back(&plan, &verdict, answer);
     /* The change has happened: a later recovery can do the rest. */
     else text_field(answer, commit_finish(&plan) < 0 ? "unfinished" : "done");
   }

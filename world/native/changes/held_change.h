@@ -1,7 +1,7 @@
 #ifndef SUBSTRATE_CHANGES_HELD_CHANGE_H
 #define SUBSTRATE_CHANGES_HELD_CHANGE_H
 
-#include "changes/held_text.h"
+#include "changes/text.h"
 
 /* Carries out the plan in the folder `home`, all or nothing. Answers `done`, `conflict` (path, reason) or
    `failed` (path, reason, errno's text), each followed by notes (path, sentence) on steps that could not be

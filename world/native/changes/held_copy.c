@@ -11,13 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "changes/held_marks.h"
-#include "changes/held_paths.h"
-#include "changes/held_text.h"
+#include "changes/overlay_marks.h"
+#include "changes/paths.h"
+#include "changes/text.h"
 
 struct linked {
   struct linked *next;
@@ -200,14 +199,11 @@ static int copy_folder(struct copy *copy, const struct stat *status, int from, c
 
 /* Returns 1 for an entry to leave out, -1 with EPERM for a forbidden entry. */
 static int look(const struct copy *copy, const struct stat *status, int from, const char *name) {
-  struct marks marks;
+  struct marks marks = {0};
   if (!copy->layer) return 0;
-  if (S_ISCHR(status->st_mode) && status->st_rdev == makedev(0, 0)) return 1;
-  bool plain = S_ISREG(status->st_mode) || S_ISDIR(status->st_mode) || S_ISLNK(status->st_mode);
-  if (marks_of(from, name, &marks) < 0) return -1;
-  if (marks.whiteout && S_ISREG(status->st_mode) && status->st_size == 0) return 1;
-  bool set_id = (status->st_mode & S_ISUID) != 0 || (S_ISREG(status->st_mode) && (status->st_mode & S_ISGID) != 0);
-  if (plain && !set_id && !marks.capability && !marks.elsewhere && !marks.forged) return 0;
+  if (!S_ISCHR(status->st_mode) && marks_of(from, name, &marks) < 0) return -1;
+  if (is_whiteout(status, &marks, true)) return 1;
+  if (refusal_of(status, &marks) == NULL) return 0;
   errno = EPERM;
   return -1;
 }

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
-#include "changes/held_text.h"
+#include "changes/text.h"
 
 #define LINK_BUCKETS 8192
 

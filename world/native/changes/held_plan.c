@@ -22,14 +22,21 @@ static bool path_is_plain(const char *path) {
   }
 }
 
+static const char KINDS[] = {STEP_PUT, STEP_INTO, STEP_TAKE, STEP_ATTRIBUTES, 0};
+static const char HOWS[] = {HOW_WHOLE, HOW_ALONE, HOW_TIMES, HOW_NOTHING, 0};
+
+static bool is_one_of(char letter, const char *letters) {
+  return letter != 0 && strchr(letters, letter) != NULL;
+}
+
 static bool read_step(struct text_reader *reader, struct step *step, size_t number) {
   const char *word = text_next(reader);
   const char *path = text_next(reader), *source = text_next(reader), *expect = text_next(reader);
   if (word == NULL || path == NULL || source == NULL || expect == NULL || strlen(word) != 2) return false;
-  *step = (struct step){.kind = word[0], .path = path, .source = source, .how = word[1]};
+  if (!is_one_of(word[0], KINDS) || !is_one_of(word[1], HOWS)) return false;
+  *step = (struct step){.kind = (enum step_kind)word[0], .how = (enum step_how)word[1], .path = path, .source = source};
   snprintf(step->name, sizeof step->name, "%zu", number);
-  if (strchr("pita", step->kind) == NULL || strchr("watn", step->how) == NULL) return false;
-  if (*path == 0 && step->kind != 'a') return false;
+  if (*path == 0 && step->kind != STEP_ATTRIBUTES) return false;
   return path_is_plain(path) && path_is_plain(source) && sight_read(expect, &step->expect);
 }
 
@@ -42,7 +49,8 @@ static bool read_steps(struct plan *plan, struct text_reader *reader) {
     }
     struct step *step = &plan->steps[plan->count];
     if (!read_step(reader, step, plan->count)) return false;
-    if (step->kind == 'i' && (plan->count == 0 || strchr("pi", step[-1].kind) == NULL)) return false;
+    bool follows_put = plan->count > 0 && (step[-1].kind == STEP_PUT || step[-1].kind == STEP_INTO);
+    if (step->kind == STEP_INTO && !follows_put) return false;
     plan->count++;
   }
   return true;

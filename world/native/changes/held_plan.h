@@ -3,18 +3,31 @@
 
 #include <stdbool.h>
 
-#include "changes/held_paths.h"
+#include "changes/paths.h"
+
+/* Letters of the plan on disk, as in `Step` of world/overlay/held-journal.ts. */
+enum step_kind {
+  STEP_PUT = 'p',
+  STEP_INTO = 'i', /* a part of the preceding put */
+  STEP_TAKE = 't', /* take away */
+  STEP_ATTRIBUTES = 'a',
+};
+enum step_how {
+  HOW_WHOLE = 'w',   /* with contents; all attributes */
+  HOW_ALONE = 'a',   /* put: a folder without its contents */
+  HOW_TIMES = 't',   /* attributes: times only */
+  HOW_NOTHING = 'n', /* attributes: nothing, only the ctime is recorded */
+};
 
 /* A step of a change. New files are first made in the staging folder, under the step's number, then renamed
    into place. */
 struct step {
-  char kind;           /* p put, i into the preceding put, t take away, a attributes */
+  enum step_kind kind;
+  enum step_how how;
   const char *path;    /* below the project; no `.`, no `..`, no empty component */
-  const char *source;  /* below the folder of layers; empty for `t` */
-  char how;            /* p i: w with contents, a alone; a: w all attributes, t times, n nothing (only its
-                          ctime is recorded) */
+  const char *source;  /* below the folder of layers; empty for STEP_TAKE */
   struct sight expect; /* the required state; for attributes, ctime 0 means any */
-  struct sight placed; /* the staged file's state; type 0 until known */
+  struct sight placed; /* the staged file's state; TYPE_NONE until known */
   char name[24];       /* the step's number */
 };
 

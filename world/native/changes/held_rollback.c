@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "changes/held_commit.h"
 #include "changes/held_copy.h"
-#include "changes/held_keep.h"
 
 struct back {
   struct plan *plan;
@@ -36,18 +36,18 @@ static void stuck(struct back *back, const struct step *step) {
 /* True when the file in the project is still the staged file, unchanged. */
 static bool is_ours(const struct back *back, const struct step *step, int parent, const char *name, const struct sight *now) {
   struct sight below = {0};
-  if (now->type == 0 || now->type != step->placed.type || now->inode != step->placed.inode) return false;
-  if (now->type != 'd') return now->mtime == step->placed.mtime && now->size == step->placed.size;
+  if (now->type == TYPE_NONE || now->type != step->placed.type || now->inode != step->placed.inode) return false;
+  if (now->type != TYPE_FOLDER) return now->mtime == step->placed.mtime && now->size == step->placed.size;
   int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   /* An unreadable folder was already unreadable when staged. */
-  bool same = fd < 0 || (walk_below(fd, "", &below, NULL, NULL) == 0 && below.newest <= back->staged);
+  bool same = fd < 0 || (walk_below(fd, "", &below, NULL) == 0 && below.newest <= back->staged);
   if (fd >= 0) close(fd);
   return same;
 }
 
 static bool holds(int folder, const struct step *step, const struct sight *which) {
   struct sight now;
-  return which->type != 0 && sight_at(folder, step->name, &now) == 0 && now.type == which->type && now.inode == which->inode;
+  return which->type != TYPE_NONE && sight_at(folder, step->name, &now) == 0 && now.type == which->type && now.inode == which->inode;
 }
 
 /* Records a restored file in its expected state. A file changed by others must look changed to the next
@@ -63,10 +63,10 @@ static void tell_restored(struct back *back, const struct step *step, const stru
 static void put_back(struct back *back, const struct step *step, int folder, int parent, const char *name) {
   struct sight now;
   if (sight_at(parent, name, &now) < 0) return stuck(back, step);
-  unsigned flags = now.type == 0 ? RENAME_NOREPLACE : RENAME_EXCHANGE;
-  if (now.type == 0 || (step->kind == 'p' && is_ours(back, step, parent, name, &now))) {
+  unsigned flags = now.type == TYPE_NONE ? RENAME_NOREPLACE : RENAME_EXCHANGE;
+  if (now.type == TYPE_NONE || (step->kind == STEP_PUT && is_ours(back, step, parent, name, &now))) {
     if (move(folder, step->name, step->expect.mode, parent, name, now.mode, flags) == 0) return;
-    if (errno != EINVAL || now.type == 0) return stuck(back, step);
+    if (errno != EINVAL || now.type == TYPE_NONE) return stuck(back, step);
     /* The file system has no RENAME_EXCHANGE. */
     if (move(parent, name, now.mode, back->plan->made, step->name, 0, RENAME_NOREPLACE) < 0 ||
         move(folder, step->name, step->expect.mode, parent, name, 0, RENAME_NOREPLACE) < 0) {
@@ -82,7 +82,7 @@ static void put_back(struct back *back, const struct step *step, int folder, int
 static void take_away(struct back *back, const struct step *step, int parent, const char *name) {
   struct sight now;
   if (sight_at(parent, name, &now) < 0) return stuck(back, step);
-  if (now.type == 0 || now.inode != step->placed.inode) return;
+  if (now.type == TYPE_NONE || now.inode != step->placed.inode) return;
   if (!is_ours(back, step, parent, name, &now)) return note(back, step, "somebody changed it meanwhile, so it stays");
   if (move(parent, name, now.mode, back->plan->made, step->name, 0, RENAME_NOREPLACE) < 0) stuck(back, step);
 }
@@ -91,7 +91,7 @@ static void take_away(struct back *back, const struct step *step, int parent, co
 static bool settle_mode(const struct step *step, int parent, const char *name) {
   struct sight now;
   char link[64];
-  if (step->expect.type != 'd' || sight_at(parent, name, &now) < 0) return false;
+  if (step->expect.type != TYPE_FOLDER || sight_at(parent, name, &now) < 0) return false;
   if (now.inode != step->expect.inode || now.mode == step->expect.mode) return false;
   int fd = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return false;
@@ -104,10 +104,10 @@ static bool settle_mode(const struct step *step, int parent, const char *name) {
 static void undo_rename(struct back *back, const struct step *step) {
   struct plan *plan = back->plan;
   const char *name;
-  bool replaced = step->expect.type != 0;
+  bool replaced = step->expect.type != TYPE_NONE;
   bool in_old = replaced && holds(plan->old, step, &step->expect);
   bool in_made = replaced && !in_old && holds(plan->made, step, &step->expect);
-  bool placed = !replaced && step->placed.type != 0 && !holds(plan->made, step, &step->placed);
+  bool placed = !replaced && step->placed.type != TYPE_NONE && !holds(plan->made, step, &step->placed);
   int parent = open_parent_of(plan->project, step->path, &name);
   if (parent < 0 && !in_old && !in_made) return;
   if (parent < 0) {
@@ -150,10 +150,10 @@ bool roll_back(struct plan *plan, struct text *notes) {
   back.staged = (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
   for (size_t i = plan->count; i-- > 0;) {
     const struct step *step = &plan->steps[i];
-    if (step->kind == 'p' || step->kind == 't') undo_rename(&back, step);
+    if (step->kind == STEP_PUT || step->kind == STEP_TAKE) undo_rename(&back, step);
   }
   for (size_t i = plan->count; i-- > 0;) {
-    if (plan->steps[i].kind == 'a') undo_attributes(&back, &plan->steps[i]);
+    if (plan->steps[i].kind == STEP_ATTRIBUTES) undo_attributes(&back, &plan->steps[i]);
   }
   /* Without this file a later apply mistakes the rollback's renames for other people's changes, and refuses:
      harmless. */

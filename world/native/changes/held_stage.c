@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "changes/held_copy.h"
-#include "changes/held_paths.h"
+#include "changes/paths.h"
 
 #define FOLDER (O_RDONLY | O_DIRECTORY)
 #define LAYER "upper/"
@@ -23,13 +23,13 @@ struct staging {
 };
 
 static struct verdict failed(const char *path, const char *reason) {
-  return (struct verdict){'f', path, reason, errno};
+  return (struct verdict){FAILED, path, reason, errno};
 }
 
 bool sight_matches(const struct step *step, const struct sight *now) {
   const struct sight *then = &step->expect;
-  if (then->type != now->type || (then->type != 0 && then->inode != now->inode)) return false;
-  return then->type == 0 || then->ctime == 0 || then->ctime == now->ctime;
+  if (then->type != now->type || (then->type != TYPE_NONE && then->inode != now->inode)) return false;
+  return then->type == TYPE_NONE || then->ctime == 0 || then->ctime == now->ctime;
 }
 
 bool stage_open(struct plan *plan) {
@@ -80,7 +80,7 @@ static int make_folders(struct plan *plan) {
 }
 
 static int open_source(struct staging *staging, const struct step *step, const char **name, struct copy *copy) {
-  *copy = (struct copy){.layer = strncmp(step->source, LAYER, strlen(LAYER)) == 0, .whole = step->how == 'w',
+  *copy = (struct copy){.layer = strncmp(step->source, LAYER, strlen(LAYER)) == 0, .whole = step->how == HOW_WHOLE,
                         .rows = &staging->rows, .links = &staging->links};
   return parents_open(&staging->sources, step->source, name);
 }
@@ -116,13 +116,13 @@ static struct verdict stage_attributes(const struct plan *plan, const struct ste
   struct stat status;
   struct sight now;
   int target = open_beneath(plan->project, step->path, O_PATH | O_NOFOLLOW);
-  if (target < 0) return (struct verdict){'c', step->path, "it is there no more, or a link leads to it", errno};
+  if (target < 0) return (struct verdict){CONFLICT, step->path, "it is there no more, or a link leads to it", errno};
   if (fstat(target, &status) < 0) status = (struct stat){0};
   sight_of(&status, &now);
   bool same = sight_matches(step, &now);
   int carrier = -1;
-  if (same && now.type == 'd' && mkdirat(plan->old, step->name, 0700) == 0) carrier = openat(plan->old, step->name, FOLDER | O_NOFOLLOW | O_CLOEXEC);
-  if (same && now.type == 'f') carrier = openat(plan->old, step->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (same && now.type == TYPE_FOLDER && mkdirat(plan->old, step->name, 0700) == 0) carrier = openat(plan->old, step->name, FOLDER | O_NOFOLLOW | O_CLOEXEC);
+  if (same && now.type == TYPE_FILE) carrier = openat(plan->old, step->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   bool made = carrier >= 0 && copy_attributes(target, carrier) == 0;
   /* The staging folder was made inside since. */
   if (made && *step->path == 0) made = set_mtime(carrier, plan->project_seen.mtime) == 0;
@@ -130,7 +130,7 @@ static struct verdict stage_attributes(const struct plan *plan, const struct ste
   if (carrier >= 0) close(carrier);
   close(target);
   errno = error;
-  if (!same) return (struct verdict){'c', step->path, "it was changed meanwhile", 0};
+  if (!same) return (struct verdict){CONFLICT, step->path, "it was changed meanwhile", 0};
   return made ? (struct verdict){0} : failed(step->path, "its attributes cannot be kept");
 }
 
@@ -141,8 +141,8 @@ static struct verdict finish_folders(struct staging *staging) {
   size_t top = 0;
   for (size_t i = plan->count; i-- > 0;) {
     const struct step *step = &plan->steps[i];
-    if ((step->kind != 'p' && step->kind != 'i') || step->how != 'a') continue;
-    for (top = i; plan->steps[top].kind == 'i';) top--;
+    if ((step->kind != STEP_PUT && step->kind != STEP_INTO) || step->how != HOW_ALONE) continue;
+    for (top = i; plan->steps[top].kind == STEP_INTO;) top--;
     char *place = path_join(plan->steps[top].name, i == top ? "" : step->path + strlen(plan->steps[top].path) + 1);
     int source = open_beneath(plan->layers, step->source, O_PATH | O_NOFOLLOW);
     int made = source < 0 ? -1 : open_beneath(plan->made, place, O_PATH | O_NOFOLLOW);
@@ -166,16 +166,16 @@ static struct verdict finish_folders(struct staging *staging) {
 static struct verdict stage_steps(struct staging *staging) {
   struct plan *plan = staging->plan;
   struct verdict verdict = {0};
-  for (size_t i = 0; i < plan->count && verdict.kind == 0; i++) {
+  for (size_t i = 0; i < plan->count && verdict.kind == SUCCESS; i++) {
     struct step *step = &plan->steps[i];
-    if (step->kind == 'p') verdict = stage_put(staging, step);
-    if (step->kind == 'i') verdict = stage_into(staging, step);
-    if (step->kind == 'a') verdict = stage_attributes(plan, step);
+    if (step->kind == STEP_PUT) verdict = stage_put(staging, step);
+    if (step->kind == STEP_INTO) verdict = stage_into(staging, step);
+    if (step->kind == STEP_ATTRIBUTES) verdict = stage_attributes(plan, step);
   }
-  if (verdict.kind == 0) verdict = finish_folders(staging);
-  for (size_t i = 0; i < plan->count && verdict.kind == 0; i++) {
+  if (verdict.kind == SUCCESS) verdict = finish_folders(staging);
+  for (size_t i = 0; i < plan->count && verdict.kind == SUCCESS; i++) {
     struct step *step = &plan->steps[i];
-    if (step->kind == 'p' && sight_at(plan->made, step->name, &step->placed) < 0) verdict = failed(step->path, "it was staged and is gone");
+    if (step->kind == STEP_PUT && sight_at(plan->made, step->name, &step->placed) < 0) verdict = failed(step->path, "it was staged and is gone");
   }
   return verdict;
 }
@@ -203,7 +203,7 @@ struct verdict stage_make(struct plan *plan) {
   }
   staging->links.home = plan->made;
   struct verdict verdict = stage_steps(staging);
-  if (verdict.kind == 0) verdict = write_placed(staging);
+  if (verdict.kind == SUCCESS) verdict = write_placed(staging);
   parents_end(&staging->sources);
   links_end(&staging->links);
   text_clear(&staging->rows);

@@ -3,9 +3,15 @@
 
 #include "changes/held_plan.h"
 
+enum verdict_kind {
+  SUCCESS = 0,
+  CONFLICT, /* the project differs from what the plan expects */
+  FAILED,
+};
+
 /* Result of a change that may not take place. */
 struct verdict {
-  char kind; /* 0 success, c conflict, f failed */
+  enum verdict_kind kind;
   const char *path, *reason;
   int error;
 };

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "changes/held_text.h"
+#include "changes/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,8 +43,10 @@ void text_format(struct text *text, const char *format, ...) {
 }
 
 void text_clear(struct text *text) {
+  int error = errno;
   free(text->data);
   *text = (struct text){0};
+  errno = error;
 }
 
 int text_read(struct text *text, int folder, const char *name) {

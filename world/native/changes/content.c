@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "changes/change_content.h"
+#include "changes/content.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,16 +10,6 @@
 #include "lib/sha256.h"
 
 #define PIECE (128 * 1024)
-
-/* Opens a regular file. The name may have been replaced since the look-up: only the opened file counts. */
-static int open_file(const struct named_file *place) {
-  struct stat status;
-  int fd = openat(place->folder, place->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) return fd;
-  close(fd);
-  return -1;
-}
 
 /* Reads a full piece, less at the end of the file. Returns the length, 0 at the end, -1 on an error. */
 static ssize_t read_piece(int fd, uint8_t *piece) {
@@ -50,28 +40,29 @@ static enum content hash_file(int fd, uint64_t *budget, struct sha256 *hash) {
   return length < 0 ? CONTENT_UNREADABLE : CONTENT_TAKEN;
 }
 
-static enum content hash_link(const struct named_file *place, struct sha256 *hash) {
+static enum content hash_link(int folder, const char *name, struct sha256 *hash) {
   char target[PATH_MAX + 1];
-  ssize_t length = readlinkat(place->folder, place->name, target, sizeof target);
+  ssize_t length = readlinkat(folder, name, target, sizeof target);
   if (length < 0 || length == (ssize_t)sizeof target) return CONTENT_UNREADABLE;
   sha256_add(hash, target, (size_t)length);
   return CONTENT_TAKEN;
 }
 
-enum content content_hash(const struct named_file *place, uint64_t *budget, char *hex) {
+enum content content_hash(int folder, const char *name, const struct sight *sight, uint64_t *budget, char *hex) {
   struct sha256 hash;
+  struct stat status;
   enum content result;
   sha256_begin(&hash);
-  if (S_ISLNK(place->status->st_mode)) {
-    result = hash_link(place, &hash);
-  } else if (S_ISREG(place->status->st_mode)) {
+  if (sight->type == TYPE_LINK) {
+    result = hash_link(folder, name, &hash);
+  } else if (sight->type == TYPE_FILE) {
     /* Skip: a sparse file can claim any size for free. */
-    if ((uint64_t)place->status->st_size > *budget) return CONTENT_TOO_MUCH;
-    if (place->status->st_size == 0) {
+    if ((uint64_t)sight->size > *budget) return CONTENT_TOO_MUCH;
+    if (sight->size == 0) {
       sha256_end(&hash, hex);
       return CONTENT_TAKEN;
     }
-    int fd = open_file(place);
+    int fd = open_plainly(folder, name, &status);
     if (fd < 0) return CONTENT_UNREADABLE;
     result = hash_file(fd, budget, &hash);
     close(fd);
@@ -92,28 +83,38 @@ static bool same_bytes(int one, int other, uint64_t *budget) {
   }
 }
 
-static bool same_files(const struct named_file *one, const struct named_file *other, uint64_t *budget) {
-  if (one->status->st_size != other->status->st_size) return false;
-  if (one->status->st_size == 0) return true;
-  int left = open_file(one);
-  int right = left < 0 ? -1 : open_file(other);
+static bool same_files(const struct pair *pair, opener open_upper, uint64_t *budget) {
+  struct stat status;
+  if (pair->above->size != pair->below->size) return false;
+  if (pair->above->size == 0) return true;
+  int left = open_upper(pair->upper, pair->name, &status);
+  int right = left < 0 ? -1 : open_plainly(pair->lower, pair->name, &status);
   bool same = right >= 0 && same_bytes(left, right, budget);
   if (left >= 0) close(left);
   if (right >= 0) close(right);
   return same;
 }
 
-static bool same_links(const struct named_file *one, const struct named_file *other) {
+static bool same_links(const struct pair *pair) {
   char left[PATH_MAX + 1], right[PATH_MAX + 1];
-  ssize_t length = readlinkat(one->folder, one->name, left, sizeof left);
-  return length >= 0 && readlinkat(other->folder, other->name, right, sizeof right) == length &&
+  ssize_t length = readlinkat(pair->upper, pair->name, left, sizeof left);
+  return length >= 0 && readlinkat(pair->lower, pair->name, right, sizeof right) == length &&
          memcmp(left, right, (size_t)length) == 0;
 }
 
-bool content_same(const struct named_file *one, const struct named_file *other, uint64_t *budget) {
-  mode_t type = one->status->st_mode & S_IFMT;
-  if (type != (other->status->st_mode & S_IFMT)) return false;
-  if (type == S_IFREG) return same_files(one, other, budget);
-  if (type == S_IFLNK) return same_links(one, other);
-  return one->status->st_rdev == other->status->st_rdev;
+static bool same_devices(const struct pair *pair) {
+  struct stat left, right;
+  return fstatat(pair->upper, pair->name, &left, AT_SYMLINK_NOFOLLOW) == 0 &&
+         fstatat(pair->lower, pair->name, &right, AT_SYMLINK_NOFOLLOW) == 0 && left.st_rdev == right.st_rdev;
+}
+
+bool content_same(const struct pair *pair, opener open_upper, uint64_t *budget) {
+  if (pair->above->type != pair->below->type) return false;
+  switch (pair->above->type) {
+    case TYPE_FILE: return same_files(pair, open_upper, budget);
+    case TYPE_LINK: return same_links(pair);
+    case TYPE_CHARACTER:
+    case TYPE_BLOCK: return same_devices(pair);
+    default: return true;
+  }
 }

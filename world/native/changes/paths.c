@@ -1,7 +1,7 @@
 /* Paths in a tree that others may be changing: resolved step by step from descriptors, never through a
    link. */
 #define _GNU_SOURCE
-#include "changes/held_paths.h"
+#include "changes/paths.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,19 +14,25 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+void close_keeping_errno(int fd) {
+  int error = errno;
+  if (fd >= 0) close(fd);
+  errno = error;
+}
+
 static int64_t nanoseconds(const struct timespec *time) {
   return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-static char type_of(mode_t mode) {
+static enum file_type type_of(mode_t mode) {
   switch (mode & S_IFMT) {
-    case S_IFREG: return 'f';
-    case S_IFDIR: return 'd';
-    case S_IFLNK: return 'l';
-    case S_IFIFO: return 'p';
-    case S_IFSOCK: return 's';
-    case S_IFCHR: return 'c';
-    default: return 'b';
+    case S_IFREG: return TYPE_FILE;
+    case S_IFDIR: return TYPE_FOLDER;
+    case S_IFLNK: return TYPE_LINK;
+    case S_IFIFO: return TYPE_PIPE;
+    case S_IFSOCK: return TYPE_SOCKET;
+    case S_IFCHR: return TYPE_CHARACTER;
+    default: return TYPE_BLOCK;
   }
 }
 
@@ -45,22 +51,24 @@ int sight_at(int folder, const char *name, struct sight *sight) {
 }
 
 void sight_write(struct text *text, const struct sight *sight) {
-  if (sight->type == 0) text_field(text, "");
+  if (sight->type == TYPE_NONE) text_field(text, "");
   else
-    text_format(text, "%c %u %lld %lld %llu %lld %llu %lld %llu", sight->type, sight->mode, (long long)sight->size,
-                (long long)sight->mtime, (unsigned long long)sight->inode, (long long)sight->ctime,
+    text_format(text, "%c %u %lld %lld %llu %lld %llu %lld %llu", (char)sight->type, sight->mode,
+                (long long)sight->size, (long long)sight->mtime, (unsigned long long)sight->inode, (long long)sight->ctime,
                 (unsigned long long)sight->links, (long long)sight->newest, (unsigned long long)sight->count);
 }
 
 bool sight_read(const char *text, struct sight *sight) {
+  char type;
   long long size, mtime, ctime, newest;
   unsigned long long inode, links, count;
   *sight = (struct sight){0};
   if (*text == 0) return true;
-  if (sscanf(text, "%c %u %lld %lld %llu %lld %llu %lld %llu", &sight->type, &sight->mode, &size, &mtime, &inode, &ctime,
+  if (sscanf(text, "%c %u %lld %lld %llu %lld %llu %lld %llu", &type, &sight->mode, &size, &mtime, &inode, &ctime,
              &links, &newest, &count) != 9) {
     return false;
   }
+  sight->type = (enum file_type)type;
   sight->size = size, sight->mtime = mtime, sight->ctime = ctime, sight->newest = newest;
   sight->inode = inode, sight->links = links, sight->count = count;
   return true;
@@ -89,17 +97,13 @@ int open_beneath(int root, const char *path, int flags) {
     memcpy(piece, path, length);
     piece[length] = 0;
     int next = open_step(at < 0 ? root : at, piece, O_PATH | O_DIRECTORY);
-    int error = errno;
-    if (at >= 0) close(at);
-    errno = error;
+    close_keeping_errno(at);
     if (next < 0) return -1;
     at = next;
     path += length + 1;
   }
   int fd = strlen(path) >= PATH_MAX ? -1 : open_step(at < 0 ? root : at, path, flags);
-  int error = errno;
-  if (at >= 0) close(at);
-  errno = error;
+  close_keeping_errno(at);
   return fd;
 }
 
@@ -124,7 +128,10 @@ char *path_join(const char *below, const char *name) {
 int names_of(int folder, struct text *names) {
   int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *listing = again < 0 ? NULL : fdopendir(again);
-  if (listing == NULL) return -1;
+  if (listing == NULL) {
+    close_keeping_errno(again);
+    return -1;
+  }
   for (;;) {
     errno = 0;
     struct dirent *entry = readdir(listing);
@@ -137,31 +144,40 @@ int names_of(int folder, struct text *names) {
   return error == 0 ? 0 : -1;
 }
 
-int walk_below(int folder, const char *path, struct sight *whole,
-               void (*each)(void *context, const char *path, const struct sight *sight), void *context) {
+/* Returns -1 with errno where the walk ends at what cannot be read, otherwise 0. */
+static int unreadable(const struct below_taker *taker, const char *path) {
+  return taker == NULL ? -1 : taker->unreadable(taker->context, path);
+}
+
+static int walk_into(int folder, const char *name, const char *path, struct sight *whole, const struct below_taker *taker) {
+  int child = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (child < 0) return unreadable(taker, path);
+  int result = walk_below(child, path, whole, taker);
+  close_keeping_errno(child);
+  return result;
+}
+
+int walk_below(int folder, const char *path, struct sight *whole, const struct below_taker *taker) {
   struct text names = {0};
   int result = names_of(folder, &names);
+  if (result < 0) result = unreadable(taker, path);
   struct text_reader reader = {names.data, names.data + names.length};
   for (char *name = text_next(&reader); name != NULL && result == 0; name = text_next(&reader)) {
     struct sight sight;
-    result = sight_at(folder, name, &sight);
-    if (result < 0 || sight.type == 0) continue;
-    whole->count++;
-    if (sight.ctime > whole->newest) whole->newest = sight.ctime;
     char *below = path_join(path, name);
-    if (each != NULL) each(context, below, &sight);
-    if (sight.type == 'd') {
-      int child = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-      result = child < 0 ? -1 : walk_below(child, below, whole, each, context);
-      int error = errno;
-      if (child >= 0) close(child);
-      errno = error;
+    if (sight_at(folder, name, &sight) < 0) {
+      result = unreadable(taker, below);
+    } else if (sight.type != TYPE_NONE) {
+      whole->count++;
+      if (sight.ctime > whole->newest) whole->newest = sight.ctime;
+      bool enters = taker == NULL || taker->each(taker->context, below, &sight);
+      if (enters && sight.type == TYPE_FOLDER) result = walk_into(folder, name, below, whole, taker);
     }
+    int error = errno;
     free(below);
+    errno = error;
   }
-  int error = errno;
   text_clear(&names);
-  errno = error;
   return result;
 }
 
@@ -172,9 +188,7 @@ static int empty_folder(int folder) {
   for (char *name = text_next(&reader); name != NULL && result == 0; name = text_next(&reader)) {
     result = remove_tree(folder, name);
   }
-  int error = errno;
   text_clear(&names);
-  errno = error;
   return result;
 }
 
@@ -188,9 +202,7 @@ int remove_tree(int folder, const char *name) {
   if (fd < 0) return -1;
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   int result = chmod(link, 0700) < 0 ? -1 : empty_folder(fd);
-  int error = errno;
-  close(fd);
-  errno = error;
+  close_keeping_errno(fd);
   return result < 0 ? -1 : unlinkat(folder, name, AT_REMOVEDIR);
 }
 
@@ -215,9 +227,7 @@ static int open_anyway(int folder, const char *name, int flags) {
     }
     errno = error;
   }
-  int error = errno;
-  close(held);
-  errno = error;
+  close_keeping_errno(held);
   return fd;
 }
 

@@ -1,10 +1,11 @@
-#ifndef SUBSTRATE_CHANGES_HELD_MARKS_H
-#define SUBSTRATE_CHANGES_HELD_MARKS_H
+#ifndef SUBSTRATE_CHANGES_OVERLAY_MARKS_H
+#define SUBSTRATE_CHANGES_OVERLAY_MARKS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
-#include "changes/held_text.h"
+#include "changes/text.h"
 
 /* The lower inode from which an upper entry was copied up: a handle of name_to_handle_at(2). */
 struct origin {
@@ -29,6 +30,10 @@ struct marks {
 void marks_take(bool user);
 /* Reads the marks of `name` in `folder`, following no link. -1 with errno. */
 int marks_of(int folder, const char *name, struct marks *marks);
+/* True for a whiteout: a character device 0:0, or (Linux 6.7) a marked empty file in a folder with `whiteouts`. */
+bool is_whiteout(const struct stat *status, const struct marks *marks, bool whiteouts);
+/* Why an entry of the upper layer can never be applied, for people; NULL: it can. */
+const char *refusal_of(const struct stat *status, const struct marks *marks);
 /* True when `name` leads to the inode of `origin`, or when the file system supports no handles. */
 bool origin_is(const struct origin *origin, int folder, const char *name);
 

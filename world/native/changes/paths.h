@@ -1,23 +1,35 @@
-#ifndef SUBSTRATE_CHANGES_HELD_PATHS_H
-#define SUBSTRATE_CHANGES_HELD_PATHS_H
+#ifndef SUBSTRATE_CHANGES_PATHS_H
+#define SUBSTRATE_CHANGES_PATHS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "changes/held_text.h"
+#include "changes/text.h"
+
+/* Also written as letters, into rows and journals. */
+enum file_type {
+  TYPE_NONE = 0, /* missing */
+  TYPE_FILE = 'f',
+  TYPE_FOLDER = 'd',
+  TYPE_LINK = 'l',
+  TYPE_PIPE = 'p',
+  TYPE_SOCKET = 's',
+  TYPE_CHARACTER = 'c',
+  TYPE_BLOCK = 'b',
+};
 
 /* State of a name at a point in time. Times are nanoseconds since the epoch; `newest` is the latest ctime
    below a folder, and `count` the number of entries below. */
 struct sight {
-  char type; /* f d l p s c b, or 0: missing */
+  enum file_type type;
   unsigned mode;
   int64_t size, mtime, ctime, newest;
   uint64_t inode, count, links;
 };
 
 void sight_of(const struct stat *status, struct sight *sight);
-/* Reads the state without following a link. A missing name is type 0; -1 for other errors. */
+/* Reads the state without following a link. A missing name is TYPE_NONE; -1 for other errors. */
 int sight_at(int folder, const char *name, struct sight *sight);
 void sight_write(struct text *text, const struct sight *sight);
 bool sight_read(const char *text, struct sight *sight);
@@ -28,15 +40,25 @@ int open_beneath(int root, const char *path, int flags);
 /* Opens the parent folder of `path` and sets `name` to the last component. */
 int open_parent_of(int root, const char *path, const char **name);
 
+/* Closes a descriptor, unless it is -1, and keeps errno. */
+void close_keeping_errno(int fd);
+
 /* Returns "below/name", to be freed by the caller. */
 char *path_join(const char *below, const char *name);
 
 /* Lists the names in a folder open for reading, a field each. -1 with errno. */
 int names_of(int folder, struct text *names);
-/* Fills in `newest` and `count`. Calls `each` (may be NULL) for every entry below, with its path prefixed by
-   `path`. */
-int walk_below(int folder, const char *path, struct sight *whole,
-               void (*each)(void *context, const char *path, const struct sight *sight), void *context);
+/* Who takes the entries below a folder. */
+struct below_taker {
+  /* False: the walk does not go into this entry. */
+  bool (*each)(void *context, const char *path, const struct sight *sight);
+  /* Takes a path that cannot be read (errno). 0: the walk goes on; -1: it ends with errno. */
+  int (*unreadable)(void *context, const char *path);
+  void *context;
+};
+/* Fills in `newest` and `count`. `taker` (may be NULL) gets every entry below, with its path prefixed by `path`.
+   Without a taker the walk ends at the first error: -1 with errno. */
+int walk_below(int folder, const char *path, struct sight *whole, const struct below_taker *taker);
 /* Removes `name` with all contents, whatever the modes. ENOENT is not an error. */
 int remove_tree(int folder, const char *name);
 

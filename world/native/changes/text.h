@@ -1,5 +1,5 @@
-#ifndef SUBSTRATE_CHANGES_HELD_TEXT_H
-#define SUBSTRATE_CHANGES_HELD_TEXT_H
+#ifndef SUBSTRATE_CHANGES_TEXT_H
+#define SUBSTRATE_CHANGES_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,6 +15,7 @@ struct text {
 void text_add(struct text *text, const void *data, size_t length);
 void text_field(struct text *text, const char *field);
 void text_format(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Keeps errno. */
 void text_clear(struct text *text);
 
 /* Reads a whole file, and adds a NUL after its content. -1 with errno. */

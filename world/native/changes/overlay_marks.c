@@ -1,12 +1,13 @@
 /* Extended attributes: marks of overlays, and attributes of people. */
 #define _GNU_SOURCE
-#include "changes/held_marks.h"
+#include "changes/overlay_marks.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
 #define VALUE_MAX 65536
@@ -100,6 +101,25 @@ int marks_of(int folder, const char *name, struct marks *marks) {
   return result;
 }
 
+bool is_whiteout(const struct stat *status, const struct marks *marks, bool whiteouts) {
+  if (S_ISCHR(status->st_mode)) return status->st_rdev == makedev(0, 0);
+  return whiteouts && marks->whiteout && S_ISREG(status->st_mode) && status->st_size == 0;
+}
+
+const char *refusal_of(const struct stat *status, const struct marks *marks) {
+  mode_t mode = status->st_mode;
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "it is a device";
+  if (S_ISSOCK(mode)) return "it is a socket, which only the process that made it could serve";
+  if (S_ISFIFO(mode)) return "it is a pipe, which would hold whoever opens it";
+  if (S_ISREG(mode) && (mode & S_ISUID) != 0) return "it is a setuid file";
+  if (S_ISREG(mode) && (mode & S_ISGID) != 0) return "it is a setgid file";
+  if (S_ISDIR(mode) && (mode & S_ISUID) != 0) return "it is a setuid folder";
+  if (marks->capability) return "it has a file capability";
+  if (marks->elsewhere) return "its layer names content that lies elsewhere (metacopy or redirect)";
+  if (marks->forged || marks->whiteout) return "it carries an overlay's own attributes";
+  return NULL;
+}
+
 bool origin_is(const struct origin *origin, int folder, const char *name) {
   struct {
     struct file_handle head;
@@ -172,9 +192,7 @@ int attributes_copy(const char *from, const char *to) {
   if (result == 0) result = names_at(to, &present);
   if (result == 0) result = drop_others(&present, from, to);
   if (result == 0) result = copy_values(&wanted, from, to);
-  int error = errno;
   text_clear(&wanted);
   text_clear(&present);
-  errno = error;
   return result;
 }

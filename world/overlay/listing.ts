@@ -1,0 +1,42 @@
+import type { FsDiff } from "../../schemas/generated/types.ts";
+import { beyondBounds, MAX_FILES, MAX_FOLDERS, NO_CHANGES } from "../model/fs-diff.ts";
+import { isAutorun } from "./autorun.ts";
+import { shownPath } from "./names.ts";
+import type { ChangeKind } from "./tree-hash.ts";
+
+/** Collects changes for a reply or a span, within the bounds of a listing. Add them ordered by the bytes of their paths. */
+export class Listing {
+  readonly #paths = { write: [], mod: [], delete: [], dir: [] } as Record<ChangeKind, string[]>;
+  readonly #autorun: string[] = [];
+  #files = 0;
+  #folders = 0;
+
+  get count(): number {
+    return this.#files + this.#folders;
+  }
+
+  /** `path` has one letter per byte; `mode` is the present `st_mode`, 0 for a missing file. */
+  add(kind: ChangeKind, path: string, mode: number): void {
+    if (kind === "dir") {
+      this.#folders += 1;
+      if (this.#folders <= MAX_FOLDERS) this.#paths.dir.push(shownPath(path));
+      return;
+    }
+    this.#files += 1;
+    if (this.#files <= MAX_FILES) this.#paths[kind].push(shownPath(path));
+    // Check every path, even beyond the bounds: autorun files must not hide behind a thousand other changes.
+    if (this.#autorun.length < MAX_FILES && isAutorun(path, mode)) this.#autorun.push(shownPath(path));
+  }
+
+  /** `gaps`: reasons for missing changes, as text. */
+  diff(gaps: readonly string[] = []): FsDiff {
+    const all = [...beyondBounds(this.#files, this.#folders), ...gaps];
+    const { write: writes, mod: mods, delete: deletes, dir: dirs } = this.#paths;
+    return {
+      ...NO_CHANGES,
+      ...{ writes, mods, deletes, dirs, autorun: this.#autorun },
+      truncated: all.length > 0,
+      summary: all.length === 0 ? null : all.join("; "),
+    };
+  }
+}
