@@ -18,7 +18,7 @@ export function describeReplay(program: Command, choose: (action: Action) => voi
       "--times <count>",
       "run this many times, and compare the runs with each other and with the record",
     )
-    .option("--env <name=value>", "value of a variable that the span did not keep. Repeatable", gather, [])
+    .option("--env <name=value>", "value of a variable that the span did not keep. Repeatable", gather)
     .option("--stdin", "read the command's input, where the span did not keep it, from standard input")
     .option("--json", "as JSON")
     .argument("[command...]", "the original command, where the span has it cut or with secrets replaced")
@@ -33,6 +33,6 @@ export function describeReplay(program: Command, choose: (action: Action) => voi
     );
 }
 
-function gather(value: string, before: readonly string[]): readonly string[] {
+function gather(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
 }

@@ -2,7 +2,7 @@
  * Reports of shims about programs outside every world. The broker decides each start by the same rules as a command, so the
  * question and the record agree; a reported program is not run, isolated or charged by the broker.
  */
-import { cannotRecord, isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
+import { cannotRecord, isRefusal, quoted, type Refusal, refusal, stopping } from "../model/refusal.ts";
 import { constants } from "node:os";
 import type { ExecuteRequest, ReportReply, ReportRequest } from "../../schemas/generated/types.ts";
 import { approved, mustAsk } from "./approve.ts";
@@ -33,8 +33,7 @@ export async function report(
   const { argv, span_id: span } = request;
   if (argv === undefined) return ended(broker, agent, span ?? "", request);
   const starting = broker.activity.during(() => starts(broker, agent, { ...request, argv }, asking));
-  return await (starting ??
-    refusal("busy", "The broker is stopping", "Try again when the broker runs again"));
+  return await (starting ?? stopping());
 }
 
 async function starts(
