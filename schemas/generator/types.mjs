@@ -4,6 +4,9 @@ import { BANNER, documents } from "./documents.mjs";
 /** @typedef {import("./documents.mjs").Schema} Schema */
 /** @typedef {import("./documents.mjs").SchemaFile} SchemaFile */
 
+/** Characters of a line, as `.biome.json` has it. */
+const WIDTH = 110;
+
 /** Keywords without an equivalent in TypeScript types. */
 const RULES = new Set(["if", "then", "else", "not", "propertyNames", "dependencies", "$id", "$schema"]);
 
@@ -38,9 +41,9 @@ export async function typesOf(parts) {
     ignoreMinAndMaxItems: true,
     unknownAny: true,
     unreachableDefinitions: true,
-    style: { printWidth: 110, semi: true, singleQuote: false, trailingComma: "all" },
+    style: { printWidth: WIDTH, semi: true, singleQuote: false, trailingComma: "all" },
   });
-  return readonly(withoutRoot(code));
+  return onOneLine(readonly(withoutRoot(code)));
 }
 
 /**
@@ -116,6 +119,16 @@ function withoutRoot(code) {
       /\/\*\*\n \* This interface was referenced by `Root`'s JSON-Schema\n \* via the `definition` "[^"]*"\.\n \*\/\n/g,
       "",
     );
+}
+
+/**
+ * Puts a comment of one sentence on one line where it fits, as in the rest of the code.
+ * @param {string} code
+ */
+function onOneLine(code) {
+  return code.replace(/^( *)\/\*\*\n\1 \* (.*)\n\1 \*\/$/gm, (whole, indent, text) =>
+    `${indent}/** ${text} */`.length <= WIDTH ? `${indent}/** ${text} */` : whole,
+  );
 }
 
 /**
