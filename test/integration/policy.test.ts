@@ -183,7 +183,7 @@ describe.each(actors().slice(0, 1))("a policy that changes, as $kind", (actor) =
     const { policy_hash: hash } = (
       await broker.operator("POST", "/v1/check", { agent_id: "x", cmd: "true", cwd: broker.project })
     ).document as CheckReply;
-    expect((await broker.cli(["policy", "reload"])).stdout).toContain(`default: ${hash} holds\n`);
+    expect((await broker.cli(["policy", "reload"])).stdout).toContain(`default: ${hash} is in force\n`);
     writeFileSync(file, "id: default\nname: Broken\ncommands:\n  denyd: []\n");
     const broken = await broker.cli(["policy", "reload"]);
     expect(broken).toMatchObject({ code: 1 });
