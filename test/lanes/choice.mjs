@@ -5,18 +5,22 @@ import { CHECKOUT } from "../../api/setup/checkout.mjs";
 
 /**
  * Files that `npm test` leaves to `npm run test:all`: kills, floods, full disks, races, random texts, time limits, and
- * whatever else took more than eight seconds by itself on two processors.
+ * most of what takes more than seven seconds on two processors.
  */
 const SLOW = {
-  integration: `approvals-cli approvals-kept budgets changes-listed doctor exec-trees faults few-descriptors full-disk
-    held-changes held-cli held-faults held-kill-points held-killed idempotency left-overs life-cycle network-npm-refused
-    output-room policy-allow policy-corpus policy-fuzz policy-reload program-starts publish-policy sandboxed self
-    shims-quiet shims-unanswered small-disk time-limits trace-kills trace-programs trouble`,
-  security: `approvals-allowing clones-at-once default-denials denied-names denied-names-host denied-names-races
-    denied-projects denied-wholes direct-changes exec-gate git-brought git-settings groups held-changes held-names
-    installation isolated-worlds kept-repositories limits made-repositories missing-git-names nested-repositories
-    network-budget network-clients network-dns network-first-bytes network-floods network-rebinding odd-names places
-    tools-ahead`,
+  integration: `approvals-cli approvals-kept budgets changes-listed direct-changes doctor exec-gate-stopped
+    exec-trees faults few-descriptors full-disk held-changes held-cli held-contents held-faults
+    held-kill-points held-killed idempotency left-overs life-cycle network-npm-refused output-room
+    policy-allow policy-corpus policy-fuzz policy-reload policy-tools program-starts publish-policy replay
+    sandboxed self shims-quiet shims-unanswered small-disk time-limits told trace-kills trace-programs
+    trouble`,
+  security: `approvals-allowing clones-at-once default-denials denied-names denied-names-host
+    denied-names-races denied-projects denied-wholes direct-changes exec-gate git-brought git-opened
+    git-settings groups held-changes held-names host-trees-mounts installation isolated-worlds
+    kept-repositories limits made-repositories missing-git-names nested-repositories network-addresses
+    network-budget network-clients network-dns network-edits network-first-bytes network-floods
+    network-policy network-rebinding odd-names places replays scope-network scope-tokens shipped-policies
+    sockets-at-connect telemetry tools-ahead`,
 };
 
 /** Integration files about the command line, rules, records and shims, with the same outcome whoever runs the broker. */
