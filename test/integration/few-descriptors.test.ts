@@ -26,7 +26,7 @@ describe.each(actors())(`a broker that may have ${DESCRIPTORS} files open, as $k
     expect(worlds.size).toBeGreaterThan(5);
     expect(refused?.status, refused?.text).toBe(503);
     expect(refused?.text).toContain("EMFILE");
-    expect(refused?.text).toContain("more open files");
+    expect(refused?.text).toContain("higher limits of open files");
     for (const [agent, world] of worlds)
       expect(await broker.run({ agent_id: agent, cmd: "true" })).toMatchObject({ exit: 0, world_id: world });
     await broker.operator("POST", "/v1/world/restart", { all: true, force: true });
