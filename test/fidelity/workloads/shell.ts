@@ -205,7 +205,7 @@ export const SHELL: readonly Workload[] = [
     needs: ["bash"],
     shell: "bash",
     command:
-      "coproc UP { tr a-z A-Z; }; echo word >&${UP[1]}; exec {UP[1]}>&-; cat <&${UP[0]}; wait; jobs; echo $?",
+      "coproc UP { tr a-z A-Z; }; echo word >&${UP[1]}; exec {UP[1]}>&-; cat <&${UP[0]}; wait; echo $?",
   },
   {
     name: "job control in bash",
