@@ -72,7 +72,7 @@ export const PROCESSES: readonly Workload[] = [
     name: "curl of a server that the command started",
     needs: ["curl", "python3"],
     command:
-      "echo body > f; python3 -m http.server 8123 --bind 127.0.0.1 > log 2>&1 & p=$!; for i in 1 2 3 4 5 6 7 8 9 10; do curl -sf http://localhost:8123/f && break; sleep 0.2; done; curl -s -o out -w '%{http_code}\\n' http://127.0.0.1:8123/none; kill $p; wait $p; curl -s http://127.0.0.1:8123/; echo $?; curl -s file://$PWD/f",
+      "echo body > f; python3 -m http.server 8123 --bind 127.0.0.1 > log 2>&1 & p=$!; for i in 1 2 3 4 5 6 7 8 9 10; do curl -sf http://localhost:8123/f && break; sleep 0.2; done; curl -s -o out -w '%{http_code}\\n' http://127.0.0.1:8123/none; { kill $p; wait $p; } 2> /dev/null; curl -s http://127.0.0.1:8123/; echo $?; curl -s file://$PWD/f",
     varies: { content: [/\/log$/, /\/out$/] },
   },
   {
