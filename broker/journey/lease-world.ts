@@ -20,7 +20,7 @@ export type WorldOrder = {
 export async function leaseWorld(broker: Broker, order: WorldOrder): Promise<Lease> {
   const { session, spec, effective, now, fresh } = order;
   const { agent, project } = session;
-  const reach = await broker.gateway.begin(effective, project);
+  const reach = await broker.gateway.reach(effective, project);
   const settings = await broker.npmRetries.settingsFor(reach.enforced);
   const wanted = { spec, network: reach.captured, under: underOf(effective), settings, hash: effective.hash };
   const lease = fresh

@@ -34,12 +34,7 @@ export type Tenancy = {
 };
 
 /** The reach of one world. `now` rereads changed policy files first; `last` does not. */
-type Ruling = {
-  readonly now: () => Reach;
-  readonly last: () => Reach;
-  /** Settles when the tools of all presets have answered; undefined when they have. Never rejects. */
-  readonly pending: () => Promise<unknown> | undefined;
-};
+type Ruling = { readonly now: () => Reach; readonly last: () => Reach };
 
 type Served = { readonly gateway: WorldGateway; tenancy: Tenancy; reach: Reach };
 
@@ -61,12 +56,7 @@ export class Gateway {
     this.#lines = new ConnectionLines({ write, onFault: (error) => onFault("a connection's line", error) });
   }
 
-  /** Resolves the reach of a command that begins. Presets may still be unknown where all policies observe. */
-  begin(effective: Effective, project: string): Promise<Reach> {
-    return this.#options.reaches.begin(effective, project);
-  }
-
-  /** Resolves the whole reach under these policies. A preset's first use asks the preset's tool. */
+  /** Resolves the reach of a command under these policies. A preset's first use asks the preset's tool. */
   reach(effective: Effective, project: string): Promise<Reach> {
     return this.#options.reaches.fresh(effective, project);
   }
@@ -87,7 +77,6 @@ export class Gateway {
     const parts = this.#partsOf(world, tenancy, {
       now: () => this.#now(holds.current) ?? reach,
       last: () => holds.current?.reach ?? reach,
-      pending: () => this.#pending(holds.current),
     });
     const gateway = new WorldGateway(world, world.network, parts);
     const served = { gateway, tenancy, reach };
@@ -130,15 +119,6 @@ export class Gateway {
     return served.reach;
   }
 
-  #pending(served: Served | undefined): Promise<unknown> | undefined {
-    if (served === undefined) return undefined;
-    const { reach, tenancy } = served;
-    return this.#options.reaches.pending(reach.effective, tenancy.project)?.then(
-      () => this.#now(served),
-      (error: unknown) => this.#options.onFault("presets", error),
-    );
-  }
-
   #use(served: Served, reach: Reach): void {
     if (served.reach === reach) return;
     served.reach = reach;
@@ -156,7 +136,6 @@ export class Gateway {
       resident,
       outside: this.#outside,
       reach: reach.now,
-      pending: reach.pending,
       allowance: (id) => this.#allowance(id, resident, reach.last),
       isSpent: () => this.#options.budgets.hasSentAll(agent, reach.last().allowances),
       record: (facts) => this.#lines.add(connectionSpan(facts, countedIn(facts.reach))),

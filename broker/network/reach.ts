@@ -67,23 +67,6 @@ export class Reaches {
     this.#presets = presets;
   }
 
-  /**
-   * Returns the reach for a command that begins. Where a policy enforces, a preset's first use waits for the preset's tool: the
-   * world must route the preset's addresses and ports. Where all policies observe, everything is routed and no tool is asked
-   * before a command uses the network ({@link pending}): starting npm, pip, cargo and go costs a second.
-   */
-  begin(effective: Effective, project: string): Promise<Reach> {
-    const isEnforced = effective.policies.some(({ mode }) => mode === "enforce");
-    return isEnforced || this.#isKnown(effective, project)
-      ? this.fresh(effective, project)
-      : Promise.resolve(this.now(effective, project));
-  }
-
-  /** Settles when every preset of the policies has its first answer; undefined when all have one. */
-  pending(effective: Effective, project: string): Promise<unknown> | undefined {
-    return this.#isKnown(effective, project) ? undefined : this.fresh(effective, project);
-  }
-
   /** Returns the reach with current presets. A preset's first use waits for the preset's tool. */
   async fresh(effective: Effective, project: string): Promise<Reach> {
     const known = this.#made.get(keyOf(effective, project));
@@ -97,12 +80,6 @@ export class Reaches {
   /** Returns the reach at once, with presets as last known. A preset never asked for allows nothing yet. */
   now(effective: Effective, project: string): Reach {
     return this.#of(effective, project, 0);
-  }
-
-  #isKnown({ policies }: Effective, project: string): boolean {
-    return policies.every(({ net }) =>
-      presetsIn(net).every((name) => this.#expansions.has(`${name} ${project}`)),
-    );
   }
 
   #of(effective: Effective, project: string, freshUntil: number): Reach {

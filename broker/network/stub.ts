@@ -2,16 +2,10 @@ import type { RemoteInfo, Socket as DatagramSocket } from "node:dgram";
 import type { Server, Socket } from "node:net";
 import { replyTo, type StubAnswers } from "./dns-answer.ts";
 
-export type StubRules = StubAnswers & {
-  /** Settles when `decide` knows all rules; undefined when it does now. Questions wait for it. Never rejects. */
-  pending(): Promise<unknown> | undefined;
-};
+export type { StubAnswers } from "./dns-answer.ts";
 
 /** Replies not yet taken by the kernel; beyond this bound datagrams go unanswered, as UDP permits. */
 const MOST_UNSENT = 256;
-
-/** Questions by UDP that wait for the rules; beyond this bound they go unanswered, as UDP permits. */
-const MOST_WAITING = 256;
 
 /** Length of a DNS header. */
 const HEADER = 12;
@@ -23,19 +17,17 @@ const HEADER = 12;
 export class DnsStub {
   readonly #udp: DatagramSocket;
   readonly #streams: DnsStreams;
-  readonly #answers: StubRules;
-  #waiting = 0;
+  readonly #answers: StubAnswers;
   #closed = false;
 
   /** @param sockets bound and listening; the stub owns them from now on. */
-  constructor(sockets: { readonly udp: DatagramSocket; readonly tcp: Server }, answers: StubRules) {
+  constructor(sockets: { readonly udp: DatagramSocket; readonly tcp: Server }, answers: StubAnswers) {
     const onFault = (error: unknown) => answers.onFault(error);
     this.#answers = answers;
     this.#udp = sockets.udp;
     this.#udp.on("error", onFault);
     this.#udp.on("message", (message, from) => this.#onDatagram(message, from));
-    const pending = () => answers.pending();
-    this.#streams = new DnsStreams(sockets.tcp, (message) => this.#reply(message), onFault, { pending });
+    this.#streams = new DnsStreams(sockets.tcp, (message) => this.#reply(message), onFault);
   }
 
   /** Closes both sockets and every connection; idempotent. */
@@ -48,20 +40,9 @@ export class DnsStub {
 
   #onDatagram(message: Buffer, from: RemoteInfo): void {
     if (this.#closed || this.#udp.getSendQueueCount() > MOST_UNSENT) return;
-    const pending = this.#answers.pending();
-    if (pending !== undefined) return this.#wait(pending, message, from);
     const reply = this.#reply(message);
     // The client has left, ignoring: a client still interested asks again.
     if (reply !== undefined) this.#udp.send(reply, from.port, from.address, () => {});
-  }
-
-  #wait(pending: Promise<unknown>, message: Buffer, from: RemoteInfo): void {
-    if (this.#waiting >= MOST_WAITING) return;
-    this.#waiting += 1;
-    void pending.then(() => {
-      this.#waiting -= 1;
-      this.#onDatagram(message, from);
-    });
   }
 
   /** Replies even when the rules throw: a client without an answer waits for seconds. */
@@ -96,13 +77,6 @@ const MIN_MESSAGE = 12;
 
 type Reply = (message: Buffer) => Buffer | undefined;
 
-type StreamOptions = {
-  /** Idle time in both directions before a connection is closed. */
-  readonly idleMs?: number;
-  /** As in {@link StubRules}: a connection is read from when the rules are known. */
-  readonly pending?: () => Promise<unknown> | undefined;
-};
-
 /** DNS over TCP (RFC 7766): messages with a two-byte length prefix, any number per connection, answered in order. */
 export class DnsStreams {
   readonly #server: Server;
@@ -111,12 +85,13 @@ export class DnsStreams {
   /**
    * @param server listening; owned by this object.
    * @param reply computes a reply; undefined ends the connection.
+   * @param idleMs idle time in both directions before a connection is closed.
    */
-  constructor(server: Server, reply: Reply, onFault: (error: unknown) => void, options: StreamOptions = {}) {
+  constructor(server: Server, reply: Reply, onFault: (error: unknown) => void, idleMs = IDLE_MS) {
     this.#server = server;
     server.maxConnections = MOST_CONNECTIONS;
     server.on("error", onFault);
-    server.on("connection", (socket) => this.#serve(socket, reply, options));
+    server.on("connection", (socket) => this.#serve(socket, reply, idleMs));
   }
 
   close(): void {
@@ -124,13 +99,8 @@ export class DnsStreams {
     for (const socket of this.#open) socket.destroy();
   }
 
-  #serve(socket: Socket, reply: Reply, { idleMs = IDLE_MS, pending }: StreamOptions): void {
+  #serve(socket: Socket, reply: Reply, idleMs: number): void {
     this.#open.add(socket);
-    const rules = pending?.();
-    if (rules !== undefined) {
-      socket.pause();
-      void rules.then(() => socket.resume());
-    }
     let waiting: Buffer = Buffer.alloc(0);
     socket.setTimeout(idleMs, () => socket.destroy());
     socket.on("close", () => this.#open.delete(socket));

@@ -17,8 +17,6 @@ export type GatewayParts = {
   readonly outside: Outside;
   /** The rules in force, read for each name and connection. */
   readonly reach: () => Reach;
-  /** Settles when the rules know every preset; undefined when they do. Never rejects. */
-  readonly pending: () => Promise<unknown> | undefined;
   /** The egress allowance of one connection, reserved until the connection's line is written. */
   readonly allowance: (id: string) => Allowance;
   /** Whether the agent's egress budget is used up. */
@@ -63,7 +61,6 @@ export class WorldGateway {
     this.#parts = parts;
     this.#captured = parts.reach().captured;
     this.#stub = new DnsStub(network.takeDns(), {
-      pending: parts.pending,
       spell: hostName,
       decide: (name) => this.#isKnown(name),
       addressOf: (name) => this.#addresses.addressOf(name),
@@ -112,8 +109,6 @@ export class WorldGateway {
   }
 
   #take(captured: Captured): void {
-    const pending = this.#parts.pending();
-    if (pending !== undefined) return void pending.then(() => this.#take(captured));
     const target = this.#targetOf(captured);
     if (target === undefined || this.#open.size >= MAX_OPEN) return refuseNow(captured);
     const reach = this.#parts.reach();

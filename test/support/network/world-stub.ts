@@ -3,7 +3,7 @@ import { type Socket, createSocket } from "node:dgram";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { type DecodedPacket, type OptAnswer, type Packet, decode, encode } from "dns-packet";
-import { DnsStub, type StubRules } from "../../../broker/network/stub.ts";
+import { DnsStub, type StubAnswers } from "../../../broker/network/stub.ts";
 import { SyntheticAddresses } from "../../../broker/network/synthetic.ts";
 
 /** dns-packet's types leave the code out. */
@@ -28,7 +28,7 @@ export class WorldStub implements Disposable {
   readonly udpPort: number;
   readonly tcpPort: number;
 
-  static async start(allowed: readonly string[], own: Partial<StubRules> = {}): Promise<WorldStub> {
+  static async start(allowed: readonly string[], own: Partial<StubAnswers> = {}): Promise<WorldStub> {
     const udp = createSocket("udp4");
     udp.bind(0, "127.0.0.1");
     const tcp = createServer();
@@ -41,7 +41,7 @@ export class WorldStub implements Disposable {
     udp: Socket,
     tcp: ReturnType<typeof createServer>,
     allowed: readonly string[],
-    own: Partial<StubRules>,
+    own: Partial<StubAnswers>,
   ) {
     this.addresses = new SyntheticAddresses();
     this.udpPort = udp.address().port;
@@ -49,7 +49,6 @@ export class WorldStub implements Disposable {
     this.stub = new DnsStub(
       { udp, tcp },
       {
-        pending: () => undefined,
         spell,
         decide: (name) => allowed.includes(name),
         addressOf: (name) => this.addresses.addressOf(name),
@@ -91,10 +90,6 @@ export class UdpClient implements Disposable {
 
   send(message: Buffer): void {
     this.#socket.send(message, this.#port, "127.0.0.1");
-  }
-
-  onReply(listener: () => void): void {
-    this.#socket.on("message", listener);
   }
 
   /** The next reply; rejects when none comes within two seconds. */
