@@ -63,12 +63,30 @@ function directFirst(context: () => Context, rest: RequestListener): RequestList
   };
 }
 
-/** Loads Express at the first call that is not `direct`: loading takes a tenth of a broker's start, and many brokers never need it. */
+/** Time after the start in which most short-lived brokers have ended. */
+const EXPRESS_LATEST_MS = 2000;
+
+/**
+ * Loads Express at the first call that is not `direct`, or soon after the start: loading takes a tenth of a start. Not later, because
+ * a rebuild removes old bundles after a day. A failed import is tried again at the next call.
+ */
 function lazyExpress(context: () => Context): RequestListener {
   let app: Promise<RequestListener> | undefined;
+  const load = (): Promise<RequestListener> => {
+    app ??= import("./app.ts").then(
+      ({ expressApp }) => expressApp(context),
+      (error: unknown) => {
+        app = undefined;
+        throw error;
+      },
+    );
+    return app;
+  };
+  setTimeout(() => {
+    load().catch((error: unknown) => context().log.error({ err: error }, "Express cannot be loaded"));
+  }, EXPRESS_LATEST_MS).unref();
   return (request, response) => {
-    app ??= import("./app.ts").then(({ expressApp }) => expressApp(context));
-    app.then(
+    load().then(
       (answer) => answer(request, response),
       (error: unknown) => sendBug(response, context().log, error),
     );

@@ -4,13 +4,7 @@ import { type AddressInfo, type Socket, connect, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { DnsStreams } from "../../../../broker/network/stub.ts";
-import {
-  WorldStub,
-  exchange,
-  framed,
-  question,
-  readReply,
-} from "../../../support/network/world-stub.ts";
+import { WorldStub, exchange, framed, question, readReply } from "../../../support/network/world-stub.ts";
 import { leastWaitMs } from "../../../support/processes/cost.ts";
 
 const ALLOWED = ["a.example", "b.example"];
