@@ -1,4 +1,4 @@
-/** Which lane runs which files with a broker, so that each claim is proved for each user whom it concerns, and once. */
+/** The files of each lane: a file whose outcome depends on the user runs as root and as a plain user, any other file once. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { CHECKOUT } from "../../api/setup/checkout.mjs";
@@ -34,10 +34,10 @@ const ANYBODYS = paths("integration", ANYBODY);
 /** Left out of `npm test`. */
 export const SLOW_FILES = [...paths("integration", SLOW.integration), ...paths("security", SLOW.security)];
 
-/** What root runs beyond `npm test`: the slow files in which it matters who runs them. */
+/** Files of `npm run test:slow` as root: slow files whose outcome depends on the user. */
 export const SLOW_AS_ROOT = SLOW_FILES.filter((file) => !ANYBODYS.includes(file));
 
-/** What a plain user runs: all in which it matters who runs it, and the slow files that root leaves out. */
+/** Files of the plain user's lane: files whose outcome depends on the user, and the slow files that root leaves out. */
 export const AS_PLAIN_USER = [
   ...["integration", "security", "golden", "fidelity"].flatMap(filesOf),
   ...["users", "homes"].map((name) => `test/unit/test/support/${name}.test.ts`),
