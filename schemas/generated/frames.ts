@@ -75,7 +75,7 @@ export interface ExecFrame {
   readonly window?: number;
   /** What this command, and no other, reads from a sealed memory file on descriptor FRAME_MEMORY_FILE_FD. */
   readonly memory_file?: Uint8Array;
-  /** Number of the gate that holds for each program it starts; absent: none. */
+  /** Number of the exec gate for each program that the command starts; absent: no gate. */
   readonly gate?: number;
   /** 1: PROGRAMS tells of what it starts. */
   readonly lineage?: number;
@@ -86,7 +86,7 @@ export interface ExecFrame {
 }
 /** Whose a socket is; empty when no process that may be looked at has it open any more. */
 export interface OwnedFrame {
-  /** The command below whose leader it stands; absent: none. */
+  /** The command whose leader is an ancestor of the process; absent: no command. */
   readonly command?: number;
   /** Its process id inside. */
   readonly owner_pid?: number;
@@ -107,7 +107,7 @@ export interface ReadyFrame {
   readonly unwatched?: number;
   /** Veils below which a change of the host is seen late: the kernel lets nobody make them forget names. */
   readonly unrefreshed?: number;
-  /** Each NAME=value: those of SETUP that hold now. */
+  /** A limit in force now, as NAME=value of SETUP. */
   readonly limit?: readonly string[];
 }
 /** The world could not be made; init exits 1. */
@@ -531,7 +531,7 @@ export const TAG = {
   WINDOW: 21,
   /** bytes: What this command, and no other, reads from a sealed memory file on descriptor FRAME_MEMORY_FILE_FD. */
   MEMORY_FILE: 22,
-  /** u64: Number of the gate that holds for each program it starts; absent: none. */
+  /** u64: Number of the exec gate for each program that the command starts; absent: no gate. */
   GATE: 23,
   /** repeated text: The last part of the path of a program that is asked about. One with a star, which stands for any bytes, is a pattern: of a last part, or with a slash of a whole path. */
   ASKED_NAME: 24,
@@ -587,7 +587,7 @@ export const TAG = {
   HITS: 53,
   /** u64: 0: it was let through; else the error number that it was answered with. */
   REFUSED: 54,
-  /** u64: The command below whose leader it stands; absent: none. */
+  /** u64: The command whose leader is an ancestor of the process; absent: no command. */
   COMMAND: 55,
   /** u64: Its process id inside. */
   OWNER_PID: 56,

@@ -346,7 +346,7 @@ export interface BudgetAccount {
   readonly kind: "agent" | "label" | "shared";
   /** The policy whose limits these are. */
   readonly policy_id: string;
-  /** One window for each length that a policy names; use counts in all of them. */
+  /** A window for each length that a policy names; usage counts in all windows. */
   readonly windows: readonly BudgetWindow[];
 }
 /** The counts of one window. It begins with the first use and ends after its length. */
@@ -510,7 +510,7 @@ export interface DiffChange {
 }
 /** What 'substrate world doctor --json' prints: each primitive as it was tried on this host. */
 export interface DoctorReport {
-  /** true: this host has everything that the default policy needs. */
+  /** true: this host has every primitive that the default policy needs. */
   readonly ok: boolean;
   /** In the order in which they were tried. */
   readonly checks: readonly DoctorCheck[];
@@ -847,7 +847,7 @@ export interface WorldStatus {
   /** Process id on the host of the process that holds the world. */
   readonly pid?: number;
   readonly isolation?: Isolation;
-  /** The mounts that were made, one line each, for people. */
+  /** The world's mounts, a line of text per mount. */
   readonly mounts?: readonly string[];
   /** The limits that are in force, by name. */
   readonly limits?: {
@@ -1397,7 +1397,7 @@ export interface EndedWorld {
   readonly project: string;
   /** Commands that ran in it and were ended. */
   readonly commands: number;
-  /** The processes that were in it, kept ones included. */
+  /** The world's processes before its end, kept processes included. */
   readonly processes: readonly ProcessStatus[];
   /**
    * Ports of the host's loopback that led to the world and are closed now. Ports that a policy publishes open again with the next world.
@@ -1754,7 +1754,7 @@ export interface TraceReply {
 }
 /** Answer 200 of GET /v1/trace/:span_id/tree. */
 export interface TraceTreeReply {
-  /** The span itself and all below it, depth first: each after its parent, children oldest first. */
+  /** The span and its descendants, depth first: a span after its parent, siblings oldest first. */
   readonly spans: readonly Span[];
   /**
    * Send it as cursor= to get the next spans; null at the end. A page may have fewer spans than asked for and still have a next page.

@@ -7,7 +7,7 @@ import { buildProgram } from "../support/programs/programs.ts";
 import { needs } from "../support/run/needs.ts";
 import { type Actor, actors } from "../support/users/users.ts";
 
-/** Programs that trouble whoever is told of their writes. */
+/** Programs that attack the process that records their writes. */
 
 /** Makes FOLDER/a… while another thread swaps the text of the path for one that is refused. */
 const SWAP = `
@@ -63,7 +63,7 @@ int main(int count, char **words) {
 }
 `;
 
-/** FLOOD FOLDER THREADS EACH: that many threads make that many files each, all at once. */
+/** FLOOD FOLDER THREADS EACH: THREADS threads make EACH files per thread at the same time. */
 const FLOOD = `
 #define _GNU_SOURCE
 #include <fcntl.h>

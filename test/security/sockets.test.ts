@@ -58,7 +58,7 @@ class HostSockets {
     return sockets;
   }
 
-  /** Words before a program that is to find them all. */
+  /** Command words that start a program in the mount namespace of the sockets. */
   get enter(): readonly string[] {
     return currentUser().uid === 0 ? ["nsenter", `--mount=/proc/${this.#process.pid}/ns/mnt`, "--"] : [];
   }

@@ -74,7 +74,7 @@ export function sized(size: 1 | 2, bytes: Uint8Array): Buffer {
 
 export const NAME = "good.example";
 
-/** One spelling for each host name, as far as these tests need it. */
+/** Normalizes a host name for these tests: one spelling per name. */
 export function spell(text: string): string | null {
   if (/[^A-Za-z0-9._\u0080-\uffff-]/.test(text) || /(?:^|\.)\d+\.?$/.test(text)) return null;
   const ascii = domainToASCII(text.replace(/\.$/, ""));

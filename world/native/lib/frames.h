@@ -156,7 +156,7 @@
 #define TAG_WINDOW 21
 /* bytes: What this command, and no other, reads from a sealed memory file on descriptor FRAME_MEMORY_FILE_FD. */
 #define TAG_MEMORY_FILE 22
-/* u64: Number of the gate that holds for each program it starts; absent: none. */
+/* u64: Number of the exec gate for each program that the command starts; absent: no gate. */
 #define TAG_GATE 23
 /* repeated text: The last part of the path of a program that is asked about. One with a star, which stands for any bytes, is a pattern: of a last part, or with a slash of a whole path. */
 #define TAG_ASKED_NAME 24
@@ -212,7 +212,7 @@
 #define TAG_HITS 53
 /* u64: 0: it was let through; else the error number that it was answered with. */
 #define TAG_REFUSED 54
-/* u64: The command below whose leader it stands; absent: none. */
+/* u64: The command whose leader is an ancestor of the process; absent: no command. */
 #define TAG_COMMAND 55
 /* u64: Its process id inside. */
 #define TAG_OWNER_PID 56
