@@ -3,6 +3,7 @@
  * a world.
  */
 export type * from "./model/world.ts";
+export { INPUT_WINDOW } from "./model/world.ts";
 export type { Ending, RunUsage } from "./model/endings.ts";
 export type { DoctorOrder, HostCheck, HostFinding } from "./doctor/face.ts";
 export { ANY_FOLDER } from "./model/held.ts";

@@ -69,6 +69,14 @@ export interface ExecFrame {
   readonly cwd: string;
   /** All of standard input; absent is /dev/null. */
   readonly stdin?: Uint8Array;
+  /** 1: standard input comes in INPUT frames, without STDIN. Implied by a terminal. */
+  readonly open?: number;
+  /**
+   * With ROWS: the command gets a terminal of this width as standard input, output and error, and STDOUT carries all that is written to the terminal.
+   */
+  readonly columns?: number;
+  /** The terminal's height. */
+  readonly rows?: number;
   /** 1: processes that outlive the command stay. */
   readonly keep?: number;
   /** Output credit in bytes, shared by stdout and stderr. */
@@ -83,6 +91,13 @@ export interface ExecFrame {
    * Name of the socket, in the abstract namespace of the world's network, at which the programs of this command report; absent: nobody listens.
    */
   readonly telemetry?: string;
+}
+/** The new size of the command's terminal. */
+export interface ResizeFrame {
+  /** Width. */
+  readonly columns: number;
+  /** The terminal's height. */
+  readonly rows: number;
 }
 /** Whose a socket is; empty when no process that may be looked at has it open any more. */
 export interface OwnedFrame {
@@ -400,6 +415,9 @@ export const FRAME_MAX_PAYLOAD = 16777216;
 /** The longest payload of STDOUT and STDERR, bytes. */
 export const FRAME_MAX_OUTPUT = 65536;
 
+/** The most bytes of INPUT that INPUT_TAKEN has not told yet. */
+export const FRAME_INPUT_WINDOW = 262144;
+
 /** The most of a process's argv in LISTED, bytes. */
 export const FRAME_MAX_PROCESS_ARGV = 4096;
 
@@ -425,6 +443,16 @@ export const FRAME = {
   WINDOW: 3,
   /** broker → init, id command, u64: The number of a signal for every process of the command's tree. 9 ends the whole tree, for certain. */
   SIGNAL: 4,
+  /** broker → init, id command, bytes: Bytes of an open standard input, or typed at the terminal. Ignored when the command has ended. */
+  INPUT: 11,
+  /** broker → init, id command, empty: No INPUT follows. At a terminal in canonical mode: types its end-of-file character. */
+  INPUT_END: 12,
+  /** broker → init, id command, fields: The new size of the command's terminal. */
+  RESIZE: 13,
+  /** broker → init, id command, u64: The number of a signal for the foreground process group of the command's terminal; without a terminal, as SIGNAL. */
+  INTERRUPT: 14,
+  /** init → broker, id command, u64: How many more bytes of INPUT have gone to the command, or were dropped because nobody reads. */
+  INPUT_TAKEN: 82,
   /** broker → init, id command, empty: From now on the outputs are read and thrown away, without credit. */
   DISCARD: 5,
   /** broker → init, id 0, empty: Asks for the processes; LISTED answers. */
@@ -655,4 +683,10 @@ export const TAG = {
   TARGET_DEVICE: 111,
   /** u64: Of the folder of TARGET. */
   TARGET_INODE: 112,
+  /** u64: 1: standard input comes in INPUT frames, without STDIN. Implied by a terminal. */
+  OPEN: 113,
+  /** u64: With ROWS: the command gets a terminal of this width as standard input, output and error, and STDOUT carries all that is written to the terminal. */
+  COLUMNS: 114,
+  /** u64: The terminal's height. */
+  ROWS: 115,
 } as const;

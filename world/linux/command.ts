@@ -1,7 +1,13 @@
 import { constants } from "node:os";
 import { FRAME, FRAME_MAX_MEMORY_FILE, FRAME_MEMORY_FILE_FD, TAG } from "../../schemas/generated/frames.ts";
 import type { FsDiff } from "../../schemas/generated/types.ts";
-import type { CommandRun, ExecRequest, ReplacementJudge, WorldViolation } from "../model/world.ts";
+import type {
+  CommandRun,
+  ExecRequest,
+  ReplacementJudge,
+  TerminalSize,
+  WorldViolation,
+} from "../model/world.ts";
 import type { Ending } from "../model/endings.ts";
 import type { Counted } from "../cgroup/words.ts";
 import { type Hit, hitViolation } from "../seccomp/hit.ts";
@@ -15,6 +21,7 @@ import { withPreload } from "../model/telemetry.ts";
 import {
   decodeFields,
   decodeNumber,
+  encodeBytes,
   encodeEmpty,
   encodeFields,
   encodeNumber,
@@ -30,6 +37,7 @@ export type SendFrame = (frame: Buffer) => void;
 /** Receivers of the command's frames. */
 export type CommandSide = {
   readonly onOutput: ExecRequest["onOutput"];
+  readonly live?: ExecRequest["live"];
   readonly onViolation: ExecRequest["onViolation"];
   readonly record: CommandRecord;
   readonly gate?: ExecRequest["gate"];
@@ -78,6 +86,27 @@ export class LinuxCommand implements CommandRun {
     this.#send(encodeNumber(FRAME.WINDOW, this.#id, bytes));
   }
 
+  input(bytes: Uint8Array): void {
+    this.#send(encodeBytes(FRAME.INPUT, this.#id, bytes));
+  }
+
+  endInput(): void {
+    this.#send(encodeEmpty(FRAME.INPUT_END, this.#id));
+  }
+
+  resize({ columns, rows }: TerminalSize): void {
+    this.#send(
+      encodeFields(FRAME.RESIZE, this.#id, [
+        [TAG.COLUMNS, columns],
+        [TAG.ROWS, rows],
+      ]),
+    );
+  }
+
+  interrupt(name: NodeJS.Signals): void {
+    this.#send(encodeNumber(FRAME.INTERRUPT, this.#id, constants.signals[name]));
+  }
+
   signal(name: NodeJS.Signals): void {
     this.#send(encodeNumber(FRAME.SIGNAL, this.#id, constants.signals[name]));
   }
@@ -99,6 +128,10 @@ export class LinuxCommand implements CommandRun {
     if (type === FRAME.CLOSED) return this.#finish();
     if (type === FRAME.TOUCHED) {
       this.#request.record.take(payload);
+      return false;
+    }
+    if (type === FRAME.INPUT_TAKEN) {
+      this.#request.live?.onTaken(decodeNumber(payload));
       return false;
     }
     if (type === FRAME.STARTING) return this.#ask(payload);
@@ -202,7 +235,12 @@ export function encodeExec(
   const env = telemetry === undefined ? own : withPreload(own, telemetry);
   for (const name in env) fields.push([TAG.ENV, `${name}=${env[name]}`]);
   fields.push([TAG.CWD, request.cwd], [TAG.WINDOW, request.window]);
-  if (request.stdin !== undefined) fields.push([TAG.STDIN, request.stdin]);
+  const { live } = request;
+  if (live === undefined && request.stdin !== undefined) fields.push([TAG.STDIN, request.stdin]);
+  if (live !== undefined) fields.push([TAG.OPEN, 1]);
+  if (live?.terminal !== undefined) {
+    fields.push([TAG.COLUMNS, live.terminal.columns], [TAG.ROWS, live.terminal.rows]);
+  }
   if (gate !== undefined) fields.push([TAG.GATE, gate]);
   if (request.onPrograms !== undefined) fields.push([TAG.LINEAGE, 1]);
   if (telemetry !== undefined) fields.push([TAG.TELEMETRY, telemetry]);

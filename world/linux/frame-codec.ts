@@ -32,6 +32,13 @@ export function encodeNumber(type: number, id: number, value: number): Buffer {
   return frame;
 }
 
+/** Encodes a frame with bytes as payload. */
+export function encodeBytes(type: number, id: number, bytes: Uint8Array): Buffer {
+  const frame = startFrame(type, id, bytes.length);
+  frame.set(bytes, FRAME_HEADER_SIZE);
+  return frame;
+}
+
 /** Encodes a frame without payload. */
 export function encodeEmpty(type: number, id: number): Buffer {
   return startFrame(type, id, 0);

@@ -5,6 +5,7 @@
  * Code above the interface knows no mounts; code below knows no policy, no agent and no HTTP. A backend is chosen by its
  * abilities, and reports every missing isolation in `Isolation`.
  */
+import { FRAME_INPUT_WINDOW } from "../../schemas/generated/frames.ts";
 import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
 import type { Ending } from "./endings.ts";
 import type { HeldStore } from "./held.ts";
@@ -165,6 +166,17 @@ export type MemoryFile = {
   readonly bytes: Uint8Array;
 };
 
+/** Size of a terminal in characters, each from 1 to 65535. */
+export type TerminalSize = { readonly columns: number; readonly rows: number };
+
+/** Standard input sent while the command runs (`CommandRun.input`). */
+export type LiveInput = {
+  /** The command gets a terminal as input, output and error, and `stdout` carries all that is written to it; absent: pipes. */
+  readonly terminal?: TerminalSize | undefined;
+  /** Called when bytes have gone to the command, or were dropped because nobody reads. */
+  readonly onTaken: (bytes: number) => void;
+};
+
 export type ExecRequest = {
   /** The program and its arguments; a program without a slash is looked up in `env.PATH`. */
   readonly argv: readonly string[];
@@ -173,6 +185,8 @@ export type ExecRequest = {
   readonly env: Readonly<Record<string, string>>;
   /** All of standard input; absent means `/dev/null`. */
   readonly stdin: Uint8Array | undefined;
+  /** Takes the place of `stdin`. */
+  readonly live?: LiveInput | undefined;
   /** Content for this command alone, in a sealed memory file; absent: no file. */
   readonly memoryFile?: MemoryFile | undefined;
   /** Whether to kill or keep processes that outlive the main process. */
@@ -219,6 +233,14 @@ export interface CommandRun {
   changes(signal: AbortSignal): Promise<FsDiff>;
   /** Extends the output window by `bytes`. */
   grant(bytes: number): void;
+  /** Sends bytes to a live input. At most {@link INPUT_WINDOW} bytes may be sent and not yet taken (`LiveInput.onTaken`). */
+  input(bytes: Uint8Array): void;
+  /** Ends a live input; at a terminal, types the end-of-file character. */
+  endInput(): void;
+  /** Changes the size of the command's terminal. */
+  resize(size: TerminalSize): void;
+  /** Sends a signal to the foreground processes of the command's terminal; without a terminal, to every process. */
+  interrupt(name: NodeJS.Signals): void;
   /** Sends a signal to every process of the command. */
   signal(name: NodeJS.Signals): void;
   /** Ends every process of the command unconditionally. */
@@ -226,6 +248,9 @@ export interface CommandRun {
   /** From now on the outputs are read and discarded. */
   discard(): void;
 }
+
+/** Most bytes of a live input that a command has not taken. */
+export const INPUT_WINDOW = FRAME_INPUT_WINDOW;
 
 /** A process inside a world, as `world status` lists it. */
 export type WorldProcess = { readonly pid: number; readonly parent: number; readonly argv: string };

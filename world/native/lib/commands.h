@@ -60,6 +60,7 @@ struct command {
   struct input *input; /* unwritten standard input, NULL: all written to the pipe */
   uint64_t credit;
   bool keep;
+  bool terminal; /* outputs[0] is the master of the command's terminal, outputs[1] is closed */
   bool discard;
   bool ended;           /* the main process has ended; `ending` goes into EXIT */
   bool exit_sent;

@@ -34,6 +34,8 @@
 #define FRAME_MAX_PAYLOAD 16777216
 /* The longest payload of STDOUT and STDERR, bytes. */
 #define FRAME_MAX_OUTPUT 65536
+/* The most bytes of INPUT that INPUT_TAKEN has not told yet. */
+#define FRAME_INPUT_WINDOW 262144
 /* The most of a process's argv in LISTED, bytes. */
 #define FRAME_MAX_PROCESS_ARGV 4096
 /* How many different system calls of one command VIOLATION tells apart; what is more is refused. */
@@ -53,6 +55,16 @@
 #define FRAME_WINDOW 3
 /* broker → init, id command, u64: The number of a signal for every process of the command's tree. 9 ends the whole tree, for certain. */
 #define FRAME_SIGNAL 4
+/* broker → init, id command, bytes: Bytes of an open standard input, or typed at the terminal. Ignored when the command has ended. */
+#define FRAME_INPUT 11
+/* broker → init, id command, empty: No INPUT follows. At a terminal in canonical mode: types its end-of-file character. */
+#define FRAME_INPUT_END 12
+/* broker → init, id command, fields: The new size of the command's terminal. */
+#define FRAME_RESIZE 13
+/* broker → init, id command, u64: The number of a signal for the foreground process group of the command's terminal; without a terminal, as SIGNAL. */
+#define FRAME_INTERRUPT 14
+/* init → broker, id command, u64: How many more bytes of INPUT have gone to the command, or were dropped because nobody reads. */
+#define FRAME_INPUT_TAKEN 82
 /* broker → init, id command, empty: From now on the outputs are read and thrown away, without credit. */
 #define FRAME_DISCARD 5
 /* broker → init, id 0, empty: Asks for the processes; LISTED answers. */
@@ -280,5 +292,11 @@
 #define TAG_TARGET_DEVICE 111
 /* u64: Of the folder of TARGET. */
 #define TAG_TARGET_INODE 112
+/* u64: 1: standard input comes in INPUT frames, without STDIN. Implied by a terminal. */
+#define TAG_OPEN 113
+/* u64: With ROWS: the command gets a terminal of this width as standard input, output and error, and STDOUT carries all that is written to the terminal. */
+#define TAG_COLUMNS 114
+/* u64: The terminal's height. */
+#define TAG_ROWS 115
 
 #endif

@@ -22,7 +22,8 @@ struct order {
   uint32_t signal; /* ORDER_SIGNAL */
   uint32_t keep;   /* ORDER_RUN: processes may outlive the command */
   uint32_t length; /* ORDER_RUN: bytes of payload, here or in the memfd */
-  uint32_t input;           /* ORDER_RUN: the first descriptor is stdin, the read end of a pipe */
+  uint32_t input;           /* ORDER_RUN: the first descriptor is stdin, the read end of a pipe, or a terminal */
+  uint32_t terminal;        /* ORDER_RUN: the first descriptor is the terminal of the command's session */
   uint32_t memory_file;     /* ORDER_RUN: the next descriptor is the command's memory file */
   uint32_t payload_in_file; /* ORDER_RUN: the last descriptor is the payload */
   uint32_t asked; /* ORDER_RUN: the listener asks about its start */

@@ -24,6 +24,7 @@
 #include "run/input.h"
 #include "run/outputs.h"
 #include "run/program.h"
+#include "run/terminal.h"
 #include "telemetry/telemetry.h"
 
 /* A parsed EXEC, kept while waiting for a leader: parsing rewrites the frame. */
@@ -31,15 +32,18 @@ static struct {
   bool valid;
   size_t length; /* length of the leader's part, without the fields for PID 1 */
   int input;       /* -1: no input */
-  struct input *rest; /* input that does not fit into the pipe */
+  struct input *rest; /* input that does not fit into the pipe, or that follows */
+  int master;      /* of the command's terminal, whose slave is the input; -1: no terminal */
   int memory_file; /* -1: no memory file */
   uint64_t window;
+  uint64_t open;          /* input comes in INPUT frames */
+  uint64_t columns, rows; /* 0: no terminal */
   uint64_t keep;
   uint64_t gate; /* 0: no gate */
   uint64_t lineage;
   size_t telemetry_length; /* 0: no telemetry */
   uint8_t telemetry[TELEMETRY_NAME_MAX];
-} job = {.input = -1, .memory_file = -1};
+} job = {.input = -1, .master = -1, .memory_file = -1};
 
 /* Fields of a frame that the leader gets as descriptors. */
 struct files {
@@ -86,6 +90,12 @@ static const char *parse(const struct frame *frame, struct files *files) {
     } else if (field.tag == TAG_WINDOW) {
       if (has_window || !field_u64(&field, &job.window)) return "EXEC: bad WINDOW";
       has_window = true;
+    } else if (field.tag == TAG_OPEN) {
+      if (job.open != 0 || !field_u64(&field, &job.open) || job.open != 1) return "EXEC: bad OPEN";
+    } else if (field.tag == TAG_COLUMNS) {
+      if (job.columns != 0 || !field_u64(&field, &job.columns) || job.columns == 0) return "EXEC: bad COLUMNS";
+    } else if (field.tag == TAG_ROWS) {
+      if (job.rows != 0 || !field_u64(&field, &job.rows) || job.rows == 0) return "EXEC: bad ROWS";
     } else if (field.tag == TAG_GATE) {
       if (job.gate != 0 || !field_u64(&field, &job.gate) || job.gate == 0) return "EXEC: bad GATE";
     } else if (field.tag == TAG_LINEAGE) {
@@ -96,12 +106,14 @@ static const char *parse(const struct frame *frame, struct files *files) {
       memcpy(job.telemetry, field.data, field.length);
     }
   }
-  return got < 0 ? "EXEC: malformed field" : NULL;
+  if (got < 0) return "EXEC: malformed field";
+  if ((job.columns == 0) != (job.rows == 0)) return "EXEC: COLUMNS without ROWS";
+  return files->input.data != NULL && (job.open != 0 || job.columns != 0) ? "EXEC: STDIN and OPEN" : NULL;
 }
 
 static bool is_for_supervisor(uint16_t tag) {
   return tag == TAG_STDIN || tag == TAG_MEMORY_FILE || tag == TAG_KEEP || tag == TAG_WINDOW || tag == TAG_GATE ||
-         tag == TAG_LINEAGE || tag == TAG_TELEMETRY;
+         tag == TAG_OPEN || tag == TAG_COLUMNS || tag == TAG_ROWS || tag == TAG_LINEAGE || tag == TAG_TELEMETRY;
 }
 
 static void compact(const struct frame *frame) {
@@ -115,9 +127,20 @@ static void compact(const struct frame *frame) {
   }
 }
 
+static bool open_terminal(void) {
+  int ends[2];
+  if (terminal_open(job.columns, job.rows, ends) < 0) return false;
+  job.master = ends[0];
+  job.input = ends[1];
+  job.rest = input_to_terminal(job.master);
+  return job.rest != NULL;
+}
+
 /* Returns NULL, or the failed step with errno. */
 static const char *keep_files(const struct files *files) {
   const struct field *input = &files->input, *memory = &files->memory;
+  if (job.columns != 0 && !open_terminal()) return "terminal";
+  if (job.columns == 0 && job.open != 0 && (job.input = input_open_stream(&job.rest)) < 0) return "stdin";
   if (input->data != NULL && (job.input = input_open(input->data, input->length, &job.rest)) < 0) {
     return "stdin";
   }
@@ -132,7 +155,7 @@ static const char *prepare(const struct frame *frame) {
   size_t arguments, variables;
   if (frame->id == 0 || command_find(frame->id) != NULL) fail_protocol("EXEC: the id is taken");
   job.length = 0;
-  job.keep = job.window = job.gate = job.lineage = 0;
+  job.keep = job.window = job.gate = job.lineage = job.open = job.columns = job.rows = 0;
   job.telemetry_length = 0;
   const char *wrong = parse(frame, &files);
   if (wrong != NULL) fail_protocol(wrong);
@@ -148,10 +171,11 @@ static const char *prepare(const struct frame *frame) {
 
 static void done(void) {
   if (job.input >= 0) close(job.input);
+  if (job.master >= 0) close(job.master);
   if (job.memory_file >= 0) close(job.memory_file);
   input_drop(job.rest);
   job.rest = NULL;
-  job.input = job.memory_file = -1;
+  job.input = job.master = job.memory_file = -1;
   job.valid = false;
 }
 
@@ -168,6 +192,7 @@ static int hand_over(const struct frame *frame, struct command *command) {
                         .keep = (uint32_t)job.keep,
                         .length = (uint32_t)job.length,
                         .input = job.input >= 0,
+                        .terminal = job.master >= 0,
                         .memory_file = job.memory_file >= 0,
                         .payload_in_file = job.length > JOB_INLINE,
                         .asked = command->own != NULL};
@@ -224,6 +249,8 @@ bool execute_begin(const struct frame *frame) {
     execute_abandon(frame, "fork", error);
     return true;
   }
+  if (job.master >= 0) outputs_be_terminal(command, job.master);
+  job.master = -1;
   input_watch(command, job.rest);
   job.rest = NULL;
   done();

@@ -1,4 +1,4 @@
-/* A command's standard input: a pipe, as from a shell. Bytes that do not fit into the pipe wait in PID 1. */
+/* A command's standard input: a pipe, as from a shell, or its terminal. Bytes that do not fit wait in PID 1. */
 #ifndef SUBSTRATE_RUN_INPUT_H
 #define SUBSTRATE_RUN_INPUT_H
 
@@ -6,16 +6,25 @@
 #include <stdint.h>
 
 struct command;
+struct frame;
 struct input;
 
 /* Opens a pipe and returns its read end; -1 with errno. `rest`: bytes that did not fit, NULL: all was written
    and the write end is closed. */
 int input_open(const uint8_t *data, size_t length, struct input **rest);
-/* Gives the rest to a command, to be written when there is room. */
-void input_watch(struct command *command, struct input *rest);
-/* Writes more: the pipe has room, or no reader any more. */
+/* Opens a pipe for INPUT frames and returns its read end; -1 with errno. */
+int input_open_stream(struct input **stream);
+/* Makes a stream that INPUT frames write to a terminal. NULL with errno. */
+struct input *input_to_terminal(int master);
+/* Gives a command its input, to be written when there is room. */
+void input_watch(struct command *command, struct input *input);
+/* Takes an INPUT frame; a command without a stream, or that is gone, drops it. */
+void input_add(const struct frame *frame);
+/* Takes an INPUT_END frame. */
+void input_end(const struct frame *frame);
+/* Writes more: there is room, or no reader any more. */
 void input_pump(struct command *command);
-/* Drops unread bytes. NULL: no bytes wait. */
-void input_drop(struct input *rest);
+/* Drops unread bytes. NULL: no input. */
+void input_drop(struct input *input);
 
 #endif

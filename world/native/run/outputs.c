@@ -14,6 +14,10 @@
 
 #define CHUNK 65536
 
+/* More than a terminal holds: 64 KiB on their way (TTYB_DEFAULT_MEM_LIMIT, drivers/tty/tty_buffer.c) and one page. How much it holds
+   cannot be asked: FIONREAD does not count what is on its way. */
+#define TERMINAL_HOLDS (128 * 1024)
+
 static uint8_t chunk[CHUNK];
 
 static enum source source_of(int which) {
@@ -30,9 +34,18 @@ static uint32_t events_of(enum armed armed) {
   return EPOLLONESHOT | (armed == ARMED_FOR_DATA ? EPOLLIN : 0);
 }
 
+void outputs_be_terminal(struct command *command, int master) {
+  for (int i = 0; i < 2; i++) close(command->outputs[i].fd);
+  command->terminal = true;
+  command->outputs[0].fd = master;
+  command->outputs[1].fd = -1;
+  command->outputs[1].eof = true;
+}
+
 void outputs_watch(struct command *command) {
   enum armed armed = may_read(command) ? ARMED_FOR_DATA : ARMED_FOR_END;
   for (int i = 0; i < 2; i++) {
+    if (command->outputs[i].eof) continue;
     command->outputs[i].armed = armed;
     watch_add(command->outputs[i].fd, events_of(armed), source_of(i), command->id);
   }
@@ -55,8 +68,10 @@ static void finish(struct output *output) {
   output->owed = 0;
 }
 
-/* Closes an unreadable pipe: the command gets EPIPE instead of waiting for a reader for ever. */
+/* Closes an unreadable pipe: the command gets EPIPE instead of waiting for a reader for ever. A terminal ends with EIO, when
+   no process has it open any more; its input may have the file open too, so the watch goes first. */
 static void give_up(struct output *output) {
+  watch_remove(output->fd);
   close(output->fd);
   output->fd = -1;
   finish(output);
@@ -71,6 +86,16 @@ static void look_for_end(struct output *output) {
   if ((state.revents & POLLIN) == 0) finish(output);
 }
 
+/* Reads as much as is there: a terminal gives at most a page at once (N_TTY_BUF_SIZE), and each frame has its price. */
+static ssize_t read_all(const struct command *command, int fd, size_t most) {
+  ssize_t count = read(fd, chunk, most), more = count;
+  while (command->terminal && more > 0 && (size_t)count < most) {
+    more = read(fd, chunk + count, most - (size_t)count);
+    if (more > 0) count += more;
+  }
+  return count;
+}
+
 /* Reads once. False when no data is available, for now or for ever. */
 static bool transfer(struct command *command, int which) {
   struct output *output = &command->outputs[which];
@@ -80,8 +105,12 @@ static bool transfer(struct command *command, int which) {
     return false;
   }
   size_t most = command->discard || command->credit > CHUNK ? CHUNK : (size_t)command->credit;
-  ssize_t count = read(output->fd, chunk, most);
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  ssize_t count = read_all(command, output->fd, most);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
+    /* The kernel has moved all that was written before to the master's side by now (n_tty_read flushes its work). */
+    if (command->terminal && errno == EAGAIN) output->owed = 0;
+    return false;
+  }
   if (count <= 0) {
     if (count < 0) give_up(output);
     else finish(output);
@@ -110,8 +139,8 @@ void outputs_settle(struct command *command) {
   for (int i = 0; i < 2; i++) {
     struct output *output = &command->outputs[i];
     if (output->eof) continue;
-    int standing = 0;
-    if (ioctl(output->fd, FIONREAD, &standing) < 0) {
+    int standing = TERMINAL_HOLDS;
+    if (!command->terminal && ioctl(output->fd, FIONREAD, &standing) < 0) {
       give_up(output);
       continue;
     }

@@ -4,7 +4,9 @@
 
 #include "lib/commands.h"
 
-/* Begins to watch both pipes of a command. */
+/* Reads from a terminal's master instead of the pipes; takes over the descriptor. */
+void outputs_be_terminal(struct command *command, int master);
+/* Begins to watch both pipes of a command, or its terminal. */
 void outputs_watch(struct command *command);
 /* Reads once from a pipe; `which` 0 is stdout. EXIT or CLOSED may be due then (ending_advance). */
 void outputs_pump(struct command *command, int which);

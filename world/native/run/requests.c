@@ -16,9 +16,11 @@
 #include "notify/starts/pending.h"
 #include "run/children.h"
 #include "run/execute.h"
+#include "run/input.h"
 #include "run/listing.h"
 #include "run/outputs.h"
 #include "run/owner.h"
+#include "run/terminal.h"
 #include "seals/replacements.h"
 #include "seals/settle.h"
 
@@ -53,6 +55,29 @@ static void send_signal(const struct frame *frame) {
   deadlines = true;
 }
 
+/* A signal key of a person reaches what stands in the foreground, as a terminal's driver would have it. */
+static void interrupt(const struct frame *frame) {
+  struct command *command = command_find(frame->id);
+  uint64_t signal = number_of(frame, "INTERRUPT: not eight bytes");
+  bool done = command != NULL && command->terminal && !command->outputs[0].eof && signal >= 1 && signal <= (uint64_t)SIGRTMAX &&
+              terminal_signal(command->outputs[0].fd, (int)signal);
+  if (!done) send_signal(frame);
+}
+
+static void resize(const struct frame *frame) {
+  struct field_reader reader = {frame->payload, frame->payload + frame->length};
+  struct field field;
+  uint64_t columns = 0, rows = 0;
+  int got;
+  while ((got = field_next(&reader, &field)) > 0) {
+    uint64_t *value = field.tag == TAG_COLUMNS ? &columns : field.tag == TAG_ROWS ? &rows : NULL;
+    if (value == NULL || !field_u64(&field, value)) fail_protocol("RESIZE: bad field");
+  }
+  if (got < 0 || columns == 0 || rows == 0) fail_protocol("RESIZE: malformed");
+  const struct command *command = command_find(frame->id);
+  if (command != NULL && command->terminal && !command->outputs[0].eof) terminal_resize(command->outputs[0].fd, columns, rows);
+}
+
 static void discard(const struct frame *frame) {
   if (frame->length != 0) fail_protocol("DISCARD: has a payload");
   struct command *command = command_find(frame->id);
@@ -73,6 +98,18 @@ bool requests_serve(int proc) {
         break;
       case FRAME_SIGNAL:
         send_signal(&frame);
+        break;
+      case FRAME_INTERRUPT:
+        interrupt(&frame);
+        break;
+      case FRAME_RESIZE:
+        resize(&frame);
+        break;
+      case FRAME_INPUT:
+        input_add(&frame);
+        break;
+      case FRAME_INPUT_END:
+        input_end(&frame);
         break;
       case FRAME_DISCARD:
         discard(&frame);
