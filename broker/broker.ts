@@ -11,6 +11,7 @@ import type {
 import type { Activity } from "./settings/activity.ts";
 import type { Budgets } from "./budgets/budgets.ts";
 import type { LimitSpans } from "./budgets/limit-spans.ts";
+import type { LiveCommands } from "./live/live-commands.ts";
 import type { ConfigProblem } from "./settings/config.ts";
 import type { AlwaysFile } from "./approvals/always-file.ts";
 import type { Approvals } from "./approvals/approvals.ts";
@@ -61,6 +62,7 @@ export type Broker = {
   readonly shims: Shims;
   readonly activity: Activity;
   readonly budgets: Budgets;
+  readonly liveCommands: LiveCommands;
   readonly limitSpans: LimitSpans;
   readonly idempotency: Idempotency;
   readonly policies: Policies;

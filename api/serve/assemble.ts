@@ -14,6 +14,7 @@ import { ListedFolders } from "../../broker/policies/listed.ts";
 import { MadeRepositories } from "../../broker/git/made-repositories.ts";
 import { Marks } from "../../broker/project/marks.ts";
 import { LimitSpans } from "../../broker/budgets/limit-spans.ts";
+import { LiveCommands } from "../../broker/live/live-commands.ts";
 import { Config } from "../../broker/settings/config.ts";
 import { Decisions } from "../../broker/policies/decisions.ts";
 import { BaseEnvironments, hostEnvironment } from "../../broker/settings/environment.ts";
@@ -164,6 +165,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     activity: new Activity(),
     budgets,
     idempotency,
+    liveCommands: new LiveCommands(),
     limitSpans: new LimitSpans({ write: (record) => trace.event(record), onFault }),
     policies,
     profiles: new Profiles(),

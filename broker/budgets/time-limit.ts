@@ -29,7 +29,11 @@ export function timeLimitOf(
 
 function limitOfCall({ timeout_ms: ms, no_time_limit: none }: Parameters<typeof timeLimitOf>[0]): TimeLimit {
   if (ms !== undefined)
-    return { ms, by: "call", ended: `${endedAfter(ms)}: the call set this limit (timeout_ms: ${ms})` };
+    return {
+      ms,
+      by: "call",
+      ended: `${endedAfter(ms)}: the call set this limit (timeout_ms: ${ms}; --timeout of substrate exec)`,
+    };
   if (none === true) return NO_LIMIT;
   const ended = `${endedAfter(DEFAULT_TIMEOUT_MS)}, the default limit: send 'timeout_ms', up to 86400000`;
   return { ms: DEFAULT_TIMEOUT_MS, by: "default", ended };

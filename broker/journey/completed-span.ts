@@ -39,7 +39,8 @@ export function completedSpan(started: SpanRecord, job: Job, completion: Complet
     ts: new Date().toISOString(),
     event_type: "command_complete",
     outcome: outcomeWord(ran, outcome),
-    replayable: started.replayable && isRepeatable(outcomeWord(ran, outcome)),
+    ...withoutInput(started, job),
+    replayable: started.replayable && isRepeatable(outcomeWord(ran, outcome)) && !hasUnkeptInput(job),
     exit: reply?.exit ?? null,
     signal: reply?.signal ?? null,
     timed_out: ran.timedOut,
@@ -54,6 +55,17 @@ export function completedSpan(started: SpanRecord, job: Job, completion: Complet
     ...limitFields(completion.violations),
     ...(outcome.kind === "refused" ? refusalFields(job, outcome.error) : {}),
   };
+}
+
+/** Live input is not kept, so a replay would need it from its caller. */
+function withoutInput({ given }: SpanRecord, job: Job): Pick<SpanRecord, "given"> {
+  if (given === undefined || !hasUnkeptInput(job)) return {};
+  const notKept = new Set([...(given.not_kept ?? []), "stdin" as const]);
+  return { given: { ...given, not_kept: [...notKept] } };
+}
+
+function hasUnkeptInput({ live }: Job): boolean {
+  return live?.hasUnkeptInput === true;
 }
 
 /**

@@ -19,6 +19,7 @@ import { commandEnvironment } from "../settings/environment.ts";
 import { jobGate } from "../exec-gate/job-gate.ts";
 import { holdsChanges, isIsolated, type Job, scopesOfJob, secretsOfJob } from "../model/job.ts";
 import { autoApply } from "./auto-apply.ts";
+import type { LiveStart } from "../model/live.ts";
 import { lookFirst } from "../held/first-look.ts";
 import { heldHint } from "../held/hint.ts";
 import { Notices } from "./notices.ts";
@@ -109,7 +110,7 @@ async function runAndRecord(
   const { world } = lease;
   const { project } = job.place;
   const started = { ...startedSpan(job, world), ...admission.fields };
-  const maxOutputBytes = job.request.max_output_bytes ?? 1024 * 1024;
+  const maxOutputBytes = job.live === undefined ? (job.request.max_output_bytes ?? 1024 * 1024) : LIVE_KEPT;
   const room = broker.outputRoom.share(2 * maxOutputBytes);
   const notices = firstNotices(broker, job, lease);
   const write = (span: SpanRecord): void => {
@@ -137,6 +138,7 @@ async function runAndRecord(
       maxOutputBytes,
       room,
     };
+    job.live?.started(startOf(job, world));
     const ran = await runInWorld(world, order, signal);
     for (const span of builtinSpans(job, started, ran)) broker.trace.event(span);
     await witnesses.settle(ran, job.request.background === "keep");
@@ -176,6 +178,23 @@ async function runAndRecord(
     if (!isIsolated(job)) broker.dirtyFiles.ended(project);
     lease.release(held);
   }
+}
+
+/** Bytes of each live output kept for notices and for the text of a replay's comparison. */
+const LIVE_KEPT = 64 * 1024;
+
+function startOf({ span, session, agent, effective, decision }: Job, { id, isolation }: World): LiveStart {
+  const { verdict, mode, rule } = decision;
+  return {
+    span_id: span,
+    world_id: id,
+    session_id: session.id,
+    agent_id: agent,
+    policy_id: effective.id,
+    policy_hash: effective.hash,
+    decision: { verdict, mode, rule },
+    isolation,
+  };
 }
 
 /** Collects problems known before the command begins. */
@@ -221,6 +240,7 @@ function runRequest(
     cwd: job.place.cwd,
     env: commandEnvironment(job.environment.variables, request.env, job.agent, job.span),
     memoryFile: tokenFile(job),
+    live: job.live,
     stdin: request.stdin_b64 === undefined ? undefined : Buffer.from(request.stdin_b64, "base64"),
     background: request.background ?? "kill",
     timeoutMs,

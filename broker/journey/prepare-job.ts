@@ -20,7 +20,7 @@ export function prepareJob(
   broker: Broker,
   agent: string,
   asked: ExecuteRequest,
-  { argvOf, placeOf, asker, call }: How = IN_WORLD,
+  { argvOf, placeOf, asker, call, live }: How = IN_WORLD,
 ): Job | Refusal {
   const request = withoutWorldVariables(asked);
   if (request.no_time_limit === true && request.timeout_ms !== undefined) return twoLimits();
@@ -44,6 +44,7 @@ export function prepareJob(
   return {
     span: newId("spn"),
     ...(call === undefined ? {} : { call }),
+    ...(live === undefined ? {} : { live }),
     agent,
     request,
     argv,

@@ -55,6 +55,7 @@ export function replyOf(
   ran.stderr.count(complaint);
   return {
     kind: "ran",
+    complaint,
     reply: {
       span_id: job.span,
       world_id: world.id,

@@ -2,6 +2,7 @@ import { isRefusal, type Refusal } from "./refusal.ts";
 import type { ExecuteRequest, SpanIdempotency, WorldImage } from "../../schemas/generated/types.ts";
 import type { BaseEnvironment } from "./environment.ts";
 import type { Effective } from "./effective.ts";
+import type { Live } from "./live.ts";
 import type { Decision } from "../policy/index.ts";
 import type { Place, Session } from "./place.ts";
 import type { UsedScopes } from "./scope.ts";
@@ -13,6 +14,8 @@ export type Job = {
   readonly span: string;
   /** The `x-request-id` of the waiting execute call; absent when no call waits. */
   readonly call?: string;
+  /** Absent: the outputs are in the reply. */
+  readonly live?: Live;
   readonly agent: string;
   readonly request: ExecuteRequest;
   readonly argv: readonly string[];

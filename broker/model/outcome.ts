@@ -6,6 +6,8 @@ export type Outcome =
   | {
       readonly kind: "ran";
       readonly reply: ExecuteReply;
+      /** The broker's own lines at the end of the reply's stderr; absent for a stored reply. */
+      readonly complaint?: Buffer;
       /** Releases the outputs from memory; called after sending the reply, or after giving up. Absent: no memory to release. */
       readonly sent?: () => void;
     }

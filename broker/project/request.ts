@@ -2,6 +2,7 @@
 import { realPath } from "../model/host-paths.ts";
 import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
+import type { Live } from "../model/live.ts";
 import type { Marks } from "./marks.ts";
 import type { Place } from "../model/place.ts";
 import { type Asker, locateProject, NO_PROJECT, type ProjectRules } from "./projects.ts";
@@ -67,6 +68,7 @@ export type How = {
   readonly asker: Asker;
   /** The `x-request-id` of the call; absent when no execute call waits. */
   readonly call?: string;
+  readonly live?: Live;
 };
 
 /** Finds the place of a command and notes the use of its project. */

@@ -8,6 +8,7 @@ import type {
   World,
   WorldViolation,
 } from "../../world/backend.ts";
+import type { Live } from "../model/live.ts";
 import type { OutputShare } from "./output-room.ts";
 import { BoundedOutput } from "./output.ts";
 
@@ -29,6 +30,8 @@ export type RunRequest = {
   readonly env: Readonly<Record<string, string>>;
   readonly memoryFile?: MemoryFile | undefined;
   readonly stdin: Uint8Array | undefined;
+  /** Takes the outputs as they come, and may send input; absent: the outputs are only kept. */
+  readonly live?: Live | undefined;
   readonly background: "kill" | "keep";
   readonly timeoutMs: number;
   /** Called when the time is over: returns additional milliseconds, or 0 to end the command. Absent: no extension. */
@@ -68,24 +71,31 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
   const started = performance.now();
   let owed = 0;
   let answered = false;
+  const { live } = request;
+  const giveBack = (bytes: number, whenRoom: (grant: () => void) => void): void => {
+    owed += bytes;
+    if (owed < WINDOW / 2) return;
+    const bytesBack = owed;
+    owed = 0;
+    whenRoom(() => run.grant(bytesBack));
+  };
   const run: CommandRun = world.exec({
     argv: request.argv,
     cwd: request.cwd,
     env: request.env,
     memoryFile: request.memoryFile,
     stdin: request.stdin,
+    live: live?.input,
     background: request.background,
     window: WINDOW,
     onOutput: (stream, bytes) => {
       // Output of a kept process after the reply has no reader: some may arrive while `discard` is being sent.
       if (answered) return;
       (stream === "stdout" ? stdout : stderr).push(bytes);
-      owed += bytes.length;
-      if (owed < WINDOW / 2) return;
-      const bytesBack = owed;
-      owed = 0;
-      // Until then the command blocks, as with a slow reader.
-      request.room.whenRoom(() => run.grant(bytesBack), stdout.total + stderr.total + WINDOW);
+      const { length } = bytes;
+      // Until there is room, or the client has taken the bytes, the command blocks, as with a slow reader.
+      if (live !== undefined) live.output(stream, bytes, () => giveBack(length, (grant) => grant()));
+      else giveBack(length, (grant) => request.room.whenRoom(grant, stdout.total + stderr.total + WINDOW));
     },
     gate: request.gate,
     onViolation: request.onViolation,
@@ -97,6 +107,7 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
     onSealed: request.onSealed,
   });
   request.onRun?.(run);
+  live?.begin(run);
   const stop = new Stopper(world, run, request.room);
   const untimed = countDown(request, () => stop.begin("timeout"));
   const onAbort = (): void => stop.begin("cancelled");
