@@ -50,7 +50,8 @@ function joined(parts: readonly Buffer[]): Buffer {
   return only !== undefined && more.length === 0 ? only : Buffer.concat(parts);
 }
 
-function parseJson(bytes: Buffer): { readonly document: unknown } | Refusal {
+/** Reads JSON in UTF-8. */
+export function parseJson(bytes: Buffer): { readonly document: unknown } | Refusal {
   const hint = 'Send one JSON object in UTF-8, for example {"agent_id": "me", "cmd": "git status"}';
   if (!isUtf8(bytes)) return refusal("invalid_request", "The body is not valid UTF-8", hint);
   const text = bytes.toString("utf8");

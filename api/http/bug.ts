@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { refusal } from "../../broker/model/refusal.ts";
+import { type Refusal, refusal } from "../../broker/model/refusal.ts";
 import { sendRefusal } from "./answer.ts";
 import { ClientLeft } from "./body.ts";
 import type { Log } from "./context.ts";
@@ -8,14 +8,16 @@ import type { Log } from "./context.ts";
 export function sendBug(response: ServerResponse, log: Log, error: unknown): void {
   const id = String(response.getHeader("x-request-id"));
   if (error instanceof ClientLeft) return log.info({ request: id }, error.message);
+  const answer = logBug(log, id, error);
+  if (!response.destroyed) sendRefusal(response, answer);
+}
+
+/** Logs an unexpected error; returns the answer for the client. */
+export function logBug(log: Log, id: string, error: unknown): Refusal {
   log.error({ err: error, request: id }, "A request failed because of a bug");
-  if (response.destroyed) return;
-  sendRefusal(
-    response,
-    refusal(
-      "internal",
-      "The broker failed to answer: this is a bug",
-      `The broker's log has the cause under request ${id}`,
-    ),
+  return refusal(
+    "internal",
+    "The broker failed to answer: this is a bug",
+    `The broker's log has the cause under request ${id}`,
   );
 }

@@ -3,19 +3,20 @@
  * Express costs a third of a millisecond. Express answers all other calls.
  */
 import {
-  createServer,
   type IncomingMessage,
   type RequestListener,
-  type Server,
+  Server,
   type ServerResponse,
+  STATUS_CODES,
 } from "node:http";
+import type { Duplex } from "node:stream";
 import { uuidv7 } from "uuidv7";
 import type { Broker } from "../../broker/broker.ts";
 import { sendRefusal } from "./answer.ts";
 import { excessOf, tooLarge } from "./body.ts";
 import type { Caller } from "./caller.ts";
 import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
-import { sendBug } from "./bug.ts";
+import { logBug, sendBug } from "./bug.ts";
 import type { Context, Log } from "./context.ts";
 import { ROUTES } from "./routes.ts";
 import { UnreadAnswers } from "./unread-answers.ts";
@@ -27,7 +28,11 @@ export function createListener(broker: Broker, caller: () => Caller, log: Log): 
   const unread = new UnreadAnswers();
   const context = (): Context => ({ broker, caller: caller(), log, unread });
   const answer = directFirst(context, lazyExpress(context));
-  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, answer);
+  const server = new ApiServer({ keepAliveTimeout: KEEP_ALIVE_MS }, answer);
+  server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    server.keep(socket);
+    upgrade(context(), { request, socket, head });
+  });
   server.on("checkContinue", (request, response) => {
     const excess = excessOf(request);
     if (excess === undefined) response.writeContinue();
@@ -48,6 +53,42 @@ export function createListener(broker: Broker, caller: () => Caller, log: Log): 
     if (socket.writable) socket.end(answerToNoHttp(error));
   });
   return server;
+}
+
+/** A server that also ends connections which became WebSockets: Node forgets those. */
+class ApiServer extends Server {
+  readonly #upgraded = new Set<Duplex>();
+
+  keep(socket: Duplex): void {
+    this.#upgraded.add(socket);
+    socket.once("close", () => this.#upgraded.delete(socket));
+  }
+
+  override closeAllConnections(): void {
+    super.closeAllConnections();
+    for (const socket of this.#upgraded) socket.destroy();
+  }
+}
+
+const STREAM = /^\/v1\/stream(?:\/([^/?]+))?$/;
+
+/** Makes a WebSocket of a connection; loaded at the first one. */
+function upgrade(
+  context: Context,
+  connection: { readonly request: IncomingMessage; readonly socket: Duplex; readonly head: Buffer },
+): void {
+  const { request, socket } = connection;
+  const id = requestIdOf(request);
+  const found = STREAM.exec(request.url ?? "");
+  if (found === null || request.headers.upgrade?.toLowerCase() !== "websocket") {
+    const wanted = `Only GET /v1/stream and GET /v1/stream/:span_id can be upgraded, to 'websocket'; received ${quoted(request.url)} and ${quoted(request.headers.upgrade)}`;
+    socket.end(rawAnswer(400, refusal("invalid_request", wanted, "Leave the header 'upgrade' out"), id));
+    return;
+  }
+  import("./web-socket.ts").then(
+    ({ serveWebSocket }) => serveWebSocket(context, connection, id, found[1]),
+    (error: unknown) => socket.end(rawAnswer(500, logBug(context.log, id, error), id)),
+  );
 }
 
 function directFirst(context: () => Context, rest: RequestListener): RequestListener {
@@ -113,19 +154,23 @@ function unmetExpectation({ headers: { expect } }: IncomingMessage): Refusal {
   );
 }
 
-/** Writes a raw answer to bytes that are not HTTP: Node has no response object for them. */
 function answerToNoHttp(error: Error): string {
   const reason = refusal(
     "invalid_request",
     `Cannot read the request: ${error.message}`,
     "Send HTTP/1.1, with headers of at most 16 KiB",
   );
-  const body = JSON.stringify({ error: reason });
+  return rawAnswer(400, reason, uuidv7());
+}
+
+/** Writes an answer where Node has no response object: to bytes that are not HTTP, and to an upgrade. */
+function rawAnswer(status: number, error: Refusal, id: string): string {
+  const body = JSON.stringify({ error });
   const head = [
-    "HTTP/1.1 400 Bad Request",
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     "connection: close",
     "content-type: application/json; charset=utf-8",
-    `x-request-id: ${uuidv7()}`,
+    `x-request-id: ${id}`,
   ];
   return [...head, `content-length: ${Buffer.byteLength(body)}`, "", body].join("\r\n");
 }

@@ -24,7 +24,9 @@ import { handleReplay } from "./replay.ts";
 import { handleReport } from "./report.ts";
 import { handleRequestScopes } from "./scopes.ts";
 import { handleSpans } from "./spans.ts";
+import { handleStream, readStream } from "./server-sent-events.ts";
 import { handleTrace, handleTraceTree } from "./trace.ts";
+import { type Refusal, refusal } from "../../broker/model/refusal.ts";
 import { agentBody, body, NO_BODY, NO_FIELDS } from "./valid-request.ts";
 import { handlePublish, handleRestart, handleWarm } from "./worlds.ts";
 
@@ -45,8 +47,11 @@ const changes = body(validateChangesRequest);
 
 export const ROUTES: readonly Route[] = [
   direct("/v1/execute", agentBody(validateExecuteRequest), handleExecute),
+  direct("/v1/stream", readStream, handleStream),
   direct("/v1/check", agentBody(validateExecuteRequest), handleCheck),
   direct("/v1/report", agentBody(validateReportRequest), handleReport),
+  everybody("get", "/v1/stream", NO_BODY, needsWebSocket),
+  everybody("get", "/v1/stream/:span_id", NO_BODY, needsWebSocket),
   everybody("get", "/v1/trace/:span_id", NO_BODY, handleTrace),
   everybody("get", "/v1/trace/:span_id/tree", NO_BODY, handleTraceTree),
   everybody("get", "/v1/spans", NO_BODY, handleSpans),
@@ -70,6 +75,15 @@ export const ROUTES: readonly Route[] = [
   operator("get", "/v1/budgets/:agent_id", NO_BODY, handleBudget),
   operator("delete", "/v1/budgets/:agent_id", NO_BODY, handleBudgetReset),
 ];
+
+/** Answers a plain GET: the WebSocket of these paths is made before a request is seen (`listener.ts`). */
+function needsWebSocket(): Refusal {
+  return refusal(
+    "invalid_request",
+    "This call is a WebSocket: the headers 'connection: upgrade' and 'upgrade: websocket' are missing",
+    "Open a WebSocket, or use POST /v1/stream for server-sent events",
+  );
+}
 
 function direct<Body>(path: string, read: Read<Body>, handle: Handle<Body, IncomingMessage>): Route {
   return { for: "everybody", method: "post", path, direct: true, answer: answering(read, handle) };

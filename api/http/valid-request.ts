@@ -18,9 +18,18 @@ export function agentBody<Body>(validate: Validator<Body>): Read<Body> {
   return async (request, { caller }) => {
     const sent = await readJson(request);
     if (isRefusal(sent)) return sent;
-    const document = withIdentity(sent.document, caller);
-    return identityProblem(document, caller) ?? checked(document, validate);
+    return agentDocument(sent.document, caller, validate);
   };
+}
+
+/** Checks a document with a required `agent_id`. */
+export function agentDocument<Body>(
+  sent: unknown,
+  caller: Caller,
+  validate: Validator<Body>,
+): { readonly valid: Body } | Refusal {
+  const document = withIdentity(sent, caller);
+  return identityProblem(document, caller) ?? checked(document, validate);
 }
 
 /** Reads a body without `agent_id`; a missing body counts as empty. */
@@ -43,7 +52,8 @@ function hasNoBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) === 0;
 }
 
-function checked<T>(document: unknown, validate: Validator<T>): { readonly valid: T } | Refusal {
+/** Checks a document by its schema. */
+export function checked<T>(document: unknown, validate: Validator<T>): { readonly valid: T } | Refusal {
   if (validate(document)) return { valid: document };
   const errors = validate.errors ?? [];
   const meant = isObject(document) ? withoutNulls(document, validate) : document;
@@ -118,6 +128,6 @@ function describe(document: unknown, errors: Errors): Refusal {
   );
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

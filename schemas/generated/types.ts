@@ -1744,6 +1744,47 @@ export interface SpansReply {
    */
   readonly next_cursor: string | null;
 }
+/** A later text message of a client of GET /v1/stream. */
+export interface StreamControl {
+  /** resize the terminal, send a signal, or end standard input. */
+  readonly type: "resize" | "signal" | "stdin_eof";
+  /** Width for resize. */
+  readonly cols?: number;
+  /** Height for resize. */
+  readonly rows?: number;
+  /** The signal, for the terminal's foreground process group, or without a terminal for the whole command. */
+  signal?:
+    | "SIGHUP"
+    | "SIGINT"
+    | "SIGQUIT"
+    | "SIGKILL"
+    | "SIGUSR1"
+    | "SIGUSR2"
+    | "SIGTERM"
+    | "SIGCONT"
+    | "SIGSTOP"
+    | "SIGTSTP"
+    | "SIGWINCH";
+}
+/** What the first message of /v1/stream has beside the fields of an execute request. */
+export interface StreamOptions {
+  /** true: the command gets a terminal; false (default): pipes. */
+  readonly pty?: boolean;
+  /** The terminal's width: 1 to 65535, default 80. */
+  readonly cols?: number;
+  /** The terminal's height: 1 to 65535, default 24. */
+  readonly rows?: number;
+  /** The terminal's kind, for TERM: default xterm-256color. */
+  readonly term?: string;
+  /**
+   * When the client goes away: kill the command (default), or detach it, so that it goes on and can be attached to.
+   */
+  readonly on_disconnect?: "kill" | "detach";
+  /**
+   * WebSocket only. false: the command reads /dev/null. true: stdin_taken messages say how many bytes of input the command has taken. Absent: input is taken without such messages.
+   */
+  readonly stdin?: boolean;
+}
 /** Answer 200 of GET /v1/trace/:span_id. */
 export interface TraceReply {
   readonly span: Span;

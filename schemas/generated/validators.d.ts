@@ -34,6 +34,8 @@ import type {
   RequestScopesRequest,
   Span,
   SpansReply,
+  StreamControl,
+  StreamOptions,
   TraceReply,
   TraceTreeReply,
   WorldPublishReply,
@@ -83,6 +85,8 @@ export declare const validateRequestScopesReply: Validator<RequestScopesReply>;
 export declare const validateRequestScopesRequest: Validator<RequestScopesRequest>;
 export declare const validateSpan: Validator<Span>;
 export declare const validateSpansReply: Validator<SpansReply>;
+export declare const validateStreamControl: Validator<StreamControl>;
+export declare const validateStreamOptions: Validator<StreamOptions>;
 export declare const validateTraceReply: Validator<TraceReply>;
 export declare const validateTraceTreeReply: Validator<TraceTreeReply>;
 export declare const validateWorldPublishReply: Validator<WorldPublishReply>;

@@ -44,6 +44,8 @@ const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
   "replay-reply": validators.validateReplayReply,
   "replay-request": validators.validateReplayRequest,
   span: validators.validateSpan,
+  "stream-control": validators.validateStreamControl,
+  "stream-options": validators.validateStreamOptions,
   "spans-reply": validators.validateSpansReply,
   "trace-reply": validators.validateTraceReply,
   "trace-tree-reply": validators.validateTraceTreeReply,

@@ -1,5 +1,5 @@
 /** Tells the caller of a command the verdict that an observing policy would enforce. */
-import type { ExecuteReply } from "../../../schemas/generated/types.ts";
+import type { ExecuteReply } from "../../schemas/generated/types.ts";
 
 /** Writes a sentence about the command; undefined if an enforcing policy would run the command the same way. */
 export function observedWords({ decision, policy_id: policy }: ExecuteReply): string | undefined {

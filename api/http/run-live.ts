@@ -1,0 +1,35 @@
+import { execute } from "../../broker/journey/execute.ts";
+import { type LiveClient, LiveCommand } from "../../broker/live/live-command.ts";
+import type { Outcome } from "../../broker/model/outcome.ts";
+import { BY_PERSON, IN_WORLD } from "../../broker/project/request.ts";
+import type { Context } from "./context.ts";
+import type { StreamOrder } from "./stream-order.ts";
+
+/** Makes a live command for a client; `run` takes it through the journey, and the client is told the end. */
+export function liveCommand(
+  { broker, caller, log }: Context,
+  { request, live, typed }: StreamOrder,
+  client: LiveClient,
+  call: string,
+): { readonly command: LiveCommand; readonly run: () => Promise<void> } {
+  const command = new LiveCommand(live, client, (span, started) => broker.liveCommands.add(span, started));
+  if (typed !== undefined) {
+    command.type(typed);
+    command.endInput();
+  }
+  const how = { ...(caller.kind === "operator" ? BY_PERSON : IN_WORLD), call, live: command };
+  const run = async (): Promise<void> => {
+    let outcome: Outcome | undefined;
+    try {
+      outcome = await execute(broker, request.agent_id, request, command.signal, how);
+      if (outcome.kind === "refused" && outcome.error.code === "internal")
+        log.error({ refusal: outcome.error }, "A command failed because of a bug");
+      command.end(outcome);
+    } finally {
+      if (command.span !== undefined && outcome === undefined) broker.liveCommands.forget(command.span);
+      if (command.span !== undefined) broker.liveCommands.ended(command.span);
+      if (outcome?.kind === "ran") outcome.sent?.();
+    }
+  };
+  return { command, run };
+}

@@ -1,0 +1,70 @@
+/** The first message of a stream: an execute request with the fields of {@link StreamOptions}. */
+import type { LiveOptions } from "../../broker/live/live-command.ts";
+import { isRefusal, type Refusal, refusal } from "../../broker/model/refusal.ts";
+import type { ExecuteRequest, StreamOptions } from "../../schemas/generated/types.ts";
+import { validateExecuteRequest, validateStreamOptions } from "../../schemas/generated/validators.js";
+import type { Caller } from "./caller.ts";
+import { agentDocument, checked, isObject } from "./valid-request.ts";
+
+export type StreamOrder = {
+  readonly request: ExecuteRequest;
+  readonly live: LiveOptions;
+  /** Whether the client is told how much input was taken. */
+  readonly tellsTaken: boolean;
+  /** All that a terminal's command is to read, as given by `stdin_b64`. */
+  readonly typed: Buffer | undefined;
+};
+
+const OPTIONS: readonly (keyof StreamOptions)[] = ["pty", "cols", "rows", "term", "on_disconnect", "stdin"];
+
+/** @param canType whether the connection carries input. */
+export function streamOrder(document: unknown, caller: Caller, canType: boolean): StreamOrder | Refusal {
+  const isOption = ([name]: [string, unknown]): boolean => OPTIONS.some((each) => each === name);
+  const fields = isObject(document) ? Object.entries(document) : [];
+  const options = checked<StreamOptions>(Object.fromEntries(fields.filter(isOption)), validateStreamOptions);
+  if (isRefusal(options)) return options;
+  const rest = isObject(document) ? Object.fromEntries(fields.filter((field) => !isOption(field))) : document;
+  const request = agentDocument<ExecuteRequest>(rest, caller, validateExecuteRequest);
+  if (isRefusal(request)) return request;
+  return misfit(request.valid, options.valid, canType) ?? orderOf(request.valid, options.valid, canType);
+}
+
+function orderOf(request: ExecuteRequest, options: StreamOptions, canType: boolean): StreamOrder {
+  const { pty = false, cols = 80, rows = 24, term = "xterm-256color", stdin } = options;
+  const given = request.stdin_b64;
+  return {
+    request: pty ? { ...request, env: { TERM: term, ...request.env } } : request,
+    live: {
+      terminal: pty ? { columns: cols, rows } : undefined,
+      hasInput: canType && stdin !== false && given === undefined,
+      onDisconnect: options.on_disconnect ?? "kill",
+    },
+    tellsTaken: stdin === true,
+    typed: pty && given !== undefined ? Buffer.from(given, "base64") : undefined,
+  };
+}
+
+/** Refuses fields that would be without effect. */
+function misfit(request: ExecuteRequest, options: StreamOptions, canType: boolean): Refusal | undefined {
+  if (request.idempotency_key !== undefined) {
+    return useless("idempotency_key", "a stream cannot be repeated", "Use POST /v1/execute, or leave it out");
+  }
+  if (options.stdin === true && !canType) {
+    return useless(
+      "stdin",
+      "server-sent events carry no input",
+      "Use GET /v1/stream as a WebSocket, or stdin_b64",
+    );
+  }
+  if (options.stdin === true && request.stdin_b64 !== undefined) {
+    return useless("stdin", "'stdin_b64' is the whole input", "Send one of the two");
+  }
+  const size = (["cols", "rows", "term"] as const).find((name) => options[name] !== undefined);
+  return size === undefined || options.pty === true
+    ? undefined
+    : useless(size, "only a terminal has it", "Send 'pty': true, or leave it out");
+}
+
+function useless(path: string, why: string, hint: string): Refusal {
+  return refusal("invalid_request", `${path}: cannot be used here: ${why}`, hint, { path });
+}

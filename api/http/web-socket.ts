@@ -1,0 +1,198 @@
+/** `GET /v1/stream` and `GET /v1/stream/:span_id`: a command with its input and output as a WebSocket. */
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { WebSocket, WebSocketServer } from "ws";
+import type { LiveClient, LiveCommand } from "../../broker/live/live-command.ts";
+import { isRefusal, quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
+import type { StreamControl } from "../../schemas/generated/types.ts";
+import { validateStreamControl } from "../../schemas/generated/validators.js";
+import { MAX_BODY, parseJson } from "./body.ts";
+import { logBug } from "./bug.ts";
+import { maySee } from "./caller.ts";
+import type { Context } from "./context.ts";
+import { checked } from "./valid-request.ts";
+import { exitMessage } from "./exit-message.ts";
+import { streamOrder } from "./stream-order.ts";
+import { liveCommand } from "./run-live.ts";
+import { errorMessage } from "./server-sent-events.ts";
+
+/** First bytes of binary messages. */
+const STDIN = 0;
+const STDOUT = 1;
+const STDERR = 2;
+
+/** Close codes (RFC 6455, 7.4.1). */
+const NORMAL = 1000;
+const REFUSED = 1008;
+const BROKEN = 1011;
+
+/** A paused connection is not read, so its end is only noticed by writing. */
+const PING_MS = 500;
+
+/** How long a client may take to close its side after the last message. */
+const CLOSE_MS = 2000;
+
+const server = new WebSocketServer({
+  noServer: true,
+  perMessageDeflate: false,
+  maxPayload: MAX_BODY,
+});
+
+/**
+ * Serves a request for `/v1/stream` that asks for a WebSocket.
+ * @param span the command to attach to; undefined: the first message gives a new command
+ */
+export function serveWebSocket(
+  context: Context,
+  upgrade: { readonly request: IncomingMessage; readonly socket: Duplex; readonly head: Buffer },
+  id: string,
+  span: string | undefined,
+): void {
+  server.handleUpgrade(upgrade.request, upgrade.socket, upgrade.head, (socket) => {
+    const connection = new Connection(context, socket, id);
+    if (span !== undefined) connection.attach(span);
+  });
+}
+
+class Connection {
+  readonly #context: Context;
+  readonly #socket: WebSocket;
+  readonly #id: string;
+  readonly #client: LiveClient;
+  #command: LiveCommand | undefined;
+  #tellsTaken = false;
+  #pings: NodeJS.Timeout | undefined;
+
+  constructor(context: Context, socket: WebSocket, id: string) {
+    this.#context = context;
+    this.#socket = socket;
+    this.#id = id;
+    this.#client = {
+      started: (start) => this.#tell({ type: "started", ...start }),
+      output: (stream, bytes, taken) => this.#sendBytes(stream === "stdout" ? STDOUT : STDERR, bytes, taken),
+      inputTaken: (bytes) => {
+        if (this.#tellsTaken) this.#tell({ type: "stdin_taken", bytes });
+      },
+      pause: (isPaused) => this.#pause(isPaused),
+      ended: (outcome) => {
+        if (outcome.kind === "refused") return this.#refuse(outcome.error);
+        const { complaint } = outcome;
+        if (complaint !== undefined && complaint.length > 0) this.#sendBytes(STDERR, complaint, () => {});
+        this.#tell(exitMessage(outcome));
+        this.#close(NORMAL);
+      },
+    };
+    socket.on("message", (data, isBinary) => this.#take(bytesOf(data), isBinary));
+    socket.once("close", () => {
+      clearInterval(this.#pings);
+      this.#command?.leave(this.#client);
+    });
+    // A broken connection closes too.
+    socket.on("error", () => {});
+  }
+
+  attach(span: string): void {
+    const { broker, caller } = this.#context;
+    const command = broker.liveCommands.of(span);
+    if (command === undefined || !maySee(caller, command.agent)) {
+      return this.#refuse(
+        refusal(
+          "not_found",
+          `No running or just ended command with a stream has the span ${quoted(span)}`,
+          "'substrate trace list' shows what ran; a command can be attached to if it was started with on_disconnect 'detach'",
+        ),
+      );
+    }
+    this.#command = command;
+    this.#tellsTaken = true;
+    if (command.attach(this.#client)) {
+      if (command.outcome !== undefined) broker.liveCommands.forget(span);
+      return;
+    }
+    this.#command = undefined;
+    this.#refuse(
+      refusal(
+        "busy",
+        `Another client is attached to the command ${quoted(span)}`,
+        "Let it disconnect first",
+        { retry_after_ms: 1000 },
+      ),
+    );
+  }
+
+  #take(bytes: Buffer, isBinary: boolean): void {
+    if (this.#command === undefined) {
+      if (!isBinary) return this.#begin(bytes);
+      return this.#refuse(misplaced("The first message must be text: an execute request"));
+    }
+    if (!isBinary) return this.#control(this.#command, bytes);
+    if (bytes[0] === STDIN) this.#command.type(bytes.subarray(1));
+    else
+      this.#fail(misplaced(`A binary message must begin with the byte 0, received ${bytes[0] ?? "no byte"}`));
+  }
+
+  #begin(bytes: Buffer): void {
+    const sent = parseJson(bytes);
+    const order = isRefusal(sent) ? sent : streamOrder(sent.document, this.#context.caller, true);
+    if (isRefusal(order)) return this.#refuse(order);
+    this.#tellsTaken = order.tellsTaken;
+    const { command, run } = liveCommand(this.#context, order, this.#client, this.#id);
+    this.#command = command;
+    run().catch((error: unknown) => this.#refuse(logBug(this.#context.log, this.#id, error)));
+  }
+
+  #control(command: LiveCommand, bytes: Buffer): void {
+    const sent = parseJson(bytes);
+    const control = isRefusal(sent) ? sent : checked<StreamControl>(sent.document, validateStreamControl);
+    if (isRefusal(control)) return this.#fail(control);
+    const { type, cols = 0, rows = 0, signal } = control.valid;
+    if (type === "stdin_eof") command.endInput();
+    else if (type === "resize") command.resize({ columns: cols, rows });
+    else if (signal !== undefined) command.interrupt(signal);
+  }
+
+  /** Ends a connection that cannot be understood, and with it the command, as if the client had left. */
+  #fail(error: Refusal): void {
+    this.#command?.leave(this.#client);
+    this.#refuse(error);
+  }
+
+  #refuse(error: Refusal): void {
+    this.#tell(errorMessage(error));
+    this.#close(error.code === "internal" ? BROKEN : REFUSED);
+  }
+
+  #close(code: number): void {
+    this.#socket.close(code);
+    setTimeout(() => this.#socket.terminate(), CLOSE_MS).unref();
+  }
+
+  #tell(message: object): void {
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(message));
+  }
+
+  /** `taken` is called when the kernel has the bytes, and also when the connection is broken. */
+  #sendBytes(kind: number, bytes: Uint8Array, taken: () => void): void {
+    if (this.#socket.readyState !== WebSocket.OPEN) return taken();
+    const message = Buffer.allocUnsafe(1 + bytes.length);
+    message[0] = kind;
+    message.set(bytes, 1);
+    this.#socket.send(message, { binary: true }, () => taken());
+  }
+
+  #pause(isPaused: boolean): void {
+    clearInterval(this.#pings);
+    if (!isPaused) return this.#socket.resume();
+    this.#socket.pause();
+    this.#pings = setInterval(() => this.#socket.ping(), PING_MS);
+  }
+}
+
+function misplaced(message: string): Refusal {
+  return refusal("invalid_request", message, "See /v1/stream in api/README.md");
+}
+
+function bytesOf(data: WebSocket.RawData): Buffer {
+  if (Buffer.isBuffer(data)) return data;
+  return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
+}

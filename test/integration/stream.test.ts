@@ -1,0 +1,341 @@
+/** Commands whose input and output travel while they run: WebSocket, server-sent events, and `substrate exec`. */
+import type { ChildProcess } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { request } from "node:http";
+import { constants } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { eventually, type TestBroker } from "../support/broker/broker.ts";
+import { withBroker } from "../support/broker/budgets.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { StreamClient } from "../support/broker/stream.ts";
+import { processesWith } from "../support/processes/processes.ts";
+import { actors, spawnAs } from "../support/users/users.ts";
+
+const MI = 1024 * 1024;
+const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
+const DENIES = `id: default
+name: Streams
+mode: enforce
+commands: { denied: ["forbidden *"] }
+`;
+
+describe.each(actors())("streams, as $kind", (actor) => {
+  test("output arrives while the command still runs, and the exit message is the reply without the outputs", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const client = await StreamClient.open(broker, {
+        cmd: "echo first; until [ -e go ]; do sleep 0.02; done; echo second >&2; exit 3",
+      });
+      const span = await client.started();
+      await client.shows("first\n");
+      expect(client.err).toHaveLength(0);
+      broker.write(join(broker.project, "go"), "");
+      const last = await client.ended();
+      expect(await client.closed).toBe(1000);
+      expect(client.err.toString()).toBe("second\n");
+      expect(last).toMatchObject({
+        type: "exit",
+        span_id: span,
+        exit: 3,
+        stdout_bytes: 6,
+        stderr_bytes: 7,
+        lines: [],
+      });
+      expect(last).not.toHaveProperty("stdout_b64");
+      expect(await broker.span(span)).toMatchObject({ exit: 3, outcome: "ended", replayable: true });
+    });
+  });
+
+  test("input of any size passes unchanged in both directions, and its end is the command's end of file", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const bytes = randomBytes(5 * MI + 1);
+      const client = await StreamClient.open(broker, { cmd: "cat; echo over >&2" });
+      for (let at = 0; at < bytes.length; at += MI) client.type(bytes.subarray(at, at + MI));
+      client.tell({ type: "stdin_eof" });
+      expect(await client.ended()).toMatchObject({ exit: 0 });
+      expect(sha256(client.out)).toBe(sha256(bytes));
+      expect(client.err.toString()).toBe("over\n");
+    });
+  });
+
+  test("a client that asks is told how much of its input was taken, also when nobody reads it", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const client = await StreamClient.open(broker, {
+        cmd: "head -c 1000 >/dev/null; exec 0<&-; sleep 0.5",
+        stdin: true,
+      });
+      client.type(Buffer.alloc(100_000));
+      client.type(Buffer.alloc(100_000));
+      await client.ended();
+      const taken = client.messages.filter(({ type }) => type === "stdin_taken");
+      expect(taken.reduce((sum, { bytes = 0 }) => sum + bytes, 0)).toBeGreaterThanOrEqual(65_536);
+    });
+  });
+
+  test("a call without input is replayable, and reads an empty file", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const client = await StreamClient.open(broker, { cmd: "cat; echo read", stdin: false });
+      const { span_id: span = "" } = await client.ended();
+      expect(client.screen).toBe("read\n");
+      expect((await broker.span(span)).replayable).toBe(true);
+      const typed = await StreamClient.open(broker, { cmd: "cat" });
+      typed.type("x");
+      typed.tell({ type: "stdin_eof" });
+      const last = await typed.ended();
+      expect(await broker.span(last.span_id ?? "")).toMatchObject({
+        replayable: false,
+        given: { not_kept: ["stdin"] },
+      });
+    });
+  });
+
+  test("what cannot run is an error message and close code 1008; a later message that makes no sense ends the command", async () => {
+    await withBroker(actor, { policies: { default: DENIES } }, async (broker) => {
+      const cases = [
+        { first: { cmd: "forbidden thing" }, code: "policy_denied" },
+        { first: { cmd: "true", bogus: 1 }, code: "invalid_request", path: "bogus" },
+        { first: { cmd: "true", cols: 80 }, code: "invalid_request", path: "cols" },
+        { first: { cmd: "true", pty: true, rows: 0 }, code: "invalid_request", path: "rows" },
+        { first: { cmd: "true", idempotency_key: "k" }, code: "invalid_request", path: "idempotency_key" },
+        { first: { cmd: "true", stdin: true, stdin_b64: "" }, code: "invalid_request", path: "stdin" },
+      ];
+      for (const { first, code, path } of cases) {
+        const client = await StreamClient.open(broker, first);
+        const { error } = await client.ended();
+        expect(error, JSON.stringify(first)).toMatchObject({ code, ...(path === undefined ? {} : { path }) });
+        expect(await client.closed).toBe(1008);
+        expect(client.messages).toHaveLength(1);
+      }
+      for (const wrong of ['{"type":"dance"}', '{"type":"resize","cols":5}', "no JSON"]) {
+        const marker = `marker-${randomBytes(6).toString("hex")}`;
+        const client = await StreamClient.open(broker, { argv: ["sh", "-c", "sleep 60; true", marker] });
+        await client.started();
+        client.tell(wrong);
+        expect((await client.ended()).error?.code, wrong).toBe("invalid_request");
+        expect(await eventually(() => processesWith(marker).length === 0, 5000), wrong).toBe(true);
+      }
+    });
+  });
+
+  test("a client that goes away ends its command, also one that was stopped because nobody takes its input", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      for (const input of [0, 3 * MI]) {
+        const marker = `marker-${randomBytes(6).toString("hex")}`;
+        const client = await StreamClient.open(broker, { argv: ["sh", "-c", "sleep 60; true", marker] });
+        await client.started();
+        expect(await eventually(() => processesWith(marker).length > 0, 5000)).toBe(true);
+        if (input > 0) client.type(Buffer.alloc(input));
+        await sleep(100);
+        client.leave();
+        expect(await eventually(() => processesWith(marker).length === 0, 5000), `${input} bytes`).toBe(true);
+      }
+    });
+  });
+
+  test("a signal reaches every process of a command without a terminal", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const client = await StreamClient.open(broker, {
+        cmd: "trap 'echo caught; exit 9' USR1; echo ready; while :; do sleep 0.05; done",
+      });
+      await client.shows("ready\n");
+      client.tell({ type: "signal", signal: "SIGUSR1" });
+      expect(await client.ended()).toMatchObject({ exit: 9 });
+      expect(client.screen).toContain("caught\n");
+      const deaf = await StreamClient.open(broker, { cmd: "trap '' INT; echo ready; sleep 60" });
+      await deaf.shows("ready\n");
+      deaf.tell({ type: "signal", signal: "SIGKILL" });
+      expect(await deaf.ended()).toMatchObject({ exit: 137, signal: "SIGKILL" });
+    });
+  });
+
+  test("a reader that stops grows the broker by less than 16 MB, and nothing is lost", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const bytes = 64 * MI;
+      // A first command, so that what a world needs is there already.
+      await broker.run("true");
+      const before = residentKb(broker);
+      const client = await StreamClient.open(broker, {
+        cmd: `head -c ${bytes} /dev/zero | tr '\\0' x | tee >(cksum >&2) 2>&1`,
+        shell: "bash",
+      });
+      await client.shows("x");
+      client.pause();
+      await sleep(3000);
+      expect((residentKb(broker) - before) * 1024).toBeLessThan(16 * MI);
+      client.resume();
+      await client.ended();
+      expect(client.out.length + client.err.length).toBeGreaterThanOrEqual(bytes);
+      expect(client.out.subarray(0, bytes).equals(Buffer.alloc(bytes, "x"))).toBe(true);
+    });
+  });
+
+  test("a detached command goes on, and whoever attaches gets its output and its end", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const client = await StreamClient.open(broker, {
+        cmd: "echo before; until [ -e go ]; do sleep 0.02; done; head -c 300000 /dev/zero | tr '\\0' y; echo after; exit 4",
+        on_disconnect: "detach",
+      });
+      const span = await client.started();
+      await client.shows("before\n");
+      const second = await StreamClient.attach(broker, span);
+      expect((await second.ended()).error?.code).toBe("busy");
+      client.leave();
+      await sleep(200);
+      const third = await StreamClient.attach(broker, span);
+      await third.shows("before\n");
+      third.leave();
+      await sleep(200);
+      broker.write(join(broker.project, "go"), "");
+      expect(await eventually(async () => (await broker.span(span)).outcome === "ended", 10_000)).toBe(true);
+      const last = await StreamClient.attach(broker, span);
+      expect(await last.ended()).toMatchObject({ type: "exit", exit: 4 });
+      expect(last.screen).toMatch(/y{200000,}after\n$/);
+      expect(last.out).toHaveLength(256 * 1024);
+      expect((await (await StreamClient.attach(broker, span)).ended()).error?.code).toBe("not_found");
+    });
+  });
+
+  test("an agent attaches to its own commands alone", async () => {
+    const config = "agents: { one: {}, two: {} }\n";
+    await withBroker(actor, { config }, async (broker) => {
+      const detached = { agent_id: "one", cmd: "sleep 60", on_disconnect: "detach" };
+      const client = await StreamClient.open(broker, detached, "agents/one.sock");
+      const span = await client.started();
+      client.leave();
+      await sleep(200);
+      for (const socket of ["agents/two.sock", "agent.sock"]) {
+        const stranger = await StreamClient.attach(broker, span, socket);
+        expect((await stranger.ended()).error?.code, socket).toBe("not_found");
+      }
+      const own = await StreamClient.attach(broker, span, "agents/one.sock");
+      await own.started();
+      own.tell({ type: "signal", signal: "SIGTERM" });
+      expect(await own.ended()).toMatchObject({ exit: 143 });
+    });
+  });
+
+  test("server-sent events carry the same: base64, then exit or error; what is no request is a plain 400", async () => {
+    await withBroker(actor, { policies: { default: DENIES } }, async (broker) => {
+      const events = await eventsOf(broker, { cmd: "printf 'a\\0b'; echo no >&2; exit 5" });
+      expect(events.map(({ event }) => event)).toEqual(["started", "stdout", "stderr", "exit"]);
+      expect(Buffer.from(events[1]?.data ?? "", "base64").toString()).toBe("a\0b");
+      expect(JSON.parse(events[3]?.data ?? "")).toMatchObject({ type: "exit", exit: 5 });
+      const [denied] = await eventsOf(broker, { cmd: "forbidden thing" });
+      expect(denied?.event).toBe("error");
+      expect(JSON.parse(denied?.data ?? "")).toMatchObject({ error: { code: "policy_denied" } });
+      const wrong = await broker.call("POST", "/v1/stream", { agent_id: "test", cmd: "true", stdin: true });
+      expect(wrong).toMatchObject({ status: 400, document: { error: { path: "stdin" } } });
+      expect((await broker.call("GET", "/v1/stream")).status).toBe(400);
+    });
+  });
+
+  test("exec prints output as it is written, and streams its input", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const bytes = randomBytes(MI).toString("hex");
+      const piped = await broker.cli(["exec", "--", "cat; cat missing"], { stdin: bytes });
+      expect(piped.code).toBe(1);
+      expect(piped.stdout === bytes).toBe(true);
+      expect(piped.stderr).toContain("missing: No such file");
+      const child = await execOf(broker, 'echo ready; read line; echo "got $line"');
+      const lines = linesFrom(child);
+      expect((await lines.next()).value).toBe("ready");
+      child.stdin?.end("typed\n");
+      expect((await lines.next()).value).toBe("got typed");
+      expect(await exitOf(child)).toBe(0);
+    });
+  });
+
+  test("a signal to exec ends the command and its exit code is exec's, a second one ends exec", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const marker = `marker-${randomBytes(6).toString("hex")}`;
+      const polite = await execOf(
+        broker,
+        `trap 'echo caught; exit 9' INT; echo ready; : ${marker}; while :; do sleep 0.05; done`,
+      );
+      const lines = linesFrom(polite);
+      expect((await lines.next()).value).toBe("ready");
+      polite.kill("SIGINT");
+      expect((await lines.next()).value).toBe("caught");
+      expect(await exitOf(polite)).toBe(9);
+      const deaf = await execOf(broker, `trap '' INT; echo ready; : ${marker}; while :; do sleep 0.05; done`);
+      expect((await linesFrom(deaf).next()).value).toBe("ready");
+      deaf.kill("SIGINT");
+      await sleep(200);
+      expect(deaf.exitCode).toBeNull();
+      deaf.kill("SIGINT");
+      expect(await exitOf(deaf)).toBe(130);
+      expect(await eventually(() => processesWith(marker).length === 0, 5000)).toBe(true);
+    });
+  });
+
+  test("a reader that closes the pipe ends the command, as it would without exec", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const marker = `marker-${randomBytes(6).toString("hex")}`;
+      const child = await execOf(broker, `yes ${marker}`);
+      expect((await linesFrom(child).next()).value).toBe(marker);
+      child.stdout?.destroy();
+      expect(await exitOf(child)).toBe(141);
+      expect(await eventually(() => processesWith(`yes ${marker}`).length === 0, 5000)).toBe(true);
+    });
+  });
+});
+
+async function execOf(broker: TestBroker, command: string): Promise<ChildProcess> {
+  const { node, launcher } = await installationFor(broker.actor);
+  return spawnAs(broker.actor, [node, launcher, "exec", "--", command], {
+    cwd: broker.project,
+    env: { SUBSTRATE_HOME: broker.home },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+}
+
+function linesFrom(child: ChildProcess): AsyncIterator<string> {
+  if (child.stdout === null) throw new Error("The program has no standard output to read");
+  return createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+}
+
+/** The exit code; 128 + n after signal n. */
+function exitOf(child: ChildProcess): Promise<number> {
+  return new Promise((resolve) => {
+    const tell = (code: number | null, signal: NodeJS.Signals | null): void =>
+      resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
+    if (child.exitCode !== null || child.signalCode !== null) tell(child.exitCode, child.signalCode);
+    else child.once("exit", tell);
+  });
+}
+
+function residentKb({ process: { pid } }: TestBroker): number {
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+}
+
+type Event = { readonly event: string; readonly data: string };
+
+function eventsOf(broker: TestBroker, body: object): Promise<readonly Event[]> {
+  const payload = JSON.stringify({ agent_id: "test", cwd: broker.project, ...body });
+  return new Promise((resolve, reject) => {
+    const outgoing = request(
+      { socketPath: join(broker.home, "sock/agent.sock"), method: "POST", path: "/v1/stream" },
+      (response) => {
+        expect(response.statusCode).toBe(200);
+        expect(response.headers["content-type"]).toContain("text/event-stream");
+        let text = "";
+        response.on("data", (part: Buffer) => (text += part.toString("utf8")));
+        response.on("end", () =>
+          resolve(
+            text
+              .split("\n\n")
+              .filter(Boolean)
+              .map(
+                (one) => /^event: (?<event>.*)\ndata: (?<data>.*)$/s.exec(one)?.groups as unknown as Event,
+              ),
+          ),
+        );
+      },
+    );
+    outgoing.on("error", reject);
+    outgoing.end(payload);
+  });
+}
