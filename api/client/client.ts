@@ -58,19 +58,16 @@ export function call(
         });
       },
     );
-    outgoing.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "EPERM") return reject(new Sandboxed(socketPath, error));
-      const absent = error.code === "ENOENT" || error.code === "ECONNREFUSED";
-      reject(
-        absent
-          ? new NoBroker(`No broker answers on '${socketPath}'. Run 'substrate broker start'`, {
-              cause: error,
-            })
-          : error,
-      );
-    });
+    outgoing.on("error", (error) => reject(connectionError(socketPath, error)));
     outgoing.end(payload);
   });
+}
+
+/** The error of a failed connection: {@link NoBroker}, {@link Sandboxed}, or the given one. */
+export function connectionError(socketPath: string, error: NodeJS.ErrnoException): Error {
+  if (error.code === "EPERM") return new Sandboxed(socketPath, error);
+  if (error.code !== "ENOENT" && error.code !== "ECONNREFUSED") return error;
+  return new NoBroker(`No broker answers on '${socketPath}'. Run 'substrate broker start'`, { cause: error });
 }
 
 function parse(bytes: Buffer): unknown {

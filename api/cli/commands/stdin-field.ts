@@ -10,6 +10,11 @@ const MAX_STDIN = 7 * 1024 * 1024;
  */
 const SILENCE_MS = 150;
 
+/** Whether standard input is streamed to the command: a pipe always, a terminal only when that is asked for. */
+export function readsInput({ stdin, err }: Terminal, wait: boolean): boolean {
+  return stdin.isTTY !== true || sayTerminal(err, wait);
+}
+
 /** What is piped in becomes the command's input; what is typed at a terminal only when that is asked for. */
 export async function stdinField(terminal: Terminal, wait: boolean): Promise<{ stdin_b64?: string }> {
   const { stdin, err } = terminal;
