@@ -203,7 +203,7 @@ describe.each(["direct", "overlay", "log"] as const)("starts of programs in a wo
   });
 
   test("a refused program does not start, its shell says 126 and goes on", async () => {
-    const told = await run("/usr/bin/expr 1 + 1; echo $?; expr 2 + 2; echo $?; echo on", {
+    const told = await run("exec 2>&1; /usr/bin/expr 1 + 1; echo $?; expr 2 + 2; echo $?; echo on", {
       ...no,
       names: ["expr"],
     });
