@@ -58,7 +58,7 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
 }
 
 /** Nouns of the contract, not implemented yet. */
-const NOT_YET: readonly string[] = ["shell", "run", "mcp", "init"];
+const NOT_YET: readonly string[] = ["shell", "mcp", "init"];
 
 /** Answers a line without a known command: help for an empty line, else an error that names the nearest command. */
 function answerNoCommand(program: Command): void {
@@ -139,8 +139,9 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     )
     .option(
       "--stdin",
-      "read standard input to its end, however long it stays silent; at a terminal, type the input first",
+      "pass what is typed at this terminal to the command; a pipe or a file is always passed on",
     )
+    .option("--detach", "print the command's span and leave it running: 'substrate attach SPAN' takes it up")
     .option("--keep", "let the command's background processes go on after it has ended")
     .option("--require-approval", "ask a person first, even if the policy allows the command")
     .option("--wait", "if a person must approve the command, wait for the answer, given here or elsewhere")
@@ -151,6 +152,27 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     .addHelpText("after", EXEC_HELP)
     .action((words: string[], options: object) =>
       choose(async (at) => (await import("./commands/exec.ts")).execCommand(at, words, options)),
+    );
+  program
+    .command("run")
+    .description("Run a whole program in a world, such as a coding agent, with this terminal as its own")
+    .option(...agent)
+    .option(...profile)
+    .option(...env)
+    .option("--detach", "print the program's span and leave it running: 'substrate attach SPAN' takes it up")
+    .passThroughOptions()
+    .argument("<program...>", "the program and its arguments; a single word with spaces is a shell command")
+    .usage("[options] -- PROGRAM...")
+    .action((words: string[], options: object) =>
+      choose(async (at) => (await import("./commands/run.ts")).runCommand(at, words, options)),
+    );
+  program
+    .command("attach")
+    .description("Take up a detached command: its last output, its terminal, its end")
+    .argument("<span>", "the span that --detach printed")
+    .addHelpText("after", "\nAt a terminal, '~.' at the beginning of a line leaves the command running.")
+    .action((span: string) =>
+      choose(async (at) => (await import("./commands/run.ts")).attachCommand(at, span)),
     );
   program
     .command("check")
@@ -169,7 +191,7 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
 }
 
 const EXEC_HELP = `
-The output is printed when the command has ended. 'ulimit' settings of this shell do not apply: the world has resource limits
+The first Ctrl-C goes to the command, a second one ends it. 'ulimit' settings of this shell do not apply: the world has resource limits
 of its own, which the command can lower for itself (exec -- 'ulimit -n 256; COMMAND').`;
 
 /** Names of errors written for people: shown without a stack trace. */

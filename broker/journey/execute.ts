@@ -183,7 +183,10 @@ async function runAndRecord(
 /** Bytes of each live output kept for notices and for the text of a replay's comparison. */
 const LIVE_KEPT = 64 * 1024;
 
-function startOf({ span, session, agent, effective, decision }: Job, { id, isolation }: World): LiveStart {
+function startOf(
+  { span, session, agent, effective, decision, live }: Job,
+  { id, isolation }: World,
+): LiveStart {
   const { verdict, mode, rule } = decision;
   return {
     span_id: span,
@@ -194,6 +197,7 @@ function startOf({ span, session, agent, effective, decision }: Job, { id, isola
     policy_hash: effective.hash,
     decision: { verdict, mode, rule },
     isolation,
+    pty: live?.input?.terminal !== undefined,
   };
 }
 

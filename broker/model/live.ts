@@ -6,7 +6,10 @@ import type { CommandRun, LiveInput } from "../../world/backend.ts";
 export type LiveStart = Pick<
   ExecuteReply,
   "span_id" | "world_id" | "session_id" | "agent_id" | "policy_id" | "policy_hash" | "decision" | "isolation"
->;
+> & {
+  /** Whether the command has a terminal. */
+  readonly pty: boolean;
+};
 
 export type Live = {
   /** Undefined: the command reads /dev/null. */

@@ -1,7 +1,8 @@
-/** One call of `substrate exec` as a stream: standard input in, outputs out as they are written. */
+/** One command as a stream: standard input in, outputs out as they are written; or this terminal as the command's. */
 import { constants } from "node:os";
 import type { Answer } from "../../client/client.ts";
 import { Stream } from "../../client/stream.ts";
+import { onEnding, rawMode, sizeOf } from "../terminal/raw-mode.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 /** Input that may be sent and not yet taken by the command, in bytes; more would stop the connection, and Ctrl-C with it. */
@@ -15,63 +16,107 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 /** 128 + SIGPIPE: a program that writes to a closed pipe ends by this signal. */
 const BROKEN_PIPE = 128 + constants.signals.SIGPIPE;
 
-/**
- * Runs the command. Returns the last message or the refusal; or the exit code after a second signal, a signal before the start, or
- * a closed output.
- */
-export async function streamed(
-  terminal: Terminal,
-  socket: string,
-  body: object,
-  hasInput: boolean,
-  requestId?: string,
-): Promise<Answer | number> {
-  let left: number | undefined;
-  let isRunning = false;
-  const leave = (code: number): void => {
-    left ??= code;
-    stream.close();
-  };
-  const pump = hasInput ? new InputPump(terminal.stdin, (bytes) => stream.type(bytes)) : undefined;
-  const stream: Stream = new Stream(
-    socket,
-    "/v1/stream",
-    body,
-    {
-      started: () => {
-        isRunning = true;
-        // Not before: a refused command has used no input, and may be asked about and sent again.
-        pump?.begin(() => stream.send({ type: "stdin_eof" }));
-      },
-      output: (name, bytes, taken) => {
+export type StreamCall = {
+  readonly socket: string;
+  /** `/v1/stream`, or `/v1/stream/SPAN` to attach. */
+  readonly path: string;
+  /** The first message; undefined when attaching. */
+  readonly body: object | undefined;
+  /** Whether standard input is passed on. */
+  readonly hasInput: boolean;
+  readonly requestId?: string | undefined;
+  /** Sees what is typed at a terminal; true: the client detaches. */
+  readonly detaches?: ((typed: Buffer) => boolean) | undefined;
+  /** Called when the command starts; true: the client detaches. */
+  readonly onStarted?: ((start: { readonly span_id: string }) => boolean) | undefined;
+};
+
+/** What became of a stream: the last message or the refusal; or the exit code when this side ended it. */
+export async function streamed(terminal: Terminal, call: StreamCall): Promise<Answer | number> {
+  return await new StreamedCall(terminal, call).ended();
+}
+
+class StreamedCall {
+  readonly #terminal: Terminal;
+  readonly #call: StreamCall;
+  readonly #stream: Stream;
+  readonly #pump: InputPump;
+  #left: number | undefined;
+  #isRunning = false;
+  #wasAsked = false;
+  #undo: (() => void)[] = [];
+
+  constructor(terminal: Terminal, call: StreamCall) {
+    this.#terminal = terminal;
+    this.#call = call;
+    this.#pump = new InputPump(terminal.stdin, (bytes) => this.#type(bytes));
+    const events = {
+      started: (start: object) => this.#onStarted(start as { pty?: boolean; span_id: string }),
+      output: (name: "stdout" | "stderr", bytes: Buffer, taken: () => void) => {
         const out = name === "stdout" ? terminal.out : terminal.err;
         if (out.write(bytes)) taken();
         else out.once("drain", taken);
       },
-      inputTaken: (bytes) => pump?.taken(bytes),
-    },
-    requestId,
-  );
-  let asked = false;
-  const onSignal = (name: NodeJS.Signals): void => {
-    if (asked || !isRunning) leave(128 + constants.signals[name]);
-    else stream.send({ type: "signal", signal: name });
-    asked = true;
-  };
-  const onBroken = (error: NodeJS.ErrnoException): void => {
-    if (error.code === "EPIPE") leave(BROKEN_PIPE);
-  };
-  for (const name of SIGNALS) process.on(name, onSignal);
-  terminal.out.on("error", onBroken);
-  try {
-    return await stream.ended;
-  } catch (error) {
-    if (left === undefined) throw error;
-    return left;
-  } finally {
-    pump?.end();
-    terminal.out.off("error", onBroken);
-    for (const name of SIGNALS) process.off(name, onSignal);
+      inputTaken: (bytes: number) => this.#pump.taken(bytes),
+    };
+    this.#stream = new Stream(call.socket, call.path, call.body, events, call.requestId);
+  }
+
+  async ended(): Promise<Answer | number> {
+    const onBroken = (error: NodeJS.ErrnoException): void => {
+      if (error.code === "EPIPE") this.#leave(BROKEN_PIPE);
+    };
+    const onSignal = (name: NodeJS.Signals): void => this.#onSignal(name);
+    for (const name of SIGNALS) process.on(name, onSignal);
+    this.#terminal.out.on("error", onBroken);
+    try {
+      return await this.#stream.ended;
+    } catch (error) {
+      if (this.#left === undefined) throw error;
+      return this.#left;
+    } finally {
+      this.#pump.end();
+      for (const undo of this.#undo) undo();
+      this.#terminal.out.off("error", onBroken);
+      for (const name of SIGNALS) process.off(name, onSignal);
+    }
+  }
+
+  /** Input is read only now: a refused command has used none, and may be asked about and sent again. */
+  #onStarted(start: { readonly pty?: boolean; readonly span_id: string }): void {
+    this.#isRunning = true;
+    if (this.#call.onStarted?.(start) === true) return this.#leave(0);
+    if (start.pty === true) this.#takeOver();
+    if (this.#call.hasInput) this.#pump.begin(() => this.#stream.send({ type: "stdin_eof" }));
+  }
+
+  /** Makes this terminal the command's. Its size may have changed since the call, or be another client's. */
+  #takeOver(): void {
+    const { stdin, out } = this.#terminal;
+    const resize = (): void => {
+      if (out.isTTY) this.#stream.send({ type: "resize", ...sizeOf(out) });
+    };
+    out.on("resize", resize);
+    resize();
+    const leave = (name: NodeJS.Signals): void => this.#leave(128 + constants.signals[name]);
+    this.#undo.push(rawMode(stdin), onEnding(leave), () => out.off("resize", resize));
+  }
+
+  #type(bytes: Buffer): void {
+    if (this.#call.detaches?.(bytes) === true) return this.#leave(0);
+    this.#stream.type(bytes);
+  }
+
+  /** The first signal is the command's. Before the command runs, and from the second signal on, this process ends. */
+  #onSignal(name: NodeJS.Signals): void {
+    if (this.#wasAsked || !this.#isRunning) this.#leave(128 + constants.signals[name]);
+    else this.#stream.send({ type: "signal", signal: name });
+    this.#wasAsked = true;
+  }
+
+  #leave(code: number): void {
+    this.#left ??= code;
+    this.#stream.close();
   }
 }
 

@@ -7,11 +7,13 @@ import { timeLimit } from "../words/durations.ts";
 import { Complaint, EXIT_SUBSTRATE, harmlessLine, printJson, type Terminal } from "../terminal/terminal.ts";
 import { type CommandOptions, commandBody, commandSocket, parentSpan } from "./command-body.ts";
 import { streamed } from "./exec-stream.ts";
+import { DETACHED, detached } from "./run.ts";
 import { readsInput, stdinField } from "./stdin-field.ts";
 
 export type ExecOptions = CommandOptions & {
   readonly timeout?: string;
   readonly keep?: boolean;
+  readonly detach?: boolean;
   readonly stdin?: boolean;
   readonly requireApproval?: boolean;
   readonly wait?: boolean;
@@ -44,6 +46,7 @@ export async function execCommand(
 
 async function printOutput(terminal: Terminal, body: object, options: ExecOptions): Promise<number> {
   const socket = commandSocket(terminal, options);
+  if (options.detach === true) return await detached(terminal, socket, { ...body, ...DETACHED });
   const input = readsInput(terminal, options.stdin === true);
   const asking = {
     body: { ...body, stdin: input },
@@ -53,7 +56,7 @@ async function printOutput(terminal: Terminal, body: object, options: ExecOption
     inputTaken: options.stdin === true,
   };
   const answer = await askingHere(terminal, asking, (sent, id) =>
-    streamed(terminal, socket, sent, input, id),
+    streamed(terminal, { socket, path: "/v1/stream", body: sent, hasInput: input, requestId: id }),
   );
   if (typeof answer === "number") return answer;
   if (answer.status !== 200) {
