@@ -57,7 +57,11 @@ export class Stream {
     });
     this.#socket.on("error", (error) => this.#fail(connectionError(socketPath, error)));
     this.#socket.on("close", () =>
-      this.#fail(new Error("The broker closed the connection before the command had ended")),
+      this.#fail(
+        Object.assign(new Error("The broker closed the connection before the command had ended"), {
+          code: "ECONNRESET",
+        }),
+      ),
     );
   }
 
