@@ -7,7 +7,7 @@ import { harmlessLine, printLine, type Terminal } from "../terminal/terminal.ts"
 import { type CommandOptions, commandBody, commandSocket, parentSpan, variable } from "./command-body.ts";
 import { streamed } from "./exec-stream.ts";
 
-export type RunOptions = CommandOptions & { readonly detach?: boolean };
+export type RunOptions = Omit<CommandOptions, "shell"> & { readonly detach?: boolean };
 
 /** Runs a program with this terminal as its own; without a terminal, with pipes. */
 export async function runCommand(
@@ -15,10 +15,11 @@ export async function runCommand(
   words: readonly string[],
   options: RunOptions,
 ): Promise<number> {
-  const pty = isTerminal(terminal);
+  // Whoever attaches later has a terminal; the client that starts a program may have none.
+  const pty = options.detach === true || isTerminal(terminal);
   const term = variable(terminal, "TERM");
   const body = {
-    ...commandBody(terminal, words, options),
+    ...programBody(terminal, words, options),
     ...parentSpan(terminal),
     no_time_limit: true,
     ...(pty ? { pty, ...sizeOf(terminal.out), ...(term === undefined ? {} : { term }) } : {}),
@@ -32,6 +33,14 @@ export async function runCommand(
     streamed(terminal, { socket, path: STREAM, body: sent, hasInput: true, requestId }),
   );
   return endOf(terminal, answer);
+}
+
+/** A word alone is a program, unless it has a space: then it is a shell command, as for `exec`. */
+function programBody(terminal: Terminal, words: readonly string[], options: RunOptions): object {
+  const [only = "", ...more] = words;
+  if (more.length > 0 || /\s/.test(only)) return commandBody(terminal, words, options);
+  const { cmd: _cmd, ...rest } = commandBody(terminal, words, options);
+  return { ...rest, argv: [only] };
 }
 
 /** Fields of a command that goes on when its client leaves. */
@@ -84,7 +93,7 @@ class DetachKeys {
 
   areIn(typed: Buffer): boolean {
     const text = this.#last + typed.toString("latin1");
-    this.#last = text.slice(-2);
-    return /[\r\n]~\.$/.test(text);
+    this.#last = text.slice(-3);
+    return /[\r\n]~\.[\r\n]?$/.test(text);
   }
 }

@@ -1,5 +1,6 @@
 /** The person's terminal, handed over to a program that runs in a world. */
-import { type ReadStream } from "node:tty";
+import { spawnSync } from "node:child_process";
+import type { ReadStream } from "node:tty";
 
 /** Signals that end this process, and after which the terminal must be usable. */
 const ENDING = ["SIGTERM", "SIGHUP", "SIGQUIT"] as const;
@@ -11,6 +12,8 @@ const ENDING = ["SIGTERM", "SIGHUP", "SIGQUIT"] as const;
 export function rawMode(stdin: ReadStream): () => void {
   if (stdin.isTTY !== true) return () => {};
   stdin.setRawMode(true);
+  // Node leaves the processing of output on: each line feed of the program would become a carriage return and a line feed.
+  spawnSync("stty", ["-opost"], { stdio: ["inherit", "ignore", "ignore"] });
   let isRaw = true;
   const restore = (): void => {
     if (isRaw && !stdin.destroyed) stdin.setRawMode(false);

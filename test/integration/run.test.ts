@@ -1,0 +1,139 @@
+/** `substrate run` and `attach`, at a terminal and without one. */
+import { type IPty, spawn } from "node-pty";
+import { afterEach, describe, expect, test } from "vitest";
+import { eventually, type TestBroker } from "../support/broker/broker.ts";
+import { withBroker } from "../support/broker/budgets.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { actors } from "../support/users/users.ts";
+
+/** A shell at a terminal, with `substrate` as a function. */
+class Person {
+  text = "";
+  readonly #terminal: IPty;
+
+  constructor(terminal: IPty) {
+    this.#terminal = terminal;
+    terminal.onData((data) => (this.text += data));
+  }
+
+  type(keys: string): void {
+    this.#terminal.write(keys);
+  }
+
+  resize(columns: number, rows: number): void {
+    this.#terminal.resize(columns, rows);
+  }
+
+  async sees(wanted: RegExp): Promise<void> {
+    const seen = await eventually(() => wanted.test(this.text), 20_000);
+    expect(seen, `${wanted} in ${JSON.stringify(this.text.slice(-1500))}`).toBe(true);
+  }
+
+  leave(): void {
+    this.#terminal.kill("SIGKILL");
+  }
+}
+
+describe.each(actors().slice(0, 1))("whole programs, as $kind", (actor) => {
+  const people: Person[] = [];
+  afterEach(() => people.splice(0).forEach((person) => person.leave()));
+
+  async function personAt(broker: TestBroker): Promise<Person> {
+    const { node, launcher } = await installationFor(actor);
+    const terminal = spawn("/bin/bash", ["--norc", "--noprofile", "-i"], {
+      cwd: broker.project,
+      cols: 100,
+      rows: 30,
+      env: {
+        PATH: "/usr/local/bin:/usr/bin:/bin",
+        HOME: actor.home,
+        TERM: "xterm-256color",
+        PS1: "OUTSIDE> ",
+        SUBSTRATE_HOME: broker.home,
+      },
+    });
+    const person = new Person(terminal);
+    people.push(person);
+    person.type(`substrate() { '${node}' '${launcher}' "$@"; }\r`);
+    await person.sees(/OUTSIDE> $/);
+    return person;
+  }
+
+  test("have this terminal: its size, its changes of size, its keys; and give it back as it was", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const person = await personAt(broker);
+      person.type("substrate run -- bash --norc --noprofile -i\r");
+      await person.sees(/bash-[0-9.]+[#$] $/);
+      person.type("PS1='INSIDE> '; tty; stty size; echo $TERM\r");
+      await person.sees(/\/dev\/pts\/0\r\n30 100\r\nxterm-256color\r\n/);
+      person.resize(70, 20);
+      await person.sees(/INSIDE> $/);
+      person.type("until [ \"$(stty size)\" = '20 70' ]; do sleep 0.05; done; echo resized\r");
+      await person.sees(/resized\r\n/);
+      person.type("sh -c 'echo in''side; exec sleep 1000'\r");
+      await person.sees(/inside\r\n/);
+      person.type("\x03");
+      await person.sees(/\^C\r\n[^]*INSIDE> $/);
+      person.type("exit 7\r");
+      await person.sees(/OUTSIDE> $/);
+      person.type('echo "code $? $(stty -a | tr " ;" "\\n\\n" | grep -cx -e icanon -e echo)"\r');
+      await person.sees(/code 7 2\r\n/);
+    });
+  });
+
+  test("give the terminal back when the broker dies under them, and when they are ended from outside", async () => {
+    await withBroker(actor, {}, async (broker, again) => {
+      const person = await personAt(broker);
+      person.type("substrate run -- sh -c 'stty raw -echo; echo re\"\"ady; sleep 1000'\r");
+      await person.sees(/ready/);
+      await broker.kill("SIGKILL");
+      await person.sees(/substrate: The broker ended[^]*OUTSIDE> $/);
+      person.type('echo "modes $(stty -a | tr " ;" "\\n\\n" | grep -cx -e icanon -e echo)"\r');
+      await person.sees(/modes 2\r\n/);
+      await again();
+      person.type(
+        "substrate run -- sh -c 'echo re''ady $$; sleep 1000' & CHILD=$!; sleep 2; kill $CHILD; wait $CHILD; echo \"ended $?\"\r",
+      );
+      await person.sees(/ended (143|148|149|150)\r\n/);
+    });
+  });
+
+  test("run with pipes where there is no terminal, and their exit code is run's", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const piped = await broker.cli(["run", "--", "sh", "-c", "tty; tr a-z A-Z; exit 4"], {
+        stdin: "typed",
+      });
+      expect(piped).toMatchObject({ code: 4, stdout: "not a tty\nTYPED" });
+      const missing = await broker.cli(["run", "--", "no-such-program"]);
+      expect(missing.code).toBe(127);
+      expect(missing.stderr).toContain("substrate: no-such-program: command not found\n");
+    });
+  });
+
+  test("that are detached print their span; attach shows their last output, types for them and ends with them", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const person = await personAt(broker);
+      person.type(
+        "SPAN=$(substrate exec --detach -- 'echo be''fore; read line; echo \"got $line\"; exit 5'); echo \"is ${SPAN%%_*}\"\r",
+      );
+      await person.sees(/is spn\r\n/);
+      person.type("substrate attach $SPAN\r");
+      await person.sees(/before\r\n/);
+      person.type("typed\r");
+      await person.sees(/got typed\r\n[^]*OUTSIDE> $/);
+      person.type("SPAN=$(substrate run --detach -- bash --norc --noprofile -i); substrate attach $SPAN\r");
+      await person.sees(/bash-[0-9.]+[#$] $/);
+      person.type("echo one''two\r");
+      await person.sees(/onetwo\r\n[^]*bash-[0-9.]+[#$] $/);
+      person.type("\r~.");
+      await person.sees(/OUTSIDE> $/);
+      person.type("substrate attach $SPAN\r");
+      await person.sees(/OUTSIDE> [^]*onetwo\r\n[^]*bash-[0-9.]+[#$] $/);
+      person.type("exit 6\r");
+      await person.sees(/exit\r\n[^]*OUTSIDE> $/);
+      const unknown = await broker.cli(["attach", "spn_01a20fa9-c84d-7f39-8a07-a5213ad578a2"]);
+      expect(unknown).toMatchObject({ code: 125 });
+      expect(unknown.stderr).toMatch(/No running or just ended command with a stream has the span/);
+    });
+  });
+});
