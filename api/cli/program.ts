@@ -58,7 +58,7 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
 }
 
 /** Nouns of the contract, not implemented yet. */
-const NOT_YET: readonly string[] = ["shell", "mcp", "init"];
+const NOT_YET: readonly string[] = ["mcp", "init"];
 
 /** Answers a line without a known command: help for an empty line, else an error that names the nearest command. */
 function answerNoCommand(program: Command): void {
@@ -152,6 +152,19 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     .addHelpText("after", EXEC_HELP)
     .action((words: string[], options: object) =>
       choose(async (at) => (await import("./commands/exec.ts")).execCommand(at, words, options)),
+    );
+  program
+    .command("shell")
+    .description("An interactive bash in a world; each line is decided as a command is")
+    .option(...agent)
+    .option(...profile)
+    .option(...env)
+    .addHelpText(
+      "after",
+      "\nLines are kept in SUBSTRATE_HOME/shell-history, except those that begin with a space.",
+    )
+    .action((options: object) =>
+      choose(async (at) => (await import("./commands/shell.ts")).shellCommand(at, options)),
     );
   program
     .command("run")

@@ -1,6 +1,7 @@
 /** The client's side of `GET /v1/stream`. */
 import { connect } from "node:net";
 import { WebSocket } from "ws";
+import type { ErrorReply } from "../../schemas/generated/types.ts";
 import { type Answer, connectionError } from "./client.ts";
 
 /** First bytes of binary messages. */
@@ -13,6 +14,13 @@ export type StreamEvents = {
   /** `taken` is called when the next output may come. */
   readonly output: (stream: "stdout" | "stderr", bytes: Buffer, taken: () => void) => void;
   readonly inputTaken: (bytes: number) => void;
+  /** What became of a shell's line. */
+  readonly line?: (message: LineMessage) => void;
+};
+
+export type LineMessage = {
+  readonly run?: "here" | "apart";
+  readonly error?: ErrorReply["error"];
 };
 
 /** A command with its input and output, over one WebSocket. */
@@ -85,6 +93,7 @@ export class Stream {
     const message = JSON.parse(data.toString("utf8")) as { type: string; bytes?: number };
     if (message.type === "started") this.#events.started(message);
     else if (message.type === "stdin_taken") this.#events.inputTaken(message.bytes ?? 0);
+    else if (message.type === "line") this.#events.line?.(message as LineMessage);
     else if (message.type === "exit") this.#end({ status: 200, document: message });
     else if (message.type === "error") this.#end({ status: 400, document: message });
   }

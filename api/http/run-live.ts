@@ -2,8 +2,14 @@ import { execute } from "../../broker/journey/execute.ts";
 import { type LiveClient, LiveCommand } from "../../broker/live/live-command.ts";
 import type { Outcome } from "../../broker/model/outcome.ts";
 import { BY_PERSON, IN_WORLD } from "../../broker/project/request.ts";
+import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { Context } from "./context.ts";
 import type { StreamOrder } from "./stream-order.ts";
+
+/** A session shell runs nothing of its own: each of its lines is judged. `:` does nothing. */
+function asNothing({ argv: _argv, ...request }: ExecuteRequest): ExecuteRequest {
+  return { ...request, cmd: ":" };
+}
 
 /** Makes a live command for a client; `run` takes it through the journey, and the client is told the end. */
 export function liveCommand(
@@ -17,7 +23,12 @@ export function liveCommand(
     command.type(typed);
     command.endInput();
   }
-  const how = { ...(caller.kind === "operator" ? BY_PERSON : IN_WORLD), call, live: command };
+  const how = {
+    ...(caller.kind === "operator" ? BY_PERSON : IN_WORLD),
+    ...(live.isShell === true ? { judgedAs: asNothing } : {}),
+    call,
+    live: command,
+  };
   const run = async (): Promise<void> => {
     let outcome: Outcome | undefined;
     try {

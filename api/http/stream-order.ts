@@ -1,4 +1,5 @@
 /** The first message of a stream: an execute request with the fields of {@link StreamOptions}. */
+import { SHELL_ARGV } from "../../broker/live/shell-script.ts";
 import type { LiveOptions } from "../../broker/live/live-command.ts";
 import { isRefusal, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { ExecuteRequest, StreamOptions } from "../../schemas/generated/types.ts";
@@ -15,7 +16,15 @@ export type StreamOrder = {
   readonly typed: Buffer | undefined;
 };
 
-const OPTIONS: readonly (keyof StreamOptions)[] = ["pty", "cols", "rows", "term", "on_disconnect", "stdin"];
+const OPTIONS: readonly (keyof StreamOptions)[] = [
+  "pty",
+  "cols",
+  "rows",
+  "term",
+  "on_disconnect",
+  "stdin",
+  "session_shell",
+];
 
 /** @param canType whether the connection carries input. */
 export function streamOrder(document: unknown, caller: Caller, canType: boolean): StreamOrder | Refusal {
@@ -23,10 +32,24 @@ export function streamOrder(document: unknown, caller: Caller, canType: boolean)
   const fields = isObject(document) ? Object.entries(document) : [];
   const options = checked<StreamOptions>(Object.fromEntries(fields.filter(isOption)), validateStreamOptions);
   if (isRefusal(options)) return options;
-  const rest = isObject(document) ? Object.fromEntries(fields.filter((field) => !isOption(field))) : document;
+  const given = isObject(document)
+    ? Object.fromEntries(fields.filter((field) => !isOption(field)))
+    : document;
+  const rest = options.valid.session_shell === true && isObject(given) ? shellRequest(given) : given;
+  if (isObject(rest) && isRefusal(rest)) return rest;
   const request = agentDocument<ExecuteRequest>(rest, caller, validateExecuteRequest);
   if (isRefusal(request)) return request;
   return misfit(request.valid, options.valid, canType) ?? orderOf(request.valid, options.valid, canType);
+}
+
+/** Adds the shell's own words to a request that has none. */
+function shellRequest(request: Readonly<Record<string, unknown>>): Record<string, unknown> | Refusal {
+  const other = ["cmd", "argv", "shell", "scope_token", "stdin_b64"].find(
+    (name) => request[name] !== undefined,
+  );
+  return other === undefined
+    ? { ...request, argv: SHELL_ARGV }
+    : useless(other, "a session_shell has its own", "Leave it out");
 }
 
 function orderOf(request: ExecuteRequest, options: StreamOptions, canType: boolean): StreamOrder {
@@ -37,6 +60,7 @@ function orderOf(request: ExecuteRequest, options: StreamOptions, canType: boole
     live: {
       terminal: pty ? { columns: cols, rows } : undefined,
       hasInput: canType && stdin !== false && given === undefined,
+      isShell: options.session_shell === true,
       onDisconnect: options.on_disconnect ?? "kill",
     },
     tellsTaken: stdin === true,
@@ -58,6 +82,9 @@ function misfit(request: ExecuteRequest, options: StreamOptions, canType: boolea
   }
   if (options.stdin === true && request.stdin_b64 !== undefined) {
     return useless("stdin", "'stdin_b64' is the whole input", "Send one of the two");
+  }
+  if (options.session_shell === true && (options.pty !== true || !canType)) {
+    return useless("session_shell", "it needs a terminal", "Use GET /v1/stream with 'pty': true");
   }
   const size = (["cols", "rows", "term"] as const).find((name) => options[name] !== undefined);
   return size === undefined || options.pty === true

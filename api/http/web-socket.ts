@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { WebSocket, WebSocketServer } from "ws";
 import type { LiveClient, LiveCommand } from "../../broker/live/live-command.ts";
+import { isTypeable, typedLine } from "../../broker/live/shell-script.ts";
 import { isRefusal, quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { StreamControl } from "../../schemas/generated/types.ts";
 import { validateStreamControl } from "../../schemas/generated/validators.js";
@@ -147,8 +148,24 @@ class Connection {
     if (isRefusal(control)) return this.#fail(control);
     const { type, cols = 0, rows = 0, signal } = control.valid;
     if (type === "stdin_eof") command.endInput();
+    else if (type === "line") void this.#line(command, control.valid);
+    else if (type === "line_end") command.lines?.ended(control.valid.exit ?? 0);
     else if (type === "resize") command.resize({ columns: cols, rows });
     else if (signal !== undefined) command.interrupt(signal);
+  }
+
+  /** Judges a shell's line and types it; the client hears what became of it. */
+  async #line(
+    command: LiveCommand,
+    { cmd = "", cwd = "/", call, approval_wait_ms: approvalWaitMs = 0 }: StreamControl,
+  ): Promise<void> {
+    const { lines } = command;
+    if (lines === undefined) return this.#tell({ type: "line", error: noShell() });
+    if (!isTypeable(cmd)) return this.#tell({ type: "line", error: notTypeable() });
+    const verdict = await lines.judge({ cmd, cwd, call, approvalWaitMs }, command.signal);
+    if (isRefusal(verdict)) return this.#tell({ type: "line", error: verdict });
+    if (verdict.run === "here") command.type(typedLine(cmd));
+    this.#tell({ type: "line", ...verdict });
   }
 
   /** Ends a connection that cannot be understood, and with it the command, as if the client had left. */
@@ -186,6 +203,23 @@ class Connection {
     this.#socket.pause();
     this.#pings = setInterval(() => this.#socket.ping(), PING_MS);
   }
+}
+
+function noShell(): Refusal {
+  return refusal(
+    "invalid_request",
+    "The command is not a session_shell",
+    "Start it with 'session_shell': true",
+  );
+}
+
+function notTypeable(): Refusal {
+  return refusal(
+    "invalid_request",
+    "cmd: must not contain control characters, because a terminal acts on them",
+    "Write them as escapes, such as $'\\x1b'",
+    { path: "cmd", exit: 125 },
+  );
 }
 
 function misplaced(message: string): Refusal {

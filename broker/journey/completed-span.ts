@@ -72,18 +72,21 @@ function hasUnkeptInput({ live }: Job): boolean {
  * Builds a line for each builtin of the command's shell that changes the shell's state and certainly ran; the last line counts
  * builtins without a line. A builtin behind `&&`, `||` or `if` that the shell may have skipped gets no line.
  */
-export function builtinSpans(job: Job, started: SpanRecord, ran: Ran): readonly SpanRecord[] {
+export function builtinSpans(
+  job: Job,
+  started: SpanRecord,
+  certain: ReadonlySet<Certainty>,
+  parent = job.span,
+): readonly SpanRecord[] {
   const { verdict, mode, builtins } = job.decision;
-  const { fragments, more } = toldBuiltins(builtins, certaintiesOf(ran), (folders) =>
-    leadsToFolder(job, folders),
-  );
+  const { fragments, more } = toldBuiltins(builtins, certain, (folders) => leadsToFolder(job, folders));
   return fragments.map((fragment, index) => {
     const { text, redacted } = redact(fragment, "cmd", secretsOfJob(job));
     const rest = more > 0 && index === fragments.length - 1;
     return {
       ...started,
       span_id: newId("spn"),
-      parent_span: job.span,
+      parent_span: parent,
       event_type: "builtin_command" as const,
       component: "shell" as const,
       cmd: text,
@@ -106,11 +109,17 @@ function leadsToFolder({ place: { cwd } }: Job, folders: readonly string[]): boo
   }
 }
 
-function certaintiesOf({ ending, timedOut, cancelled }: Ran): ReadonlySet<Certainty> {
+/** Returns what is certain of the parts of a command that ended so. */
+export function certaintiesOf({ ending, timedOut, cancelled }: Ran): ReadonlySet<Certainty> {
   if (ending.kind === "not_started") return new Set();
   // A shell ended early certainly reached its first command; how much further is unknown.
   if (ending.kind !== "exited" || timedOut || cancelled) return new Set(["started"]);
-  return new Set(ending.code === 0 ? ["started", "ended", "succeeded"] : ["started", "ended"]);
+  return certaintiesAfter(ending.code);
+}
+
+/** Returns what is certain of the parts of a command that ended by itself. */
+export function certaintiesAfter(exit: number): ReadonlySet<Certainty> {
+  return new Set(exit === 0 ? ["started", "ended", "succeeded"] : ["started", "ended"]);
 }
 
 /** Repeats a met limit in the command's own line, as the reason for its end. Each limit also has a line of its own. */

@@ -20,6 +20,8 @@ import { jobGate } from "../exec-gate/job-gate.ts";
 import { holdsChanges, isIsolated, type Job, scopesOfJob, secretsOfJob } from "../model/job.ts";
 import { autoApply } from "./auto-apply.ts";
 import type { LiveStart } from "../model/live.ts";
+import { shellScript } from "../live/shell-script.ts";
+import { ShellLines } from "./shell-lines.ts";
 import { lookFirst } from "../held/first-look.ts";
 import { heldHint } from "../held/hint.ts";
 import { Notices } from "./notices.ts";
@@ -31,7 +33,7 @@ import { refuseByDecision } from "./refuse-by-decision.ts";
 import { replyOf } from "./reply-of.ts";
 import { type RunRequest, runInWorld } from "../worlds/run.ts";
 import type { SpanRecord } from "../spans/trace.ts";
-import { builtinSpans, completedSpan } from "./completed-span.ts";
+import { builtinSpans, certaintiesOf, completedSpan } from "./completed-span.ts";
 import { refusedSpan, startedSpan, violationSpan, warningSpans } from "../spans/span-records.ts";
 import { recordUnjudged } from "./unjudged.ts";
 import { explainWrite, writeRules } from "./refused-writes.ts";
@@ -138,9 +140,12 @@ async function runAndRecord(
       maxOutputBytes,
       room,
     };
-    job.live?.started(startOf(job, world));
+    job.live?.started(
+      startOf(job, world),
+      job.live.isShell ? new ShellLines(broker, job, started) : undefined,
+    );
     const ran = await runInWorld(world, order, signal);
-    for (const span of builtinSpans(job, started, ran)) broker.trace.event(span);
+    for (const span of builtinSpans(job, started, certaintiesOf(ran))) broker.trace.event(span);
     await witnesses.settle(ran, job.request.background === "keep");
     const over = ran.timedOut ? admission.ended() : undefined;
     const cut = over?.kind === "limit" ? over.violation : undefined;
@@ -243,7 +248,7 @@ function runRequest(
     argv: job.argv,
     cwd: job.place.cwd,
     env: commandEnvironment(job.environment.variables, request.env, job.agent, job.span),
-    memoryFile: tokenFile(job),
+    memoryFile: job.live?.isShell === true ? shellScript() : tokenFile(job),
     live: job.live,
     stdin: request.stdin_b64 === undefined ? undefined : Buffer.from(request.stdin_b64, "base64"),
     background: request.background ?? "kill",

@@ -20,7 +20,7 @@ export function prepareJob(
   broker: Broker,
   agent: string,
   asked: ExecuteRequest,
-  { argvOf, placeOf, asker, call, live }: How = IN_WORLD,
+  { argvOf, placeOf, asker, call, live, judgedAs }: How = IN_WORLD,
 ): Job | Refusal {
   const request = withoutWorldVariables(asked);
   if (request.no_time_limit === true && request.timeout_ms !== undefined) return twoLimits();
@@ -52,7 +52,7 @@ export function prepareJob(
     session,
     effective,
     site,
-    decision: judge(broker, request, place, holds, environment),
+    decision: judge(broker, judgedAs?.(request) ?? request, place, holds, environment),
     scopes,
     approval: null,
     environment,

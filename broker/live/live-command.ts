@@ -1,5 +1,5 @@
 import { INPUT_WINDOW, type CommandRun, type LiveInput, type TerminalSize } from "../../world/backend.ts";
-import type { Live, LiveStart } from "../model/live.ts";
+import type { LineJudge, Live, LiveStart } from "../model/live.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { LastOutput } from "./last-output.ts";
 
@@ -23,6 +23,7 @@ export type LiveOptions = {
   readonly terminal: TerminalSize | undefined;
   /** Whether the client sends input; a terminal always has input. */
   readonly hasInput: boolean;
+  readonly isShell?: boolean;
   /** Whether the command ends or goes on when its client leaves. */
   readonly onDisconnect: "kill" | "detach";
 };
@@ -36,6 +37,7 @@ export class LiveCommand implements Live {
   readonly #last: LastOutput | undefined;
   #client: LiveClient | undefined;
   #start: LiveStart | undefined;
+  #lines: LineJudge | undefined;
   #run: CommandRun | undefined;
   #outcome: Outcome | undefined;
   /** Input not yet sent to the command. */
@@ -88,8 +90,18 @@ export class LiveCommand implements Live {
     return this.#hasInput || this.#options.terminal !== undefined;
   }
 
-  readonly started = (start: LiveStart): void => {
+  get isShell(): boolean {
+    return this.#options.isShell === true;
+  }
+
+  /** Judges lines; undefined before the start, and for a command that is no shell. */
+  get lines(): LineJudge | undefined {
+    return this.#lines;
+  }
+
+  readonly started = (start: LiveStart, lines?: LineJudge): void => {
     this.#start = start;
+    this.#lines = lines;
     this.#onStarted(start.span_id, this);
     this.#client?.started(start);
   };

@@ -1,5 +1,6 @@
 /** The journey's view of a command whose input and output travel while it runs. */
 import type { ExecuteReply } from "../../schemas/generated/types.ts";
+import type { Refusal } from "./refusal.ts";
 import type { CommandRun, LiveInput } from "../../world/backend.ts";
 
 /** Known when the command starts. */
@@ -11,13 +12,34 @@ export type LiveStart = Pick<
   readonly pty: boolean;
 };
 
+/** What becomes of a line of a shell: typed there, or run apart because its changes are held. */
+export type LineVerdict = { readonly run: "here" | "apart" };
+
+export type ShellLine = {
+  readonly cmd: string;
+  /** The shell's folder, by its own word. */
+  readonly cwd: string;
+  /** Recognises the line's questions among those that wait for a person. */
+  readonly call?: string | undefined;
+  /** How long to wait for a person's answer. */
+  readonly approvalWaitMs: number;
+};
+
+export type LineJudge = {
+  readonly judge: (line: ShellLine, signal: AbortSignal) => Promise<LineVerdict | Refusal>;
+  /** Records what the last line's builtins did. */
+  readonly ended: (exit: number) => void;
+};
+
 export type Live = {
   /** Undefined: the command reads /dev/null. */
   readonly input: LiveInput | undefined;
   /** Whether a person or program has sent input, or could type it: then the span does not record the whole call. */
   readonly hasUnkeptInput: boolean;
-  /** Called once the start is on record, before the command begins. */
-  readonly started: (start: LiveStart) => void;
+  /** Whether the command is the shell of `substrate shell`. */
+  readonly isShell: boolean;
+  /** Called once the start is on record, before the command begins; with a judge of the shell's lines. */
+  readonly started: (start: LiveStart, lines?: LineJudge) => void;
   /** Called at once after the command began. */
   readonly begin: (run: CommandRun) => void;
   /** Takes output; `bytes` are valid only during the call, and `taken` is called when more may come. */

@@ -69,6 +69,8 @@ export type How = {
   /** The `x-request-id` of the call; absent when no execute call waits. */
   readonly call?: string;
   readonly live?: Live;
+  /** The request whose command is judged, where it is another than the one that runs. Absent: the call's. */
+  readonly judgedAs?: (request: ExecuteRequest) => ExecuteRequest;
 };
 
 /** Finds the place of a command and notes the use of its project. */

@@ -1746,8 +1746,18 @@ export interface SpansReply {
 }
 /** A later text message of a client of GET /v1/stream. */
 export interface StreamControl {
-  /** resize the terminal, send a signal, or end standard input. */
-  readonly type: "resize" | "signal" | "stdin_eof";
+  /**
+   * resize the terminal, send a signal, end standard input; of a session_shell: a line, and that the last line has ended.
+   */
+  readonly type: "resize" | "signal" | "stdin_eof" | "line" | "line_end";
+  readonly cmd?: CommandLine;
+  readonly cwd?: WorkingDirectory;
+  /** A UUID by which the questions of a line are recognised. */
+  readonly call?: string;
+  /** How long a line waits for a person's answer: 0 (default) to 86400000. */
+  readonly approval_wait_ms?: number;
+  /** The exit code of the line that has ended. */
+  readonly exit?: number;
   /** Width for resize. */
   readonly cols?: number;
   /** Height for resize. */
@@ -1776,6 +1786,10 @@ export interface StreamOptions {
   readonly rows?: number;
   /** The terminal's kind, for TERM: default xterm-256color. */
   readonly term?: string;
+  /**
+   * true, without cmd and argv: an interactive bash in a terminal that takes its lines from line messages, each judged as a command.
+   */
+  readonly session_shell?: boolean;
   /**
    * When the client goes away: kill the command (default), or detach it, so that it goes on and can be attached to.
    */

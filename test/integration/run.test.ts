@@ -1,61 +1,17 @@
 /** `substrate run` and `attach`, at a terminal and without one. */
-import { type IPty, spawn } from "node-pty";
 import { afterEach, describe, expect, test } from "vitest";
-import { eventually, type TestBroker } from "../support/broker/broker.ts";
+import type { TestBroker } from "../support/broker/broker.ts";
 import { withBroker } from "../support/broker/budgets.ts";
-import { installationFor } from "../support/broker/installation.ts";
+import { Person } from "../support/programs/person.ts";
 import { actors } from "../support/users/users.ts";
-
-/** A shell at a terminal, with `substrate` as a function. */
-class Person {
-  text = "";
-  readonly #terminal: IPty;
-
-  constructor(terminal: IPty) {
-    this.#terminal = terminal;
-    terminal.onData((data) => (this.text += data));
-  }
-
-  type(keys: string): void {
-    this.#terminal.write(keys);
-  }
-
-  resize(columns: number, rows: number): void {
-    this.#terminal.resize(columns, rows);
-  }
-
-  async sees(wanted: RegExp): Promise<void> {
-    const seen = await eventually(() => wanted.test(this.text), 20_000);
-    expect(seen, `${wanted} in ${JSON.stringify(this.text.slice(-1500))}`).toBe(true);
-  }
-
-  leave(): void {
-    this.#terminal.kill("SIGKILL");
-  }
-}
 
 describe.each(actors().slice(0, 1))("whole programs, as $kind", (actor) => {
   const people: Person[] = [];
   afterEach(() => people.splice(0).forEach((person) => person.leave()));
 
   async function personAt(broker: TestBroker): Promise<Person> {
-    const { node, launcher } = await installationFor(actor);
-    const terminal = spawn("/bin/bash", ["--norc", "--noprofile", "-i"], {
-      cwd: broker.project,
-      cols: 100,
-      rows: 30,
-      env: {
-        PATH: "/usr/local/bin:/usr/bin:/bin",
-        HOME: actor.home,
-        TERM: "xterm-256color",
-        PS1: "OUTSIDE> ",
-        SUBSTRATE_HOME: broker.home,
-      },
-    });
-    const person = new Person(terminal);
+    const person = await Person.at(broker);
     people.push(person);
-    person.type(`substrate() { '${node}' '${launcher}' "$@"; }\r`);
-    await person.sees(/OUTSIDE> $/);
     return person;
   }
 
@@ -128,7 +84,7 @@ describe.each(actors().slice(0, 1))("whole programs, as $kind", (actor) => {
       person.type("\r~.");
       await person.sees(/OUTSIDE> $/);
       person.type("substrate attach $SPAN\r");
-      await person.sees(/OUTSIDE> [^]*onetwo\r\n[^]*bash-[0-9.]+[#$] $/);
+      await person.sees(/onetwo\r\n[^]*bash-[0-9.]+[#$] $/);
       person.type("exit 6\r");
       await person.sees(/exit\r\n[^]*OUTSIDE> $/);
       const unknown = await broker.cli(["attach", "spn_01a20fa9-c84d-7f39-8a07-a5213ad578a2"]);

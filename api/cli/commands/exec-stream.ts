@@ -125,6 +125,7 @@ class InputPump {
   readonly #from: NodeJS.ReadStream;
   readonly #send: (bytes: Buffer) => void;
   #untaken = 0;
+  #hasBegun = false;
 
   constructor(from: NodeJS.ReadStream, send: (bytes: Buffer) => void) {
     this.#from = from;
@@ -132,6 +133,7 @@ class InputPump {
   }
 
   begin(onEnd: () => void): void {
+    this.#hasBegun = true;
     this.#from.on("data", (bytes: Buffer) => {
       for (let at = 0; at < bytes.length; at += PIECE) this.#send(bytes.subarray(at, at + PIECE));
       this.#untaken += bytes.length;
@@ -148,6 +150,6 @@ class InputPump {
 
   /** Lets the process end although nobody closes its input. */
   end(): void {
-    this.#from.destroy();
+    if (this.#hasBegun) this.#from.destroy();
   }
 }

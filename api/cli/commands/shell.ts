@@ -1,0 +1,365 @@
+/** `substrate shell`: a bash in a world, whose lines are typed here and judged by the broker before bash sees them. */
+import { spawnSync } from "node:child_process";
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { createInterface, type Interface } from "node:readline";
+import type { Answer } from "../../client/client.ts";
+import { type LineMessage, Stream } from "../../client/stream.ts";
+import { askingHere } from "../questions/ask-here.ts";
+import { isTerminal, onEnding, rawMode, sizeOf } from "../terminal/raw-mode.ts";
+import { exitOfRefusal, wordsOf } from "../terminal/replies.ts";
+import { Complaint, harmlessLine, type Terminal } from "../terminal/terminal.ts";
+import { coloursFor } from "../words/colours.ts";
+import { callerShell, setVariables } from "./caller-shell.ts";
+import { commandSocket, parentSpan, spotOf, variable, type WhoseOptions } from "./command-body.ts";
+import { execCommand } from "./exec.ts";
+
+export type ShellOptions = WhoseOptions & { readonly env?: readonly string[] };
+
+/** The shell's prompt, as the broker's script writes it: an escape sequence with exit code and folder. */
+const PROMPT_ENDS = "\x07";
+const PROMPT_BEGINS = "\x1b]697;";
+
+/** Lines of history that are read again. */
+const MOST_HISTORY = 1000;
+
+export async function shellCommand(terminal: Terminal, options: ShellOptions): Promise<number> {
+  if (!isTerminal(terminal)) {
+    throw new Complaint(
+      "Cannot start a shell: standard input and output must be a terminal. For a script: substrate exec -- 'COMMAND', or substrate run -- bash SCRIPT",
+    );
+  }
+  return await new Shell(terminal, options).ended();
+}
+
+class Shell {
+  readonly #terminal: Terminal;
+  readonly #options: ShellOptions;
+  readonly #history: History;
+  readonly #stream: Stream;
+  #world = "";
+  #cwd: string;
+  #exit = 0;
+  /** Output not yet shown, because it may be the beginning of a prompt. */
+  #held = "";
+  #endsLine = true;
+  #wasPrompted = false;
+  #isAsking = false;
+  /** Whole lines, and the beginning of another one, that were typed before they were asked for. */
+  readonly #ahead: string[] = [];
+  #begun = "";
+  #typing: Interface | undefined;
+  #undo: (() => void)[] = [];
+  #onLine: (message: LineMessage) => void = () => {};
+  #left: number | undefined;
+
+  constructor(terminal: Terminal, options: ShellOptions) {
+    this.#terminal = terminal;
+    this.#options = options;
+    this.#cwd = terminal.cwd;
+    this.#history = new History(join(terminal.home.root, "shell-history"));
+    const term = variable(terminal, "TERM");
+    const body = {
+      ...spotOf(terminal, options),
+      ...callerShell(terminal),
+      ...setVariables(terminal, options.env),
+      ...parentSpan(terminal),
+      session_shell: true,
+      no_time_limit: true,
+      pty: true,
+      ...sizeOf(terminal.out),
+      ...(term === undefined ? {} : { term }),
+    };
+    this.#stream = new Stream(commandSocket(terminal, options), "/v1/stream", body, {
+      started: (start) => {
+        this.#world = (start as { readonly world_id: string }).world_id;
+      },
+      output: (_stream, bytes, taken) => this.#show(bytes, taken),
+      inputTaken: () => {},
+      line: (message) => {
+        // At once: the line's output may be in the same read, and must find a raw terminal.
+        if (message.run === "here") this.#passEverything();
+        this.#onLine(message);
+      },
+    });
+  }
+
+  async ended(): Promise<number> {
+    const { out } = this.#terminal;
+    const resize = (): void => this.#stream.send({ type: "resize", ...sizeOf(out) });
+    out.on("resize", resize);
+    const heard = onEnding((name) => this.#leave(name === "SIGHUP" ? 129 : 143));
+    try {
+      const answer = await this.#stream.ended;
+      if (answer.status === 200) return (answer.document as { readonly exit: number }).exit;
+      this.#terminal.err.write(`substrate: ${wordsOf(answer)}\n`);
+      return exitOfRefusal(answer);
+    } catch (error) {
+      if (this.#left === undefined) throw error;
+      return this.#left;
+    } finally {
+      heard();
+      out.off("resize", resize);
+      this.#typing?.close();
+      this.#passNothing();
+      this.#terminal.stdin.destroy();
+    }
+  }
+
+  #leave(code: number): void {
+    this.#left ??= code;
+    this.#stream.close();
+  }
+
+  /** Shows output, and takes prompts out of it. */
+  #show(bytes: Buffer, taken: () => void): void {
+    // Latin-1 keeps every byte as it is, also those of characters that two messages split.
+    let text = this.#held + bytes.toString("latin1");
+    this.#held = "";
+    for (let found = promptIn(text); found !== undefined; found = promptIn(text)) {
+      this.#write(text.slice(0, found.begin));
+      text = text.slice(found.end);
+      this.#prompted(found.exit, found.cwd);
+    }
+    const begins = beginOfPrompt(text);
+    this.#held = text.slice(begins);
+    if (this.#write(text.slice(0, begins))) taken();
+    else this.#terminal.out.once("drain", taken);
+  }
+
+  #write(text: string): boolean {
+    if (text === "") return true;
+    this.#endsLine = text.endsWith("\n");
+    return this.#terminal.out.write(Buffer.from(text, "latin1"));
+  }
+
+  /** The shell waits for a line. */
+  #prompted(exit: number, cwd: string): void {
+    if (this.#wasPrompted) this.#stream.send({ type: "line_end", exit });
+    this.#wasPrompted = true;
+    this.#exit = exit;
+    this.#cwd = cwd;
+    this.#passNothing();
+    // A Ctrl-C that comes late makes the shell wait for a line twice.
+    if (this.#isAsking) return;
+    if (!this.#endsLine) this.#terminal.out.write("\n");
+    this.#endsLine = true;
+    this.#isAsking = true;
+    this.#ask("").catch((error: unknown) => {
+      this.#terminal.err.write(`substrate: ${String(error)}\n`);
+      this.#leave(125);
+    });
+  }
+
+  /** Reads lines until one is typed into the shell. `begun`: the lines of an unfinished command. */
+  async #ask(begun: string): Promise<void> {
+    const line = await this.#readLine(begun === "" ? this.#promptWords() : "> ");
+    if (line === "interrupted") return await this.#ask("");
+    if (line === "end") return this.#leaveShell(begun);
+    const command = begun + line.typed;
+    if (command.trim() === "") return await this.#ask("");
+    if (isUnfinished(command)) return await this.#ask(`${command}\n`);
+    this.#history.add(command);
+    if (!(await this.#sent(command))) await this.#ask("");
+  }
+
+  #leaveShell(begun: string): void {
+    this.#terminal.out.write("exit\n");
+    if (begun === "") void this.#sent("exit").catch(() => this.#leave(125));
+    else this.#leave(2);
+  }
+
+  /** Sends a command to be judged; true when the shell runs it. */
+  async #sent(command: string): Promise<boolean> {
+    const asking = {
+      body: { type: "line", cmd: command, cwd: this.#cwd },
+      wait: false,
+      silent: false,
+      inputTaken: false,
+    };
+    let message: LineMessage = {};
+    const answer = await askingHere(this.#terminal, asking, async (body, call) => {
+      message = await this.#judged({ ...body, ...(call === undefined ? {} : { call }) });
+      return answerOf(message);
+    });
+    if (message.run === "here") return true;
+    if (message.run === "apart") {
+      const { err } = this.#terminal;
+      err.write("substrate: this command's changes are held, so it runs apart from the shell\n");
+      await execCommand({ ...this.#terminal, cwd: this.#cwd }, [command], {
+        ...this.#options,
+        shell: "bash",
+      });
+      return false;
+    }
+    if (typeof answer !== "number") this.#terminal.err.write(`substrate: ${wordsOf(answer)}\n`);
+    return false;
+  }
+
+  #judged(body: object): Promise<LineMessage> {
+    return new Promise((resolve) => {
+      this.#onLine = resolve;
+      this.#stream.send(body);
+    });
+  }
+
+  /** Passes keys on to the program that runs. */
+  #passEverything(): void {
+    this.#isAsking = false;
+    const { stdin } = this.#terminal;
+    const type = (bytes: Buffer): void => this.#stream.type(bytes);
+    this.#undo.push(rawMode(stdin), () => stdin.off("data", type));
+    stdin.on("data", type);
+    stdin.resume();
+  }
+
+  #passNothing(): void {
+    for (const undo of this.#undo.splice(0)) undo();
+  }
+
+  #promptWords(): string {
+    const colours = coloursFor(this.#terminal);
+    const world = this.#world.slice(-4);
+    const home = this.#terminal.environment["HOME"];
+    const folder =
+      home !== undefined && `${this.#cwd}/`.startsWith(`${home}/`)
+        ? `~${this.#cwd.slice(home.length)}`
+        : this.#cwd;
+    const failed = this.#exit === 0 ? "" : ` ${this.#exit}`;
+    return `${colours.dim(`[world ${world}${failed}]`)} ${harmlessLine(folder)} $ `;
+  }
+
+  #readLine(prompt: string): Promise<{ readonly typed: string } | "interrupted" | "end"> {
+    const { stdin, out } = this.#terminal;
+    const next = this.#ahead.shift();
+    if (next !== undefined) {
+      out.write(`${prompt}${next}\n`);
+      return Promise.resolve({ typed: next });
+    }
+    const typing = createInterface({
+      input: stdin,
+      output: out,
+      terminal: true,
+      prompt,
+      history: [...this.#history.newestFirst()],
+      historySize: MOST_HISTORY,
+      completer: (line: string) => completions(line, this.#cwd),
+    });
+    this.#typing = typing;
+    return new Promise((done) => {
+      const end = (result: { readonly typed: string } | "interrupted" | "end"): void => {
+        // First: closing tells of an end, which then no longer counts.
+        done(result);
+        typing.close();
+      };
+      let first: string | undefined;
+      typing.on("line", (typed) => {
+        if (first !== undefined) return this.#ahead.push(typed);
+        first = typed;
+        // Later: what was pasted with this line comes now, and would be lost.
+        setImmediate(() => {
+          this.#begun = typing.line;
+          end({ typed });
+        });
+        return undefined;
+      });
+      typing.once("SIGINT", () => {
+        out.write("^C\n");
+        end("interrupted");
+      });
+      typing.once("close", () => end("end"));
+      typing.prompt();
+      if (this.#begun !== "") typing.write(this.#begun);
+      this.#begun = "";
+    });
+  }
+}
+
+function answerOf({ error }: LineMessage): Answer {
+  return error === undefined ? { status: 200, document: {} } : { status: 403, document: { error } };
+}
+
+type Prompt = { readonly begin: number; readonly end: number; readonly exit: number; readonly cwd: string };
+
+/** Finds the first whole prompt. */
+function promptIn(text: string): Prompt | undefined {
+  const begin = text.indexOf(PROMPT_BEGINS);
+  const end = begin < 0 ? -1 : text.indexOf(PROMPT_ENDS, begin);
+  if (end < 0) return undefined;
+  const [exit = "", ...cwd] = text.slice(begin + PROMPT_BEGINS.length, end).split(";");
+  const folder = Buffer.from(cwd.join(";"), "latin1").toString("utf8");
+  return { begin, end: end + PROMPT_ENDS.length, exit: Number(exit), cwd: folder };
+}
+
+/** Where a prompt may begin at the end of some output. */
+function beginOfPrompt(text: string): number {
+  const at = text.lastIndexOf("\x1b");
+  if (at < 0 || text.length - at > 4200) return text.length;
+  const rest = text.slice(at);
+  const mayBe =
+    PROMPT_BEGINS.startsWith(rest) || (rest.startsWith(PROMPT_BEGINS) && !rest.includes(PROMPT_ENDS));
+  return mayBe ? at : text.length;
+}
+
+/** Whether bash would read on: it reads the text without running it (`-n`), on this side. */
+function isUnfinished(command: string): boolean {
+  if (/(?:^|[^\\])(?:\\\\)*\\$/.test(command)) return true;
+  const { stderr, error } = spawnSync("bash", ["--norc", "--noprofile", "-n", "-c", command], {
+    encoding: "utf8",
+  });
+  return (
+    error === undefined &&
+    /unexpected (?:end of file|EOF)|here-document .* delimited by end-of-file/.test(stderr)
+  );
+}
+
+/** Names of files, completed from the shell's folder. */
+function completions(line: string, cwd: string): [string[], string] {
+  const word = /[^\s'"|&;<>()]*$/.exec(line)?.[0] ?? "";
+  const folder = resolve(cwd, word.endsWith("/") ? word : dirname(word));
+  const begin = word.endsWith("/") ? "" : basename(word);
+  if (word === "" || !existsSync(folder)) return [[], word];
+  try {
+    const names = readdirSync(folder, { withFileTypes: true }).filter(({ name }) => name.startsWith(begin));
+    const before = word.slice(0, word.length - begin.length);
+    return [names.map((entry) => `${before}${entry.name}${entry.isDirectory() ? "/" : ""}`), word];
+  } catch {
+    // A folder that may not be read completes nothing.
+    return [[], word];
+  }
+}
+
+/** The lines of earlier shells, one JSON string a line. */
+class History {
+  readonly #path: string;
+  readonly #lines: string[];
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#lines = linesOf(path);
+  }
+
+  newestFirst(): readonly string[] {
+    return [...this.#lines].reverse().map((line) => line.replaceAll("\n", "; "));
+  }
+
+  add(line: string): void {
+    if (line.startsWith(" ") || line === this.#lines.at(-1)) return;
+    this.#lines.push(line);
+    mkdirSync(dirname(this.#path), { recursive: true });
+    appendFileSync(this.#path, `${JSON.stringify(line)}\n`, { mode: 0o600 });
+  }
+}
+
+function linesOf(path: string): string[] {
+  if (!existsSync(path)) return [];
+  const lines = readFileSync(path, "utf8").split("\n").filter(Boolean).slice(-MOST_HISTORY);
+  return lines.flatMap((line) => {
+    try {
+      return [String(JSON.parse(line))];
+    } catch {
+      // A line cut off by a full disk is no line of history.
+      return [];
+    }
+  });
+}

@@ -1,0 +1,84 @@
+import type { ExecuteRequest } from "../../schemas/generated/types.ts";
+import type { Broker } from "../broker.ts";
+import type { Job } from "../model/job.ts";
+import type { LineJudge, LineVerdict, ShellLine } from "../model/live.ts";
+import { cannotRecord, isRefusal, type Refusal } from "../model/refusal.ts";
+import { IN_WORLD, type How } from "../project/request.ts";
+import { refusedSpan, warningSpans } from "../spans/span-records.ts";
+import type { SpanRecord } from "../spans/trace.ts";
+import { approved, mustAsk } from "./approve.ts";
+import { builtinSpans, certaintiesAfter } from "./completed-span.ts";
+import { prepareJob } from "./prepare-job.ts";
+import { refuseByDecision } from "./refuse-by-decision.ts";
+
+/** Judges the lines of `substrate shell` as commands are judged, and records their builtins below the shell's span. */
+export class ShellLines implements LineJudge {
+  readonly #broker: Broker;
+  readonly #shell: Job;
+  readonly #started: SpanRecord;
+  #last: Job | undefined;
+
+  /** @param started the shell's start line. */
+  constructor(broker: Broker, shell: Job, started: SpanRecord) {
+    this.#broker = broker;
+    this.#shell = shell;
+    this.#started = started;
+  }
+
+  readonly judge = async (line: ShellLine, signal: AbortSignal): Promise<LineVerdict | Refusal> => {
+    this.#last = undefined;
+    const job = prepareJob(this.#broker, this.#shell.agent, this.#requestOf(line), this.#howOf(line));
+    if (isRefusal(job)) return job;
+    try {
+      const denial = refuseByDecision(job);
+      if (denial !== undefined) return this.#refused(job, denial);
+      const allowed = mustAsk(job) ? await approved(this.#broker, job, signal) : job;
+      if (isRefusal(allowed)) return this.#refused(job, allowed);
+      if (allowed.decision.verdict === "isolate") return { run: "apart" };
+      for (const span of warningSpans(allowed, this.#lineOf(allowed))) this.#broker.trace.event(span);
+      this.#last = allowed;
+      return { run: "here" };
+    } catch (fault) {
+      return cannotRecord("Nothing ran", fault);
+    }
+  };
+
+  readonly ended = (exit: number): void => {
+    const job = this.#last;
+    this.#last = undefined;
+    if (job === undefined) return;
+    const spans = builtinSpans(job, this.#lineOf(job), certaintiesAfter(exit), this.#shell.span);
+    for (const span of spans) this.#broker.trace.event(span);
+  };
+
+  #requestOf({ cmd, cwd, approvalWaitMs }: ShellLine): ExecuteRequest {
+    const { profile, caller_env } = this.#shell.request;
+    return {
+      agent_id: this.#shell.agent,
+      cmd,
+      cwd,
+      shell: "bash",
+      session_id: this.#shell.session.id,
+      parent_span: this.#shell.span,
+      approval_wait_ms: approvalWaitMs,
+      ...(profile === undefined ? {} : { profile }),
+      ...(caller_env === undefined ? {} : { caller_env }),
+    };
+  }
+
+  /** A shell may stand anywhere; its project stays the one that it was started in. */
+  #howOf({ cwd, call }: ShellLine): How {
+    const place = { ...this.#shell.place, cwd };
+    return { ...IN_WORLD, placeOf: () => place, ...(call === undefined ? {} : { call }) };
+  }
+
+  #lineOf({ span, place, decision }: Job): SpanRecord {
+    const { verdict, mode, rule } = decision;
+    return { ...this.#started, span_id: span, cwd: place.cwd, decision: { verdict, mode, rule } };
+  }
+
+  #refused(job: Job, error: Refusal): Refusal {
+    this.#broker.trace.event({ ...refusedSpan(job, error), parent_span: this.#shell.span });
+    return { ...error, span_id: job.span };
+  }
+}

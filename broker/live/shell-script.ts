@@ -1,0 +1,51 @@
+/** The bash of `substrate shell`: a shell that takes whole lines from its client, each after the broker has judged it. */
+
+/** Frames a line among whatever a person may have typed ahead. */
+const LINE_START = "\x02";
+const LINE_END = "\x1e";
+
+/** How many times bash can be brought back to its loop: Ctrl-C and Ctrl-Z end a loop, and the next line of the script begins another. */
+const LOOPS = 1500;
+
+/**
+ * Read by bash from a memory file, because a start of another bash with a script would be judged like any other. It shows a prompt of
+ * its own: an escape sequence (OSC) with the last exit code and the folder, for the client. `read` turns echo off before it writes
+ * that prompt, so no line is shown twice. bash is interactive for the sake of job control, and reads lines by `read` instead of
+ * by itself, because a line must be judged as a whole. The loop is no function: `declare` in one would be local. `jobs` tells of
+ * jobs that were stopped, and makes bash forget those that have ended.
+ */
+const SCRIPT = `PS1= PS2= HISTFILE=
+shopt -s expand_aliases checkwinsize
+__s() { return "$__c"; }
+__n() {
+  __c=$?
+  jobs -ns
+  jobs >/dev/null
+  IFS= read -rs -d $'\\x1e' -p $'\\e]697;'"$__c;$PWD"$'\\a' __l || exit
+  until [[ $__l == $'\\x02'* ]]; do IFS= read -rs -d $'\\x1e' __l || exit; done
+  __l=\${__l#?}
+}
+`;
+
+const LOOP = `while __n;do __s;eval "$__l";done\n`;
+
+const END = `echo "substrate: this shell was interrupted ${LOOPS} times and ends; start another one"\n`;
+
+/** The script's path, as a descriptor of the memory file. */
+export const SHELL_ARGV = ["/bin/bash", "--norc", "--noprofile", "-i", "/dev/fd/8"] as const;
+
+/** The memory file: its descriptor's number is in a variable that nobody needs. */
+export function shellScript(): { readonly variable: string; readonly bytes: Buffer } {
+  return { variable: "SUBSTRATE_SHELL_FD", bytes: Buffer.from(`${SCRIPT}${LOOP.repeat(LOOPS)}${END}`) };
+}
+
+/** A line as it is typed. The first end drops what was typed ahead. */
+export function typedLine(line: string): Buffer {
+  return Buffer.from(`${LINE_END}${LINE_START}${line}${LINE_END}`);
+}
+
+/** Whether a line can be typed: no control characters but tab and line feed, which the terminal would act on. */
+export function isTypeable(line: string): boolean {
+  // oxlint-disable-next-line no-control-regex
+  return !/[\u0000-\u0008\u000b-\u001f\u007f]/.test(line);
+}

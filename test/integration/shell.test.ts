@@ -1,0 +1,130 @@
+/** `substrate shell`: each line is decided, and the shell is a shell. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import type { TestBroker } from "../support/broker/broker.ts";
+import { withBroker } from "../support/broker/budgets.ts";
+import { Person } from "../support/programs/person.ts";
+import { actors } from "../support/users/users.ts";
+
+const POLICY = `id: default
+name: Shells
+mode: enforce
+commands:
+  denied: ["forbidden *", "cat * | sh"]
+  ask: ["careful *"]
+  isolated: ["touch *"]
+  opaque: allow
+`;
+
+const PROMPT = /\[world [0-9a-f]{4}(?: \d+)?\] [^ ]+ \$ $/;
+
+describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
+  const people: Person[] = [];
+  afterEach(() => people.splice(0).forEach((person) => person.leave()));
+
+  async function shellIn(broker: TestBroker): Promise<Person> {
+    const person = await Person.at(broker);
+    people.push(person);
+    person.type("substrate shell\r");
+    await person.sees(PROMPT);
+    return person;
+  }
+
+  test("keeps folder, variables, functions and aliases from line to line, and records cd and export", async () => {
+    await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
+      const person = await shellIn(broker);
+      person.type("cd /usr; export WORD=five\r");
+      await person.sees(/\/usr \$ $/);
+      person.type('f() { echo "in f: $1 $WORD"; }; alias g=f\r');
+      await person.sees(PROMPT);
+      person.type("f one; g two; pwd; false\r");
+      await person.sees(
+        /in f: one five\r\nin f: two five\r\n\/usr\r\n[^]*\[world [0-9a-f]{4} 1\] \/usr \$ $/,
+      );
+      person.type("for word in a b\r");
+      await person.sees(/> $/);
+      person.type('do echo "<$word $?>"; done\r');
+      await person.sees(/<a 1>\r\n<b 0>\r\n/);
+      await person.sees(PROMPT);
+      person.type("exit 7\r");
+      await person.sees(/OUTSIDE> $/);
+      person.type("echo code $?\r");
+      await person.sees(/code 7\r\n/);
+      const builtins = broker.spans().filter((span) => span.event_type === "builtin_command");
+      expect(builtins.map(({ cmd }) => cmd)).toEqual(expect.arrayContaining(["cd /usr", "export WORD=five"]));
+      const shell = broker.spans().find((span) => span.event_type === "command_start");
+      expect(new Set(builtins.map((span) => span.parent_span))).toEqual(new Set([shell?.span_id]));
+    });
+  });
+
+  test("refuses a line that is denied, as a whole, and goes on; what the gate denies does not start either", async () => {
+    await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
+      broker.write(join(broker.project, "script"), "echo ran\n");
+      const person = await shellIn(broker);
+      person.type("echo first; cat script | sh\r");
+      const text = await person.sees(/in commands\.denied \(default\.yaml:5\)[^]*\$ $/);
+      expect(text).not.toContain("\r\nfirst\r\n");
+      expect(text).not.toContain("\r\nran\r\n");
+      const refused = broker
+        .spans()
+        .find((span) => span.event_type === "violation" && span.outcome === "refused");
+      expect(refused).toMatchObject({ cmd: "echo first; cat script | sh", code: "policy_denied" });
+      person.type("printf 'twin %s\\n' ran; cat script\r");
+      await person.sees(/twin ran\r\necho ran\r\n/);
+    });
+  });
+
+  test("puts a line that must be approved to the person, and runs one whose changes are held apart", async () => {
+    await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
+      const person = await shellIn(broker);
+      person.type("careful() { echo careful $1; }\r");
+      await person.sees(PROMPT);
+      person.type("careful one\r");
+      await person.sees(/A person must approve this first[^]*y\)es/);
+      person.type("y\r");
+      await person.sees(/careful one\r\n/);
+      await person.sees(PROMPT);
+      person.type("touch held.txt\r");
+      await person.sees(/changes are held, so it runs apart from the shell[^]*substrate diff/);
+      await person.sees(PROMPT);
+      expect(existsSync(join(broker.project, "held.txt"))).toBe(false);
+    });
+  });
+
+  test("has job control, Ctrl-C at the prompt and under a program, Ctrl-D, and a history that leaves out lines with a space", async () => {
+    await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
+      const person = await shellIn(broker);
+      person.type("not this\x03");
+      await person.sees(/\^C\r\n[^]*\$ $/);
+      person.type("(echo in''side; exec sleep 1000)\r");
+      await person.sees(/inside\r\n/);
+      person.type("\x1a");
+      await person.sees(/Stopped[^]*\$ $/);
+      person.type("fg\r");
+      await person.sees(/exec sleep 1000 \)\r\n/);
+      person.type("\x03");
+      await person.sees(PROMPT);
+      person.type(" secret() { :; }; echo after\r");
+      await person.sees(/after\r\n/);
+      await person.sees(PROMPT);
+      person.type("\x04");
+      await person.sees(/exit\r\n[^]*OUTSIDE> $/);
+      const history = readFileSync(join(broker.home, "shell-history"), "utf8");
+      expect(
+        history
+          .split("\n")
+          .filter(Boolean)
+          .map((line) => JSON.parse(line) as string),
+      ).toEqual(["(echo in''side; exec sleep 1000)", "fg"]);
+    });
+  });
+
+  test("needs a terminal, and says what to use without one", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const { code, stderr } = await broker.cli(["shell"]);
+      expect(code).toBe(125);
+      expect(stderr).toMatch(/must be a terminal.*substrate exec/);
+    });
+  });
+});

@@ -1,0 +1,61 @@
+/** A person at a terminal: a bash of the host with `substrate` as a command. */
+import { type IPty, spawn } from "node-pty";
+import { stripVTControlCharacters } from "node:util";
+import { eventually, type TestBroker } from "../broker/broker.ts";
+import { installationFor } from "../broker/installation.ts";
+
+const WAIT_MS = 20_000;
+
+export class Person {
+  #text = "";
+  readonly #terminal: IPty;
+
+  private constructor(terminal: IPty) {
+    this.#terminal = terminal;
+    terminal.onData((data) => (this.#text += data));
+  }
+
+  static async at(broker: TestBroker): Promise<Person> {
+    const { node, launcher } = await installationFor(broker.actor);
+    const terminal = spawn("/bin/bash", ["--norc", "--noprofile", "-i"], {
+      cwd: broker.project,
+      cols: 100,
+      rows: 30,
+      env: {
+        PATH: "/usr/local/bin:/usr/bin:/bin",
+        HOME: broker.actor.home,
+        TERM: "xterm-256color",
+        NO_COLOR: "1",
+        PS1: "OUTSIDE> ",
+        SUBSTRATE_HOME: broker.home,
+      },
+    });
+    const person = new Person(terminal);
+    person.type(`substrate() { '${node}' '${launcher}' "$@"; }\r`);
+    await person.sees(/OUTSIDE> $/);
+    return person;
+  }
+
+  type(keys: string): void {
+    this.#terminal.write(keys);
+  }
+
+  resize(columns: number, rows: number): void {
+    this.#terminal.resize(columns, rows);
+  }
+
+  /** Waits for a text, without its terminal sequences, and forgets all up to its end. */
+  async sees(wanted: RegExp): Promise<string> {
+    await eventually(() => wanted.test(stripVTControlCharacters(this.#text)), WAIT_MS);
+    const shown = stripVTControlCharacters(this.#text);
+    const found = wanted.exec(shown);
+    if (found === null) throw new Error(`Waited for ${wanted} in ${JSON.stringify(shown.slice(-1500))}`);
+    const end = found.index + found[0].length;
+    this.#text = shown.slice(end);
+    return shown.slice(0, end);
+  }
+
+  leave(): void {
+    this.#terminal.kill("SIGKILL");
+  }
+}
