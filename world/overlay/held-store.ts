@@ -163,7 +163,7 @@ export class LayerStore implements HeldStore {
       // Failures here precede the first step; later endings are returned, not thrown.
       return {
         kind: "failed",
-        message: `Nothing was changed: ${error instanceof Error ? error.message : String(error)}`,
+        message: `${error instanceof Error ? error.message : String(error)}. The project is unchanged`,
       };
     }
   }
