@@ -60,15 +60,15 @@ static const char *read_plan(struct plan *plan) {
   if (text_read(&plan->text, plan->home, "plan") < 0) return strerror(errno);
   struct text_reader reader = {plan->text.data, plan->text.data + plan->text.length};
   const char *magic = text_next(&reader);
-  if (magic == NULL || strcmp(magic, MAGIC) != 0) return "its plan was written by another version of Substrate";
+  if (magic == NULL || strcmp(magic, MAGIC) != 0) return "the plan was written by another version of Substrate";
   plan->project_path = text_next(&reader);
   const char *seen = text_next(&reader);
   plan->layers_path = text_next(&reader);
   plan->stage_name = text_next(&reader);
   const char *keeps = text_next(&reader);
-  if (keeps == NULL || strchr(plan->stage_name, '/') != NULL || plan->stage_name[0] != '.') return "its plan is incomplete";
+  if (keeps == NULL || strchr(plan->stage_name, '/') != NULL || plan->stage_name[0] != '.') return "the plan is incomplete";
   plan->keeps = strcmp(keeps, "keep") == 0;
-  if (!sight_read(seen, &plan->project_seen) || !read_steps(plan, &reader)) return "its plan is malformed";
+  if (!sight_read(seen, &plan->project_seen) || !read_steps(plan, &reader)) return "the plan is malformed";
   return NULL;
 }
 
