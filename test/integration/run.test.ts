@@ -25,8 +25,8 @@ class Person {
   }
 
   async sees(wanted: RegExp): Promise<void> {
-    const seen = await eventually(() => wanted.test(this.text), 20_000);
-    expect(seen, `${wanted} in ${JSON.stringify(this.text.slice(-1500))}`).toBe(true);
+    if (await eventually(() => wanted.test(this.text), 20_000)) return;
+    throw new Error(`Waited for ${wanted}; the terminal shows ${JSON.stringify(this.text.slice(-1500))}`);
   }
 
   leave(): void {
