@@ -84,12 +84,12 @@ static int without_broker(const struct program *program, char *const words[]) {
     say("no broker runs, and nothing records this call of '", name, "'", NULL);
     return become(program, words);
   }
-  return refuse("no broker runs, and the last policy that it read denies without one", "Run 'substrate broker start'");
+  return refuse("no broker runs, and the last policy denies commands without a broker", "Run 'substrate broker start'");
 }
 
 static int refused(const struct answer *answer) {
   char *message = json_string(answer->body, "message"), *hint = json_string(answer->body, "hint");
-  return refuse(message == NULL ? "the broker's answer cannot be read" : message, hint == NULL ? "Look at 'substrate broker logs'" : hint);
+  return refuse(message == NULL ? "cannot read the broker's answer" : message, hint == NULL ? "Look at 'substrate broker logs'" : hint);
 }
 
 /* Waits for the verdict, which the broker has recorded by then. Where a person must approve, status 102 comes
@@ -129,7 +129,7 @@ static int run(const struct program *program, char *const words[]) {
   if (answer.status == 0) return refuse(NO_ANSWER, LOOK);
   char *span = answer.status == 200 ? json_string(answer.body, "span_id") : NULL;
   if (span == NULL) return refused(&answer);
-  if (setenv("SUBSTRATE_PARENT_SPAN", span, 1) < 0) return refuse("there is no memory", "Try again");
+  if (setenv("SUBSTRATE_PARENT_SPAN", span, 1) < 0) return refuse("out of memory", "Try again");
   if (watcher >= 0 && !watch_for(watcher, span)) error = errno, watcher = -1;
   /* Run the program even without a watcher: the span stays open until the next broker closes the span as
      lost. */
@@ -142,12 +142,12 @@ int main(int count, char *words[]) {
   leave_world();
   if (count > 0) program_name(name, words[0]);
   if (count < 1 || strcmp(name, SHIM_FILE) == 0) {
-    fputs("This program stands for others: 'substrate shim install NAME' links it under their names\n", stderr);
+    fputs("This program records calls of other programs: 'substrate shim install NAME' puts it on PATH under their names\n", stderr);
     return 125;
   }
   program_find(&program, name);
   if (program.path[0] == 0) {
-    say("'", name, "' is not installed: PATH has its shim alone", NULL);
+    say("'", name, "' is not installed: PATH has only its shim", NULL);
     return NOT_FOUND;
   }
   return run(&program, words);

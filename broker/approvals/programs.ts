@@ -116,7 +116,7 @@ function folderThatRuns(
   if (script === undefined || script === "" || script.includes("\0")) return [];
   const path = isAbsolute(script) ? script : `${folderAfter(cwd, home, moves ?? [])}/${script}`;
   return hostFileAt(path, project).kind === "folder"
-    ? [`'${script}' is a folder, and the program that runs from it is only known then`]
+    ? [`'${script}' is a folder, and the program that runs from it is only known when the command runs`]
     : [];
 }
 
@@ -124,7 +124,7 @@ function folderThatRuns(
 function movesUnseen({ words, redirects }: SimpleCommand): readonly string[] {
   const program = basename(words[0]?.text ?? "");
   if (program === "find" && words.some(({ text }) => text === "-execdir" || text === "-okdir"))
-    return ["'find' runs its commands in folders that are only known then"];
+    return ["'find' runs its commands in folders that are only known when the command runs"];
   const isForRest = program === "exec" && words.length === 1;
   return isForRest && redirects.some(({ operator }) => operator.startsWith("<"))
     ? ["'exec' changes the input of the rest of the command"]

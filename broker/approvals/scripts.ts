@@ -69,8 +69,12 @@ export function scriptsOf(command: SimpleCommand, alone: boolean): NamedScripts 
       ...inputs.flatMap(({ target }) => (target?.kind === "literal" ? [target.text] : [])),
     ],
     unknown: [
-      ...guessed.map(({ raw }) => `'${name}' may run '${raw}', whose value is only known then`),
-      ...(isFed && guessedInput.length > 0 ? [`'${name}' runs its input, which is only known then`] : []),
+      ...guessed.map(
+        ({ raw }) => `'${name}' may run '${raw}', whose value is only known when the command runs`,
+      ),
+      ...(isFed && guessedInput.length > 0
+        ? [`'${name}' runs its input, which is only known when the command runs`]
+        : []),
       ...(isFed && inputs.length === 0 && !alone
         ? [`'${name}' runs input from the rest of the command`]
         : []),

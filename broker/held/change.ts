@@ -291,7 +291,7 @@ function refusalOf(action: Action, ending: Exclude<ApplyEnding, { readonly kind:
   if (ending.kind === "failed")
     return refusal(
       "busy",
-      `${nothing}, and everything is unchanged: ${ending.message}`,
+      `${nothing}: ${ending.message}`,
       "Mend the cause (free space or permissions), then try again",
     );
   if (ending.kind === "conflict")

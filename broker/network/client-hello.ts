@@ -84,7 +84,7 @@ export class ClientHelloReader implements ProtocolReader {
     }
     if (this.#stage === "between") this.#stage = "second";
     if (type !== HANDSHAKE_RECORD)
-      return broken(`a record of type ${type} stands before the end of its ClientHello`);
+      return broken(`a record of type ${type} comes before the end of its ClientHello`);
     if (major !== TLS_MAJOR) return broken(`its ClientHello has a record of version ${major}`);
     if (length === 0 || length > MAX_FRAGMENT)
       return broken(`its ClientHello has a record of ${length} bytes`);

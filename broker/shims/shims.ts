@@ -47,7 +47,7 @@ class OfflineFile {
       renameSync(draft, join(this.#folder, ".offline"));
       this.#written = rule;
     } catch (error) {
-      this.#onFault(`Shims are not told to '${rule}' while no broker runs`, error);
+      this.#onFault(`Cannot tell shims to '${rule}' commands while no broker runs`, error);
     }
   }
 }

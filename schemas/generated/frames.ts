@@ -13,7 +13,7 @@ export interface SetupFrame {
   /** Host name inside. */
   readonly hostname?: string;
   /**
-   * Process id, as the host sees it, of whoever holds the network namespace to join, and the user namespace that owns it where the world has one.
+   * Host process id of the helper that holds the network namespace to join and, in a user-namespace world, the owning user namespace.
    */
   readonly network?: number;
   /**
@@ -21,31 +21,31 @@ export interface SetupFrame {
    */
   readonly seccomp?: Uint8Array;
   /**
-   * Denied names, each: r (masked), w (sealed), s (sealed unless a command made it), c (as s; REPLACING asks about what a command renames onto it) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders.
+   * Denied names, each: r (masked), w (sealed), s (sealed unless made by a command), c (as s; REPLACING asks about renames onto the name) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders.
    */
   readonly deny?: readonly string[];
   /**
-   * Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: what the walk for h leaves out.
+   * Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: a tree left out of the walk for h.
    */
   readonly zone?: readonly string[];
   /**
-   * SECCOMP notifies a listener, PID 1, which lets calls through and tells of them with VIOLATION. This program of the same kind says which of them stay refused.
+   * Log mode: SECCOMP notifies PID 1, which allows the calls and reports them by VIOLATION. This BPF program selects the calls that stay refused.
    */
   readonly seccomp_guard?: Uint8Array;
   /**
-   * A second filter, which each command loads itself at its beginning: for what its leader still needs to start it.
+   * A second filter, loaded by each command before its program: refuses calls that the leader needs to start the command.
    */
   readonly command_filter?: Uint8Array;
   /**
-   * Instead of COMMAND_FILTER where the kernel gives each command a listener: the same rows, the calls that start programs, and, with PROJECT, those that change files are told to it.
+   * Replaces COMMAND_FILTER if the kernel gives each command a listener: the same rows, plus notifications of calls that start programs and, with PROJECT, of calls that change files.
    */
   readonly record_filter?: Uint8Array;
   /**
-   * Real path of the folder below which changes of files are told by TOUCHED. In log mode the filter has the calls.
+   * Real path of the folder whose file changes TOUCHED reports. In log mode SECCOMP notifies of these calls.
    */
   readonly project?: string;
   /**
-   * Real paths of folders and files outside of PROJECT whose changes are told too, with absolute paths. Each below a mount of its own.
+   * Real paths of folders and files outside of PROJECT whose changes are reported too, by absolute paths. Each has its own mount.
    */
   readonly opened?: readonly string[];
   /**
@@ -56,7 +56,7 @@ export interface SetupFrame {
    * Each NAME=value. cgroup: the name of the world's cgroup, whose folder is fd 4. memory: 1 when commands have a memory controller. pids: pids.max of one command. pid_max: kernel.pid_max of the pid namespace. nproc, nofile: rlimits of commands.
    */
   readonly limit?: readonly string[];
-  /** 1: commands may have TELEMETRY, so what waits to be heard gets more room. */
+  /** 1: commands may have TELEMETRY, so sockets get longer receive queues. */
   readonly reports?: number;
 }
 /** Starts a command. */
@@ -81,14 +81,14 @@ export interface ExecFrame {
   readonly keep?: number;
   /** Output credit in bytes, shared by stdout and stderr. */
   readonly window?: number;
-  /** What this command, and no other, reads from a sealed memory file on descriptor FRAME_MEMORY_FILE_FD. */
+  /** Content of a sealed memory file on descriptor FRAME_MEMORY_FILE_FD, readable by this command only. */
   readonly memory_file?: Uint8Array;
   /** Number of the exec gate for each program that the command starts; absent: no gate. */
   readonly gate?: number;
-  /** 1: PROGRAMS tells of what it starts. */
+  /** 1: PROGRAMS reports the programs that the command starts. */
   readonly lineage?: number;
   /**
-   * Name of the socket, in the abstract namespace of the world's network, at which the programs of this command report; absent: nobody listens.
+   * Name of the socket, in the abstract namespace of the world's network, to which the programs of this command report; absent: no telemetry.
    */
   readonly telemetry?: string;
 }
@@ -99,13 +99,13 @@ export interface ResizeFrame {
   /** The terminal's height. */
   readonly rows: number;
 }
-/** Whose a socket is; empty when no process that may be looked at has it open any more. */
+/** The owner of a socket; empty if no visible process has the socket open any more. */
 export interface OwnedFrame {
   /** The command whose leader is an ancestor of the process; absent: no command. */
   readonly command?: number;
-  /** Its process id inside. */
+  /** Process id in the world. */
   readonly owner_pid?: number;
-  /** Its name, as proc(5) has it in comm. */
+  /** Name of the process: comm of proc(5). */
   readonly program?: string;
 }
 /** The world is made. */
@@ -114,79 +114,75 @@ export interface ReadyFrame {
   readonly namespaces: number;
   /** Process id of PID 1 as the host sees it, 0 when unknown. */
   readonly pid: number;
-  /** Names that stand in a zone and are denied there. */
+  /** Number of existing denied names in zones. */
   readonly denied?: number;
-  /** 1: the kernel asks about each start of a program. Absent: a gate could not hold. */
+  /** 1: the kernel reports each start of a program. Absent: no exec gate is possible. */
   readonly gated?: number;
   /** Folders in which a denied name could appear unnoticed: the host has no more inotify watches. */
   readonly unwatched?: number;
-  /** Veils below which a change of the host is seen late: the kernel lets nobody make them forget names. */
+  /**
+   * Veils that show changes of the host late, because the kernel offers no way to drop their cached names.
+   */
   readonly unrefreshed?: number;
   /** A limit in force now, as NAME=value of SETUP. */
   readonly limit?: readonly string[];
 }
 /** The world could not be made; init exits 1. */
 export interface FailedFrame {
-  /** What failed: unshare, mount overlay, … */
+  /** The failed step: unshare, mount overlay, … */
   readonly step: string;
-  /** The path it was about. */
+  /** Path or subject of the failed step. */
   readonly path?: string;
   /** The kernel's error number. */
   readonly errno: number;
 }
 /** The command could not be started. Final: no EXIT follows. */
 export interface ExecFailedFrame {
-  /** What failed: chdir, execve, fork, … */
+  /** The failed step: chdir, execve, fork, … */
   readonly step: string;
-  /** The path it was about. */
+  /** Path or subject of the failed step. */
   readonly path?: string;
   /** The kernel's error number. */
   readonly errno: number;
 }
-/**
- * The main process has ended and every byte that stood in its pipes then has been sent. Exactly one of code and signo.
- */
+/** The main process has ended, and all bytes then in its pipes have been sent. Has either code or signo. */
 export interface ExitFrame {
   /** Exit code. */
   readonly code?: number;
-  /** Number of the signal that ended it. */
+  /** Number of the signal that ended the process. */
   readonly signo?: number;
   /** User and system time of the whole tree as reaped, microseconds. */
   readonly cpu_us?: number;
   /** Memory of the largest process, bytes. */
   readonly maxrss?: number;
-  /** 1: both outputs are at their end and nothing is left; no CLOSED follows. */
+  /** 1: both outputs are at their end and no process is left; no CLOSED follows. */
   readonly closed?: number;
   /** 1: some process could not be ended. */
   readonly leftover?: number;
   /** Processes left alive; only with keep. */
   readonly kept?: number;
-  /**
-   * The most processes of the command that were seen at once when it was signalled or ended; absent when it never was.
-   */
+  /** Most processes of the command seen at once while it was signalled or ended; absent if it was not. */
   readonly seen?: number;
   /**
-   * Each NAME=number, as the command's cgroup counted; one that is not there was not measured. memory_peak: bytes. pids_peak: processes and threads at once. oom_kill: processes that the memory limit ended. pids_max: forks that the limit refused.
+   * Each NAME=number, as counted by the command's cgroup; a missing name was not measured. memory_peak: bytes. pids_peak: processes and threads at once. oom_kill: processes that the memory limit ended. pids_max: forks that the limit refused.
    */
   readonly measured?: readonly string[];
-  /** 1: TOUCHED told what the command was about to change. Absent: nobody listened, so nothing is known. */
+  /** 1: TOUCHED has reported the command's changes. Absent: no listener, so the changes are unknown. */
   readonly recorded?: number;
-  /**
-   * 1: something was written in a scratch folder since the world was made, by whatever command. Absent: nothing was.
-   */
+  /** 1: some command has written in a scratch folder since the world was made. Absent: no such write. */
   readonly strayed?: number;
   /** Calls whose names could not be read; absent is 0. */
   readonly unread?: number;
-  /** Programs that were more than PROGRAMS tells; absent is 0. */
+  /** Programs beyond the limit of PROGRAMS; absent is 0. */
   readonly untold_programs?: number;
   /**
-   * Each NAME=number, of what was reported, whoever reported it; absent: nobody listened. exec, write, connect, unlink, rename: reports of that kind. untold: those whose text TELEMETRY did not tell. missed: messages that were none, and reports that their senders say were not taken.
+   * Each NAME=number of reports, forged ones included; absent: no telemetry. exec, write, connect, unlink, rename: reports of that kind. untold: reports missing in TELEMETRY. missed: malformed messages, and reports that the senders could not deliver.
    */
   readonly heard?: readonly string[];
-  /** Names that were more than TOUCHED tells; absent is 0. */
+  /** Names beyond the limit of TOUCHED; absent is 0. */
   readonly untold?: number;
 }
-/** A denied name turned up in a zone while commands ran: the broker takes it out. */
+/** A denied name appeared in a zone while commands ran: the broker moves it to quarantine. */
 export interface AppearedFrame {
   /** Absolute path. */
   readonly path: string;
@@ -199,140 +195,140 @@ export interface ListedFrame {
   readonly process?: readonly string[];
 }
 /**
- * Which programs are asked about, from the EXEC that names it on. Of its number are no two; the last one may be named by any later EXEC, an older one by none.
+ * Selects the programs whose starts STARTING reports. Its number is unique; an EXEC may name only the latest gate.
  */
 export interface GateFrame {
   /**
-   * The last part of the path of a program that is asked about. One with a star, which stands for any bytes, is a pattern: of a last part, or with a slash of a whole path.
+   * Last component of the path of a reported program. With a star, which stands for any bytes, a pattern: of the last component, or, with a slash, of the whole path.
    */
   readonly asked_name?: readonly string[];
-  /**
-   * Absolute path of a folder in which programs of these names are looked for, besides those where systems keep them.
-   */
+  /** Absolute path of a further folder with programs of these names, besides the system's folders. */
   readonly folder?: readonly string[];
-  /** 1: each start is asked about. */
+  /** 1: each start is reported. */
   readonly asks_all?: number;
   /**
-   * 1: a start waits for its ANSWER, and is refused without one. Absent: it goes on at once, and STARTING has no TOKEN.
+   * 1: a start waits for ANSWER, and is refused without an answer. Absent: a start proceeds at once, and STARTING has no TOKEN.
    */
   readonly refuses?: number;
 }
 /** The answer to STARTING. */
 export interface AnswerFrame {
-  /** Which start is meant. */
+  /** TOKEN of STARTING. */
   readonly token: number;
-  /** 1: it goes on. Absent, as WAIT: it is refused. */
+  /** 1: the start is allowed. Absent, without WAIT: the start is refused. */
   readonly may?: number;
-  /** The answer comes later: so many milliseconds from now at the latest. */
+  /** The answer follows within so many milliseconds. */
   readonly wait?: number;
 }
 /** A command renames a file of its own onto a sealed file of DENY's kind c. The call waits for REPLACED. */
 export interface ReplacingFrame {
-  /** For REPLACED. */
+  /** Identifies the call in REPLACED. */
   readonly token: number;
   /** Absolute real path of the sealed file. */
   readonly path: string;
-  /** Of its folder, as stat(2) has it. */
+  /** st_dev of the folder of PATH. */
   readonly device: number;
-  /** Of its folder. */
+  /** st_ino of the folder of PATH. */
   readonly inode: number;
-  /** What the command's file held when it was read, once. */
+  /** Content of the command's file, read once. */
   readonly content: Uint8Array;
 }
-/** A command removes or moves what a seal keeps, or a folder above one. The call waits for REPLACED. */
+/** A command removes or moves a sealed name, or a folder above a sealed name. The call waits for REPLACED. */
 export interface RemovingFrame {
-  /** For REPLACED. */
+  /** Identifies the call in REPLACED. */
   readonly token: number;
   /**
-   * 1: removes what is no folder. 2: removes an empty folder. 3: moves a folder to TARGET, where nothing stands. 4: as 2, a folder above sealed names that is not sealed itself.
+   * 1: removes a file or link. 2: removes an empty folder. 3: moves a folder to the free name TARGET. 4: as 2, for an unsealed folder above sealed names.
    */
   readonly act: number;
-  /** What the call fails with without the broker. */
+  /** The call's error number without the broker. */
   readonly errno: number;
   /** Absolute real path. */
   readonly path: string;
-  /** Of its folder, as stat(2) has it. */
+  /** st_dev of the folder of PATH. */
   readonly device: number;
-  /** Of its folder. */
+  /** st_ino of the folder of PATH. */
   readonly inode: number;
   /** Absolute real path. */
   readonly target?: string;
-  /** Of the folder of TARGET. */
+  /** st_dev of the folder of TARGET. */
   readonly target_device?: number;
-  /** Of the folder of TARGET. */
+  /** st_ino of the folder of TARGET. */
   readonly target_inode?: number;
 }
 /**
- * The answer to REPLACING and REMOVING. With 0 the host's file holds what the broker took of the content, and the command's own file goes.
+ * The answer to REPLACING and REMOVING. With errno 0, the broker has written the accepted content to the host's file, and init removes the command's own file.
  */
 export interface ReplacedFrame {
-  /** Which call is meant. */
+  /** TOKEN of the call. */
   readonly token: number;
-  /** What the call fails with; 0: it succeeds. */
+  /** The call's error number; 0: the call succeeds. */
   readonly errno: number;
 }
 /**
- * Seals a new file that the broker made in a sealed folder, before a rename on the host makes it TARGET; without PATH it only asks whether TARGET is sealed. SEALED answers. The id is the question's.
+ * Seals a new file that the broker made in a sealed folder, before a rename on the host makes it TARGET; without PATH the frame only asks whether TARGET is sealed. SEALED answers. The id is the question's.
  */
 export interface SealFrame {
   /** Absolute path of the new file. */
   readonly path?: string;
-  /** Absolute path of the file that it will replace. */
+  /** Absolute path of the file to replace. */
   readonly target: string;
-  /** Of the new file. */
+  /** st_ino of the new file. */
   readonly inode?: number;
 }
 /** Whether the file of SEAL is sealed. */
 export interface SealedFrame {
-  /** 0: it is. ENOENT: TARGET is not sealed in this world. Any other: it could not be. */
+  /** 0: sealed. ENOENT: TARGET is not sealed in this world. Other: the error of sealing. */
   readonly errno: number;
 }
 /**
- * Seals git folders that commands made and that are not sealed yet, where processes live on: those of PATH, and all when no command runs. SETTLED answers. The id is the question's.
+ * Seals git folders made by commands, if processes live on: the folders of PATH, and all unsealed ones when no command runs. SETTLED answers. The id is the question's.
  */
 export interface SettleFrame {
-  /** Absolute paths of git folders that a command made which has ended. */
+  /** Absolute paths of git folders made by a command that has ended. */
   readonly path?: readonly string[];
 }
-/** What SETTLE has sealed. */
+/** The result of SETTLE. */
 export interface SettledFrame {
-  /** Absolute paths that are sealed now: nobody has judged them yet. */
+  /** Absolute paths that are now sealed; the broker judges the folders afterwards. */
   readonly path?: readonly string[];
-  /** Git folders that could not be sealed: processes that live on may change what git runs there. */
+  /**
+   * Git folders that could not be sealed: surviving processes may change the programs that git runs there.
+   */
   readonly target?: readonly string[];
-  /** One for each of them: why. */
+  /** The error for each TARGET. */
   readonly errno?: readonly number[];
 }
-/** A git folder turned up that a process made which outlived its command. */
+/** A process that outlived its command has made a git folder. */
 export interface BroughtFrame {
-  /** Its absolute path. */
+  /** Absolute path of the git folder. */
   readonly path: string;
 }
 /**
- * A program that the gate asks about is about to be started. CALLED begins a file, and what follows it is that file's: first the one that was asked for, then what its #! line or the dynamic loader makes of it.
+ * A program selected by the gate is about to start. Each CALLED begins a file, and the next fields describe that file: first the requested file, then the interpreter of its #! line or the program of a dynamic loader.
  */
 export interface StartingFrame {
-  /** For ANSWER; absent: nobody waits for one. */
+  /** Identifies the start in ANSWER; absent: the start does not wait. */
   readonly token?: number;
-  /** Its process id inside. */
+  /** Process id in the world. */
   readonly caller: number;
   /**
-   * The real path of the program that the caller is, where it starts one of the same name; STARTER_WORDS follows.
+   * Real path of the caller's own program, if it starts a program of the same name; STARTER_WORDS follows.
    */
   readonly starter?: string;
-  /** The caller's own arguments, as procfs has them. */
+  /** The caller's own arguments, from procfs. */
   readonly starter_words?: Uint8Array;
-  /** As it was asked for; empty for a descriptor. */
+  /** The path in the caller's call; empty for a descriptor. */
   readonly called: readonly string[];
-  /** Its real path; absent: it has no name. */
+  /** Real path of the file; absent: a file without a name. */
   readonly real?: readonly string[];
   /** A name of the gate whose program is this file or has the same bytes. */
   readonly same?: readonly string[];
-  /** Its arguments, argv[0] first, a NUL behind each. */
+  /** Arguments of the file, argv[0] first, a NUL behind each. */
   readonly words?: Uint8Array;
-  /** 1: there are more words, or longer ones. */
+  /** 1: arguments are missing or shortened. */
   readonly cut?: number;
-  /** Why it is not known what would run; absent: it is known. */
+  /** Why the program is unknown; absent: known. */
   readonly unreadable?: string;
 }
 /**
@@ -347,54 +343,54 @@ export interface ViolationFrame {
   readonly arguments: Uint8Array;
   /** How many such calls the command has made so far. */
   readonly hits: number;
-  /** 0: it was let through; else the error number that it was answered with. */
+  /** 0: allowed; otherwise the error number returned to the caller. */
   readonly refused: number;
 }
 /**
- * A command named a Unix socket that was not bound in its world and is not shared with it, and was answered with ECONNREFUSED. The first sixteen of a command are told.
+ * A command named a Unix socket that was not bound in its world and is not shared with it, and got ECONNREFUSED. The first sixteen of a command are reported.
  */
 export interface RefusedSocketFrame {
-  /** As the command gave it. */
+  /** The path in the command's call. */
   readonly path: string;
 }
 /**
- * A mount of the world refuses a write: once for each path and errno, the first FRAME_MAX_REFUSED_WRITES of a command, before EXIT. Only of commands whose writes are told (TOUCHED).
+ * A mount of the world refuses a write: once for each path and errno, the first FRAME_MAX_REFUSED_WRITES of a command, before EXIT. Only for commands whose writes are recorded (TOUCHED).
  */
 export interface RefusedWriteFrame {
-  /** Absolute, where the name leads. */
+  /** Absolute path, links resolved. */
   readonly path: string;
-  /** EROFS, or EBUSY where a mount stands on the very name. */
+  /** EROFS, or EBUSY if the name itself is a mount point. */
   readonly errno: number;
 }
 
 /** Bytes of a record in TOUCHED before its path. */
 export const TOUCHED_HEADER_SIZE = 40;
 
-/** How many names of one command TOUCHED tells; what is more is counted in UNTOLD. */
+/** Most names of a command in TOUCHED; further names are counted in UNTOLD. */
 export const FRAME_MAX_TOUCHED = 200000;
 
 /** Bytes of a record in PROGRAMS before its path. */
 export const PROGRAM_HEADER_SIZE = 32;
 
-/** How many programs of one command PROGRAMS tells; what is more is counted in UNTOLD_PROGRAMS. */
+/** Most programs of a command in PROGRAMS; further programs are counted in UNTOLD_PROGRAMS. */
 export const FRAME_MAX_PROGRAMS = 200000;
 
 /** Bytes of a record in TELEMETRY before its text. */
 export const TELEMETRY_HEADER_SIZE = 4;
 
-/** How many reports of one kind TELEMETRY tells of a command, each text once; all are counted in HEARD. */
+/** Most reports of one kind of a command in TELEMETRY, each text once; HEARD counts all reports. */
 export const FRAME_MAX_TELEMETRY = 400;
 
 /** The longest text of a report, bytes. */
 export const FRAME_MAX_TELEMETRY_TEXT = 1024;
 
-/** How long a start waits for its ANSWER, unless a WAIT says more; then it is refused. */
+/** How long a start waits for ANSWER, unless WAIT extends the time; then the start is refused. */
 export const FRAME_START_PATIENCE_MS = 2000;
 
-/** How long a replacement waits for its REPLACED; then it fails as it would without the broker. */
+/** How long a call waits for REPLACED; then the call fails as without the broker. */
 export const FRAME_REPLACE_PATIENCE_MS = 5000;
 
-/** The longest content of a replacement, bytes; a longer one is not asked about. */
+/** The longest content of a replacement, bytes; the broker is not asked about longer content. */
 export const FRAME_MAX_REPLACEMENT = 1048576;
 
 /** The longest SETTLED, bytes; repositories that do not fit are not sealed. */
@@ -421,10 +417,10 @@ export const FRAME_INPUT_WINDOW = 262144;
 /** The most of a process's argv in LISTED, bytes. */
 export const FRAME_MAX_PROCESS_ARGV = 4096;
 
-/** How many different system calls of one command VIOLATION tells apart; what is more is refused. */
+/** Most different system calls of a command in VIOLATION; further ones are refused. */
 export const FRAME_MAX_HITS = 64;
 
-/** How many refused writes of one command REFUSED_WRITE tells. */
+/** Most refused writes of a command in REFUSED_WRITE. */
 export const FRAME_MAX_REFUSED_WRITES = 32;
 
 /** The longest MEMORY_FILE, bytes. */
@@ -453,13 +449,13 @@ export const FRAME = {
   INTERRUPT: 14,
   /** init → broker, id command, u64: How many more bytes of INPUT have gone to the command, or were dropped because nobody reads. */
   INPUT_TAKEN: 82,
-  /** broker → init, id command, empty: From now on the outputs are read and thrown away, without credit. */
+  /** broker → init, id command, empty: Discards all further output, without credit. */
   DISCARD: 5,
   /** broker → init, id 0, empty: Asks for the processes; LISTED answers. */
   LIST: 6,
   /** broker → init, id question, u64: Asks which process has the socket of this inode open; OWNED answers. The id is the question's. */
   OWNER: 7,
-  /** init → broker, id question, fields: Whose a socket is; empty when no process that may be looked at has it open any more. */
+  /** init → broker, id question, fields: The owner of a socket; empty if no visible process has the socket open any more. */
   OWNED: 74,
   /** init → broker, id 0, fields: The world is made. */
   READY: 64,
@@ -471,47 +467,47 @@ export const FRAME = {
   STDOUT: 67,
   /** init → broker, id command, bytes: Bytes of standard error. */
   STDERR: 68,
-  /** init → broker, id command, fields: The main process has ended and every byte that stood in its pipes then has been sent. Exactly one of code and signo. */
+  /** init → broker, id command, fields: The main process has ended, and all bytes then in its pipes have been sent. Has either code or signo. */
   EXIT: 69,
   /** init → broker, id command, empty: After EXIT: both outputs are at their end and, with keep, no process is left. The id is free again. */
   CLOSED: 70,
-  /** init → broker, id 0, fields: A denied name turned up in a zone while commands ran: the broker takes it out. */
+  /** init → broker, id 0, fields: A denied name appeared in a zone while commands ran: the broker moves it to quarantine. */
   APPEARED: 73,
   /** init → broker, id 0, fields: The processes inside. */
   LISTED: 71,
-  /** init → broker, id command, bytes: Names that a command was about to change: records without padding, each TOUCHED_HEADER_SIZE bytes little-endian (u16 length of the path, u8 how, u8 before, u32 st_mode, u64 size, u64 inode, i64 mtime and i64 ctime in ns) and the path relative to PROJECT, or absolute below OPENED. how: bits of 1 a name is made or taken away, 2 opened for writing or cut, 4 its mode is set, 8 something is moved to it, 16 it is a folder and is taken away. before: 0 nothing stood there, 1 what the header says, 2 told before with fewer bits, 3 a folder was moved: the path is FROM NUL TO, how 1 when both were exchanged; from then on names are told anew. Sent before EXIT, never after. */
+  /** init → broker, id command, bytes: Names that a command was about to change: records without padding, each TOUCHED_HEADER_SIZE bytes little-endian (u16 length of the path, u8 how, u8 before, u32 st_mode, u64 size, u64 inode, i64 mtime and i64 ctime in ns) and the path relative to PROJECT, or absolute below OPENED. how: bits of 1 the name is made or removed, 2 opened for writing or truncated, 4 its mode is set, 8 a file is moved to the name, 16 a folder is removed. before: 0 no file, 1 the state in the header, 2 reported before with fewer bits, 3 a folder is moved: the path is FROM NUL TO, how 1 if both are exchanged; from then on all names are reported again. Sent before EXIT, never after. */
   TOUCHED: 76,
-  /** broker → init, id gate, fields: Which programs are asked about, from the EXEC that names it on. Of its number are no two; the last one may be named by any later EXEC, an older one by none. */
+  /** broker → init, id gate, fields: Selects the programs whose starts STARTING reports. Its number is unique; an EXEC may name only the latest gate. */
   GATE: 9,
   /** broker → init, id command, fields: The answer to STARTING. */
   ANSWER: 10,
   /** init → broker, id command, fields: A command renames a file of its own onto a sealed file of DENY's kind c. The call waits for REPLACED. */
   REPLACING: 90,
-  /** init → broker, id command, fields: A command removes or moves what a seal keeps, or a folder above one. The call waits for REPLACED. */
+  /** init → broker, id command, fields: A command removes or moves a sealed name, or a folder above a sealed name. The call waits for REPLACED. */
   REMOVING: 94,
-  /** broker → init, id command, fields: The answer to REPLACING and REMOVING. With 0 the host's file holds what the broker took of the content, and the command's own file goes. */
+  /** broker → init, id command, fields: The answer to REPLACING and REMOVING. With errno 0, the broker has written the accepted content to the host's file, and init removes the command's own file. */
   REPLACED: 21,
-  /** broker → init, id question, fields: Seals a new file that the broker made in a sealed folder, before a rename on the host makes it TARGET; without PATH it only asks whether TARGET is sealed. SEALED answers. The id is the question's. */
+  /** broker → init, id question, fields: Seals a new file that the broker made in a sealed folder, before a rename on the host makes it TARGET; without PATH the frame only asks whether TARGET is sealed. SEALED answers. The id is the question's. */
   SEAL: 20,
   /** init → broker, id question, fields: Whether the file of SEAL is sealed. */
   SEALED: 91,
-  /** broker → init, id question, fields: Seals git folders that commands made and that are not sealed yet, where processes live on: those of PATH, and all when no command runs. SETTLED answers. The id is the question's. */
+  /** broker → init, id question, fields: Seals git folders made by commands, if processes live on: the folders of PATH, and all unsealed ones when no command runs. SETTLED answers. The id is the question's. */
   SETTLE: 22,
-  /** init → broker, id question, fields: What SETTLE has sealed. */
+  /** init → broker, id question, fields: The result of SETTLE. */
   SETTLED: 92,
-  /** init → broker, id 0, fields: A git folder turned up that a process made which outlived its command. */
+  /** init → broker, id 0, fields: A process that outlived its command has made a git folder. */
   BROUGHT: 93,
-  /** init → broker, id command, fields: A program that the gate asks about is about to be started. CALLED begins a file, and what follows it is that file's: first the one that was asked for, then what its #! line or the dynamic loader makes of it. */
+  /** init → broker, id command, fields: A program selected by the gate is about to start. Each CALLED begins a file, and the next fields describe that file: first the requested file, then the interpreter of its #! line or the program of a dynamic loader. */
   STARTING: 77,
-  /** init → broker, id command, bytes: Programs that a command started: records without padding, each PROGRAM_HEADER_SIZE bytes little-endian (u32 length of the record, u8 kind, u8 flags, u16 length of the path, u32 number, u32 parent, u32 pid, u32 status, i64 wall clock in ns), the path, and the arguments with a NUL behind each. kind: 1 started, 2 refused, 3 ended. flags: 1 the arguments are cut, 2 another program took its process over, 4 status is known, as wait(2) has it. All of a command before EXIT, none after. */
+  /** init → broker, id command, bytes: Programs that a command started: records without padding, each PROGRAM_HEADER_SIZE bytes little-endian (u32 length of the record, u8 kind, u8 flags, u16 length of the path, u32 number, u32 parent, u32 pid, u32 status, i64 wall clock in ns), the path, and the arguments with a NUL behind each. kind: 1 started, 2 refused, 3 ended. flags: 1 the arguments are cut, 2 the process went on with another program, 4 status is known, as wait(2) has it. All of a command before EXIT, none after. */
   PROGRAMS: 78,
-  /** init → broker, id command, bytes: What programs of a command say that they are about to do: their own word, which may be forged. Records without padding, each TELEMETRY_HEADER_SIZE bytes little-endian (u16 length of the text, u8 kind, u8 flags) and the text, any bytes. kind: 1 exec, 2 opened for writing, 3 connect, whose text is a sockaddr, 4 unlink, 5 rename to it. flags: 1 the text is cut. All of a command before EXIT, none after. */
+  /** init → broker, id command, bytes: Actions that programs of a command announce themselves, so they may be forged. Records without padding, each TELEMETRY_HEADER_SIZE bytes little-endian (u16 length of the text, u8 kind, u8 flags) and the text, any bytes. kind: 1 exec, 2 opened for writing, 3 connect, whose text is a sockaddr, 4 unlink, 5 rename to it. flags: 1 the text is cut. All of a command before EXIT, none after. */
   TELEMETRY: 79,
   /** init → broker, id command, fields: A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED. */
   VIOLATION: 72,
-  /** init → broker, id command, fields: A command named a Unix socket that was not bound in its world and is not shared with it, and was answered with ECONNREFUSED. The first sixteen of a command are told. */
+  /** init → broker, id command, fields: A command named a Unix socket that was not bound in its world and is not shared with it, and got ECONNREFUSED. The first sixteen of a command are reported. */
   REFUSED_SOCKET: 80,
-  /** init → broker, id command, fields: A mount of the world refuses a write: once for each path and errno, the first FRAME_MAX_REFUSED_WRITES of a command, before EXIT. Only of commands whose writes are told (TOUCHED). */
+  /** init → broker, id command, fields: A mount of the world refuses a write: once for each path and errno, the first FRAME_MAX_REFUSED_WRITES of a command, before EXIT. Only for commands whose writes are recorded (TOUCHED). */
   REFUSED_WRITE: 81,
 } as const;
 
@@ -529,21 +525,21 @@ export const TAG = {
   HOSTNAME: 5,
   /** bytes: The filter of every command: a classic BPF program, eight bytes an instruction. Loaded once, before the first command; a world whose filter does not load is not made. */
   SECCOMP: 6,
-  /** bytes: SECCOMP notifies a listener, PID 1, which lets calls through and tells of them with VIOLATION. This program of the same kind says which of them stay refused. */
+  /** bytes: Log mode: SECCOMP notifies PID 1, which allows the calls and reports them by VIOLATION. This BPF program selects the calls that stay refused. */
   SECCOMP_GUARD: 7,
-  /** bytes: A second filter, which each command loads itself at its beginning: for what its leader still needs to start it. */
+  /** bytes: A second filter, loaded by each command before its program: refuses calls that the leader needs to start the command. */
   COMMAND_FILTER: 8,
   /** repeated text: Each NAME=value. cgroup: the name of the world's cgroup, whose folder is fd 4. memory: 1 when commands have a memory controller. pids: pids.max of one command. pid_max: kernel.pid_max of the pid namespace. nproc, nofile: rlimits of commands. */
   LIMIT: 9,
-  /** repeated text: Denied names, each: r (masked), w (sealed), s (sealed unless a command made it), c (as s; REPLACING asks about what a command renames onto it) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders. */
+  /** repeated text: Denied names, each: r (masked), w (sealed), s (sealed unless made by a command), c (as s; REPLACING asks about renames onto the name) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders. */
   DENY: 10,
-  /** repeated text: Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: what the walk for h leaves out. */
+  /** repeated text: Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: a tree left out of the walk for h. */
   ZONE: 11,
-  /** u64: Process id, as the host sees it, of whoever holds the network namespace to join, and the user namespace that owns it where the world has one. */
+  /** u64: Host process id of the helper that holds the network namespace to join and, in a user-namespace world, the owning user namespace. */
   NETWORK: 12,
-  /** bytes: Instead of COMMAND_FILTER where the kernel gives each command a listener: the same rows, the calls that start programs, and, with PROJECT, those that change files are told to it. */
+  /** bytes: Replaces COMMAND_FILTER if the kernel gives each command a listener: the same rows, plus notifications of calls that start programs and, with PROJECT, of calls that change files. */
   RECORD_FILTER: 14,
-  /** text: Real path of the folder below which changes of files are told by TOUCHED. In log mode the filter has the calls. */
+  /** text: Real path of the folder whose file changes TOUCHED reports. In log mode SECCOMP notifies of these calls. */
   PROJECT: 15,
   /** repeated text: Program and arguments, at least one. */
   ARG: 16,
@@ -557,37 +553,37 @@ export const TAG = {
   KEEP: 20,
   /** u64: Output credit in bytes, shared by stdout and stderr. */
   WINDOW: 21,
-  /** bytes: What this command, and no other, reads from a sealed memory file on descriptor FRAME_MEMORY_FILE_FD. */
+  /** bytes: Content of a sealed memory file on descriptor FRAME_MEMORY_FILE_FD, readable by this command only. */
   MEMORY_FILE: 22,
   /** u64: Number of the exec gate for each program that the command starts; absent: no gate. */
   GATE: 23,
-  /** repeated text: The last part of the path of a program that is asked about. One with a star, which stands for any bytes, is a pattern: of a last part, or with a slash of a whole path. */
+  /** repeated text: Last component of the path of a reported program. With a star, which stands for any bytes, a pattern: of the last component, or, with a slash, of the whole path. */
   ASKED_NAME: 24,
-  /** u64: 1: each start is asked about. */
+  /** u64: 1: each start is reported. */
   ASKS_ALL: 25,
-  /** u64: 1: a start waits for its ANSWER, and is refused without one. Absent: it goes on at once, and STARTING has no TOKEN. */
+  /** u64: 1: a start waits for ANSWER, and is refused without an answer. Absent: a start proceeds at once, and STARTING has no TOKEN. */
   REFUSES: 26,
-  /** u64: 1: PROGRAMS tells of what it starts. */
+  /** u64: 1: PROGRAMS reports the programs that the command starts. */
   LINEAGE: 27,
-  /** repeated text: Absolute path of a folder in which programs of these names are looked for, besides those where systems keep them. */
+  /** repeated text: Absolute path of a further folder with programs of these names, besides the system's folders. */
   FOLDER: 28,
   /** u64: Process id of PID 1 as the host sees it, 0 when unknown. */
   PID: 32,
-  /** text: What failed: unshare, mount overlay, … */
+  /** text: The failed step: unshare, mount overlay, … */
   STEP: 33,
-  /** text: The path it was about. */
+  /** text: Path or subject of the failed step. */
   PATH: 34,
   /** u64: The kernel's error number. */
   ERRNO: 35,
   /** u64: Exit code. */
   CODE: 36,
-  /** u64: Number of the signal that ended it. */
+  /** u64: Number of the signal that ended the process. */
   SIGNO: 37,
   /** u64: User and system time of the whole tree as reaped, microseconds. */
   CPU_US: 38,
   /** u64: Memory of the largest process, bytes. */
   MAXRSS: 39,
-  /** u64: 1: both outputs are at their end and nothing is left; no CLOSED follows. */
+  /** u64: 1: both outputs are at their end and no process is left; no CLOSED follows. */
   CLOSED: 40,
   /** u64: 1: some process could not be ended. */
   LEFTOVER: 41,
@@ -595,11 +591,11 @@ export const TAG = {
   KEPT: 42,
   /** repeated text: Each: command id NUL pid NUL ppid NUL argv joined by spaces. */
   PROCESS: 43,
-  /** u64: The most processes of the command that were seen at once when it was signalled or ended; absent when it never was. */
+  /** u64: Most processes of the command seen at once while it was signalled or ended; absent if it was not. */
   SEEN: 44,
-  /** repeated text: Each NAME=number, as the command's cgroup counted; one that is not there was not measured. memory_peak: bytes. pids_peak: processes and threads at once. oom_kill: processes that the memory limit ended. pids_max: forks that the limit refused. */
+  /** repeated text: Each NAME=number, as counted by the command's cgroup; a missing name was not measured. memory_peak: bytes. pids_peak: processes and threads at once. oom_kill: processes that the memory limit ended. pids_max: forks that the limit refused. */
   MEASURED: 45,
-  /** u64: Names that stand in a zone and are denied there. */
+  /** u64: Number of existing denied names in zones. */
   DENIED: 47,
   /** u64: Folders in which a denied name could appear unnoticed: the host has no more inotify watches. */
   UNWATCHED: 48,
@@ -613,75 +609,75 @@ export const TAG = {
   ARGUMENTS: 52,
   /** u64: How many such calls the command has made so far. */
   HITS: 53,
-  /** u64: 0: it was let through; else the error number that it was answered with. */
+  /** u64: 0: allowed; otherwise the error number returned to the caller. */
   REFUSED: 54,
   /** u64: The command whose leader is an ancestor of the process; absent: no command. */
   COMMAND: 55,
-  /** u64: Its process id inside. */
+  /** u64: Process id in the world. */
   OWNER_PID: 56,
-  /** text: Its name, as proc(5) has it in comm. */
+  /** text: Name of the process: comm of proc(5). */
   PROGRAM: 57,
-  /** u64: 1: TOUCHED told what the command was about to change. Absent: nobody listened, so nothing is known. */
+  /** u64: 1: TOUCHED has reported the command's changes. Absent: no listener, so the changes are unknown. */
   RECORDED: 61,
   /** u64: Calls whose names could not be read; absent is 0. */
   UNREAD: 62,
-  /** u64: Names that were more than TOUCHED tells; absent is 0. */
+  /** u64: Names beyond the limit of TOUCHED; absent is 0. */
   UNTOLD: 63,
-  /** u64: Which start is meant. */
+  /** u64: TOKEN of STARTING. */
   TOKEN: 64,
-  /** u64: Its process id inside. */
+  /** u64: Process id in the world. */
   CALLER: 65,
-  /** repeated text: As it was asked for; empty for a descriptor. */
+  /** repeated text: The path in the caller's call; empty for a descriptor. */
   CALLED: 66,
-  /** repeated text: Its real path; absent: it has no name. */
+  /** repeated text: Real path of the file; absent: a file without a name. */
   REAL: 67,
   /** repeated text: A name of the gate whose program is this file or has the same bytes. */
   SAME: 68,
-  /** bytes: Its arguments, argv[0] first, a NUL behind each. */
+  /** bytes: Arguments of the file, argv[0] first, a NUL behind each. */
   WORDS: 69,
-  /** u64: 1: there are more words, or longer ones. */
+  /** u64: 1: arguments are missing or shortened. */
   CUT: 70,
-  /** text: Why it is not known what would run; absent: it is known. */
+  /** text: Why the program is unknown; absent: known. */
   UNREADABLE: 71,
-  /** u64: 1: it goes on. Absent, as WAIT: it is refused. */
+  /** u64: 1: the start is allowed. Absent, without WAIT: the start is refused. */
   MAY: 72,
-  /** u64: The answer comes later: so many milliseconds from now at the latest. */
+  /** u64: The answer follows within so many milliseconds. */
   WAIT: 73,
-  /** u64: Programs that were more than PROGRAMS tells; absent is 0. */
+  /** u64: Programs beyond the limit of PROGRAMS; absent is 0. */
   UNTOLD_PROGRAMS: 74,
-  /** u64: 1: the kernel asks about each start of a program. Absent: a gate could not hold. */
+  /** u64: 1: the kernel reports each start of a program. Absent: no exec gate is possible. */
   GATED: 75,
-  /** u64: 1: commands may have TELEMETRY, so what waits to be heard gets more room. */
+  /** u64: 1: commands may have TELEMETRY, so sockets get longer receive queues. */
   REPORTS: 76,
-  /** text: Name of the socket, in the abstract namespace of the world's network, at which the programs of this command report; absent: nobody listens. */
+  /** text: Name of the socket, in the abstract namespace of the world's network, to which the programs of this command report; absent: no telemetry. */
   TELEMETRY: 77,
-  /** repeated text: Each NAME=number, of what was reported, whoever reported it; absent: nobody listened. exec, write, connect, unlink, rename: reports of that kind. untold: those whose text TELEMETRY did not tell. missed: messages that were none, and reports that their senders say were not taken. */
+  /** repeated text: Each NAME=number of reports, forged ones included; absent: no telemetry. exec, write, connect, unlink, rename: reports of that kind. untold: reports missing in TELEMETRY. missed: malformed messages, and reports that the senders could not deliver. */
   HEARD: 78,
   /** repeated text: Sockets of the host that commands may connect to, each by its path in the world. Any other Unix socket is reached by path only where it was bound in the world's network namespace. */
   SOCKET: 79,
-  /** u64: Veils below which a change of the host is seen late: the kernel lets nobody make them forget names. */
+  /** u64: Veils that show changes of the host late, because the kernel offers no way to drop their cached names. */
   UNREFRESHED: 90,
-  /** repeated text: Real paths of folders and files outside of PROJECT whose changes are told too, with absolute paths. Each below a mount of its own. */
+  /** repeated text: Real paths of folders and files outside of PROJECT whose changes are reported too, by absolute paths. Each has its own mount. */
   OPENED: 91,
-  /** u64: 1: something was written in a scratch folder since the world was made, by whatever command. Absent: nothing was. */
+  /** u64: 1: some command has written in a scratch folder since the world was made. Absent: no such write. */
   STRAYED: 92,
   /** text: Absolute real path. */
   TARGET: 100,
-  /** u64: Of its folder. */
+  /** u64: st_ino of the folder of PATH. */
   INODE: 101,
-  /** u64: Of its folder, as stat(2) has it. */
+  /** u64: st_dev of the folder of PATH. */
   DEVICE: 102,
-  /** bytes: What the command's file held when it was read, once. */
+  /** bytes: Content of the command's file, read once. */
   CONTENT: 103,
-  /** text: The real path of the program that the caller is, where it starts one of the same name; STARTER_WORDS follows. */
+  /** text: Real path of the caller's own program, if it starts a program of the same name; STARTER_WORDS follows. */
   STARTER: 104,
-  /** bytes: The caller's own arguments, as procfs has them. */
+  /** bytes: The caller's own arguments, from procfs. */
   STARTER_WORDS: 105,
-  /** u64: 1: removes what is no folder. 2: removes an empty folder. 3: moves a folder to TARGET, where nothing stands. 4: as 2, a folder above sealed names that is not sealed itself. */
+  /** u64: 1: removes a file or link. 2: removes an empty folder. 3: moves a folder to the free name TARGET. 4: as 2, for an unsealed folder above sealed names. */
   ACT: 110,
-  /** u64: Of the folder of TARGET. */
+  /** u64: st_dev of the folder of TARGET. */
   TARGET_DEVICE: 111,
-  /** u64: Of the folder of TARGET. */
+  /** u64: st_ino of the folder of TARGET. */
   TARGET_INODE: 112,
   /** u64: 1: standard input comes in INPUT frames, without STDIN. Implied by a terminal. */
   OPEN: 113,

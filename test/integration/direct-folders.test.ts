@@ -179,7 +179,7 @@ describe.each(actors())("one process that writes much, as $kind", (actor: Actor)
     rmSync(join(broker.project, "elsewhere"), { recursive: true });
     rmSync(join(broker.project, "go"));
     expect(fs_diff?.truncated).toBe(true);
-    expect(fs_diff?.summary).toBe(`'${folder}' was moved or removed by somebody else, with changes in it`);
+    expect(fs_diff?.summary).toBe(`another program moved or removed '${folder}', which had changes inside`);
   });
 
   test("its twin: what a command moves and removes itself is all", async () => {

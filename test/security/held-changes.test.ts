@@ -274,8 +274,8 @@ describe.each(actors())("held changes that are applied, taken back or thrown awa
     await unchanged(applied, () => place.undo(applied), "failed");
     const held = await span([{ deed: "append", path: "file", text: "x" }]);
     await place.sh('cp -a "$1" "$1-other"; mv "$1" "$1-away"; mv "$1-other" "$1"', held.project);
-    await expect(place.list(held)).rejects.toThrow("another folder stands there now");
-    await expect(place.content(held, "file", 9)).rejects.toThrow("another folder stands there now");
+    await expect(place.list(held)).rejects.toThrow("the path now leads to another folder");
+    await expect(place.content(held, "file", 9)).rejects.toThrow("the path now leads to another folder");
     await unchanged(held, () => place.apply(held), "failed");
     await place.sh('mv "$1" "$1-other"; mv "$1-away" "$1"', applied.project);
     expect(await place.undo(applied)).toMatchObject({ kind: "done" });

@@ -61,7 +61,7 @@ describe.each(actors().filter(() => process.arch === "x64"))("seccomp: log, as $
           component: "world",
           world_id: ran.world_id,
           violation: { kind: "system_call", subject: name },
-          message: expect.stringMatching(/was allowed because .* log\. By default it is refused: /),
+          message: expect.stringMatching(/was allowed because .* log\. By default the call is refused: /),
         },
       ]);
       const refused = await strict.run({ argv: ["./probe", ...words.map(String)] });

@@ -40,10 +40,10 @@ export class CommandRecord {
   /** Returns the changes; `summary` reports changes not seen, or not in time. */
   async diff(signal: AbortSignal): Promise<FsDiff> {
     if (this.#spec.access.kind !== "direct")
-      return unknownDiff("it wrote to an overlay, whose layer is listed instead");
+      return unknownDiff("the command wrote to an overlay, whose changes are listed instead");
     if (this.#end?.recorded === false)
       return unknownDiff(
-        "nobody is told of a command's writes here, because the kernel cannot or another sandbox listens to them",
+        "the command's writes cannot be observed, because the kernel lacks seccomp notifications or another sandbox uses them",
       );
     const payloads = this.#payloads;
     this.#payloads = [];
@@ -52,17 +52,19 @@ export class CommandRecord {
       return await directDiff(this.#spec.project, { payloads, gaps }, signal);
     } catch (error) {
       if (!signal.aborted) throw error;
-      return unknownDiff("looking at what it wrote took too long, and was given up");
+      return unknownDiff("comparing the written files took too long, and was stopped");
     }
   }
 }
 
-const TOO_LONG = `the names that it touched are longer than ${MAX_BYTES} bytes together, and the last are missing`;
+const TOO_LONG = `the touched names have more than ${MAX_BYTES} bytes in all, and the last names are missing`;
 
 function gapsOf(end: RecordEnd | undefined): readonly string[] {
-  if (end === undefined) return ["its world was lost before all its writes were told"];
+  if (end === undefined) return ["the world was lost before all writes were reported"];
   return [
-    ...(end.unread > 0 ? [`${end.unread} calls that change files had names that could not be read`] : []),
-    ...(end.untold > 0 ? [`${end.untold} calls touched more names than are told of one command`] : []),
+    ...(end.unread > 0 ? [`the names in ${end.unread} calls that change files could not be read`] : []),
+    ...(end.untold > 0
+      ? [`${end.untold} calls touched names beyond the limit that is reported for a command`]
+      : []),
   ];
 }

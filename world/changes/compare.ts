@@ -71,11 +71,13 @@ class Comparison {
   #gaps(): readonly string[] {
     const lost = this.#lost();
     return [
-      ...(this.#moved > MAX_MOVED ? [`folders with more than ${MAX_MOVED} names were moved`] : []),
-      ...(this.#unseen > 0 ? [`${this.#unseen} paths cannot be looked at any more`] : []),
+      ...(this.#moved > MAX_MOVED
+        ? [`folders with more than ${MAX_MOVED} names were moved, and not all are listed`]
+        : []),
+      ...(this.#unseen > 0 ? [`${this.#unseen} paths can no longer be read`] : []),
       ...(lost === undefined
         ? []
-        : [`'${shownPath(lost)}' was moved or removed by somebody else, with changes in it`]),
+        : [`another program moved or removed '${shownPath(lost)}', which had changes inside`]),
     ];
   }
 

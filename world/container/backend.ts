@@ -109,7 +109,7 @@ export class ContainerBackend implements WorldBackend {
     const made = await stat(proof).catch(() => undefined);
     if (made !== undefined && made.uid === uid && made.gid === gid) return;
     throw new ContainerUnavailable(
-      `A file made in a container of ${runtime.name} should be of user ${uid} and group ${gid}; ${made === undefined ? `there is none (${ending.kind})` : `it is of user ${made.uid} and group ${made.gid}`}`,
+      `A file made in a container of ${runtime.name} should be of user ${uid} and group ${gid}; ${made === undefined ? `no file was made (${ending.kind})` : `the file is of user ${made.uid} and group ${made.gid}`}`,
       "Use podman, or a docker daemon that runs as root and maps no users",
     );
   }

@@ -14,6 +14,8 @@ export function unlessScarce<T>(read: () => T): T {
     return read();
   } catch (error) {
     if (!(error instanceof Error) || !isScarce((error as NodeJS.ErrnoException).code)) throw error;
-    throw new WorldUnavailable(`Cannot look at the host: ${error.message}`, SCARCE_HINT, { cause: error });
+    throw new WorldUnavailable(`Cannot read the host's state: ${error.message}`, SCARCE_HINT, {
+      cause: error,
+    });
   }
 }

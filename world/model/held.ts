@@ -49,7 +49,7 @@ export type ApplyEnding =
    * changed.
    */
   | { readonly kind: "refused"; readonly refusals: readonly PathReason[] }
-  /** The host failed (a full disk): everything is as before. */
+  /** The host failed (a full disk). The message says that the project is unchanged, or names the paths not put back. */
   | { readonly kind: "failed"; readonly message: string };
 
 /** Result of an apply or undo interrupted by the broker's death: a sentence, and the span of the changes. */

@@ -37,7 +37,7 @@ export class SpareNetwork {
 
   /** Ends the ready network, and makes no more. */
   close(): void {
-    this.#closing.abort(new Error("The broker makes no more worlds"));
+    this.#closing.abort(new Error("The broker is stopping and makes no more worlds"));
     clearTimeout(this.#refill);
     this.#ready?.end();
     this.#ready = undefined;

@@ -26,7 +26,7 @@ export async function carryOut(
     folder = await writeOrder(order);
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    return { kind: "failed", message: `Nothing was changed: the journal cannot be written: ${text}` };
+    return { kind: "failed", message: `Cannot write the journal: ${text}. The project is unchanged` };
   }
   const answer = await session.ask(["change", bytesOf(folder)]).catch((error: unknown) => {
     return error instanceof Error ? error.message : String(error);
@@ -40,7 +40,7 @@ export async function carryOut(
     return { kind: "failed", message: `${sentence(path, reason, more[0])}. ${notes.join(". ")}` };
   await dropOrder(folder);
   if (word === "conflict") return { kind: "conflict", conflicts: [{ path, reason: capital(reason) }] };
-  return { kind: "failed", message: `Nothing was changed: ${sentence(path, reason, more[0])}` };
+  return { kind: "failed", message: `${sentence(path, reason, more[0])}. The project is unchanged` };
 }
 
 /** Recovers at once after the native process was killed (by the host, when memory is short). */

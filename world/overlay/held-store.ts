@@ -163,7 +163,7 @@ export class LayerStore implements HeldStore {
       // Failures here precede the first step; later endings are returned, not thrown.
       return {
         kind: "failed",
-        message: `Nothing was changed: ${error instanceof Error ? error.message : String(error)}`,
+        message: `${error instanceof Error ? error.message : String(error)}. The project is unchanged`,
       };
     }
   }
@@ -235,7 +235,7 @@ async function contentOf(
 async function sightOfFolder(path: string): Promise<Sight> {
   const { ino, dev, mtimeNs } = await stat(path, { bigint: true });
   const sight = sightOf(`d 0 0 ${mtimeNs} ${ino} 0 0 0 ${dev}`);
-  if (sight === null) throw new Error(`Cannot look at '${path}'`);
+  if (sight === null) throw new Error(`Cannot read the state of '${path}'`);
   return sight;
 }
 

@@ -23,7 +23,7 @@ export const OPENED: readonly RunLater[] = [
   },
   {
     paths: ["**/{.tool-versions,.rtx.toml,.prototools}"],
-    reason: "says which programs a bare name starts, by their folder too",
+    reason: "says which program, in which folder, a bare name starts",
   },
   {
     paths: ["**/{.autoenv,.autoenv.zsh,.in,.out,.env.zsh}"],
@@ -40,19 +40,19 @@ export const OPENED: readonly RunLater[] = [
   },
   {
     paths: ["**/.tmux.conf", "**/{.tmuxinator,.smug}.{yml,yaml}", "**/.screenrc"],
-    reason: "a terminal's sessions run it",
+    reason: "tmux and screen run its commands",
   },
   {
     paths: ["**/.vscode/**"],
     reason: "VS Code runs tasks and programs that its settings name",
     denied: "agents",
   },
-  { paths: ["**/*.code-workspace"], reason: "the same as .vscode, in one file", denied: "agents" },
-  { paths: ["**/.idea/**"], reason: "IDEs of JetBrains run its configurations", denied: "agents" },
-  { paths: ["**/*.{iml,ipr,iws}"], reason: "a project's file of the same IDEs" },
+  { paths: ["**/*.code-workspace"], reason: "names tasks and programs that VS Code runs", denied: "agents" },
+  { paths: ["**/.idea/**"], reason: "JetBrains IDEs run its configurations", denied: "agents" },
+  { paths: ["**/*.{iml,ipr,iws}"], reason: "a project file of JetBrains IDEs" },
   {
     paths: ["**/.devcontainer/**", "**/.devcontainer.json"],
-    reason: "editors build and start it, with commands for the host too",
+    reason: "editors build and start its container, and run its commands on the host too",
     denied: "agents",
   },
   {
@@ -66,10 +66,10 @@ export const OPENED: readonly RunLater[] = [
   },
   {
     paths: ["**/.{exrc,nvimrc,nvim.lua,lvimrc,vimrc,gvimrc,local.vimrc}", "**/.vim/**"],
-    reason: "vim and its heirs run it in the folder where they start",
+    reason: "Vim and Neovim run it in the folder where they start",
     denied: "agents",
   },
-  { paths: ["**/.dir-locals{,-2}.el"], reason: "Emacs evaluates what it holds", denied: "agents" },
+  { paths: ["**/.dir-locals{,-2}.el"], reason: "Emacs evaluates its values", denied: "agents" },
   {
     paths: ["**/.{emacs,emacs.d/init.el,spacemacs}", "**/.{helix,kakrc}/**"],
     reason: "an editor's start-up file",
@@ -91,10 +91,16 @@ export const OPENED: readonly RunLater[] = [
     reason: "permissions, hooks and programs of Claude Code",
     denied: "agents",
   },
-  { paths: ["**/.claude/**", "**/.claude-plugin/**"], reason: "Claude Code reads what else lies here" },
+  {
+    paths: ["**/.claude/**", "**/.claude-plugin/**"],
+    reason: "Claude Code reads its settings and instructions from this folder",
+  },
   { paths: ["**/.codex/**"], reason: "sandbox, approvals, hooks and servers of Codex", denied: "agents" },
   { paths: ["**/.cursor/**"], reason: "hooks, servers and permissions of Cursor", denied: "agents" },
-  { paths: ["**/.cursor{rules,ignore}"], reason: "says what Cursor is told and may read" },
+  {
+    paths: ["**/.cursor{rules,ignore}"],
+    reason: "instructions for Cursor, and the files that Cursor may not read",
+  },
   { paths: ["**/.gemini/**"], reason: "hooks, servers and extensions of Gemini CLI", denied: "agents" },
   {
     paths: ["**/.opencode/**", "**/opencode.{json,jsonc}"],
@@ -117,7 +123,7 @@ export const OPENED: readonly RunLater[] = [
   },
   {
     paths: ["**/.substrate-profile"],
-    reason: "says which policy holds for commands",
+    reason: "names the policy for commands in this folder",
     denied: "repositories",
   },
   {
@@ -126,11 +132,11 @@ export const OPENED: readonly RunLater[] = [
   },
   {
     paths: ["**/.{lazy.lua,nfnl.fnl,ycm_extra_conf.py,luacheckrc}"],
-    reason: "plugins of an editor run it for a file that is opened beside it",
+    reason: "editor plugins run it when a file beside it is opened",
   },
   {
     paths: ["**/{tmuxp,.tmuxp}.{yaml,yml,json}"],
-    reason: "a terminal's sessions run its commands",
+    reason: "tmuxp runs its commands",
   },
   {
     paths: ["**/.openhands/{setup.sh,pre-commit.sh}"],

@@ -9,17 +9,17 @@ export const REPOSITORIES: readonly RunLater[] = [
   { paths: ["**/.git/hooks/**"], reason: "git runs these programs by itself", denied: "repositories" },
   {
     paths: ["**/.git/config"],
-    reason: "its pagers, editors, filters, aliases, helpers and monitors are programs",
+    reason: "names pagers, editors, filters, aliases, helpers and monitors, which git runs",
     denied: "repositories",
   },
   {
     paths: ["**/.git/config.worktree"],
-    reason: "a second config, read after the first",
+    reason: "a second git config, which git reads after the first",
     denied: "repositories",
   },
   {
     paths: ["**/.git/commondir"],
-    reason: "it says in which other folder hooks and config are",
+    reason: "says in which other folder git finds hooks and config",
     denied: "repositories",
   },
   {
@@ -36,14 +36,14 @@ export const REPOSITORIES: readonly RunLater[] = [
     paths: ["**/.git"],
     reason: "a file or a link of that name leads git to another folder's hooks and config",
   },
-  { paths: ["**/.git/worktrees/*/gitdir"], reason: "it says which working tree belongs to the folder" },
+  { paths: ["**/.git/worktrees/*/gitdir"], reason: "says which working tree belongs to the git folder" },
   {
     paths: ["**/.git/info/attributes"],
-    reason: "switches on filters and diff programs, and no diff shows it",
+    reason: "switches on filters and diff programs, and no 'git diff' shows the file",
   },
   {
     paths: ["**/.git/{rebase-merge,rebase-apply,sequencer}/**"],
-    reason: "lists what an unfinished rebase runs when it goes on",
+    reason: "lists the commands that an unfinished rebase runs when continued",
   },
   {
     paths: ["**/*.git/{config,config.worktree,commondir}", "**/*.git/hooks/**"],
@@ -51,37 +51,36 @@ export const REPOSITORIES: readonly RunLater[] = [
   },
   {
     paths: ["**/{HEAD,config,config.worktree,commondir}"],
-    reason:
-      "with objects and refs beside it any folder is a git folder, and git inside it reads its settings",
+    reason: "beside objects and refs, it makes its folder a git folder, whose settings git reads there",
   },
   { paths: [`**/hooks/${HOOKS}`], reason: "a git hook, in a bare repository or where core.hooksPath leads" },
   {
     paths: ["**/.gitconfig{,.local}", "**/.config/git/{config,attributes}"],
-    reason: "git's settings, where a home folder or an include leads there",
+    reason: "git's settings, if the folder is a home folder or an include names the file",
   },
   {
     paths: ["**/.gitmodules"],
-    reason: "names what git fetches into the working tree, and how it is updated",
+    reason: "names the repositories that git fetches into the working tree, and how git updates them",
   },
   { paths: ["**/.gitattributes"], reason: "switches on filters, diff and merge programs" },
   { paths: ["**/.husky/**"], reason: "husky points git's hooks here", denied: "agents" },
   {
     paths: ["**/{.githooks,.git-hooks,.git_hooks}/**"],
-    reason: "core.hooksPath mostly leads here",
+    reason: "core.hooksPath often names this folder",
     denied: "agents",
   },
   {
     paths: ["**/.pre-commit-config.{yaml,yml}"],
-    reason: "pre-commit runs what it names at every commit",
+    reason: "names programs that pre-commit runs at every commit",
     denied: "agents",
   },
   {
     paths: ["**/.pre-commit-hooks.yaml"],
-    reason: "says what pre-commit runs in repositories that use this one",
+    reason: "names programs that pre-commit runs in the repositories that use this one",
   },
   {
     paths: ["**/{lefthook,.lefthook}{,-local}.{yml,yaml,json,jsonc,toml}"],
-    reason: "lefthook runs what it names at every commit",
+    reason: "names programs that lefthook runs at every commit",
     denied: "agents",
   },
   {
@@ -91,7 +90,7 @@ export const REPOSITORIES: readonly RunLater[] = [
   },
   {
     paths: ["**/.overcommit.yml"],
-    reason: "overcommit runs what it names at every commit",
+    reason: "names programs that overcommit runs at every commit",
     denied: "agents",
   },
   {
@@ -100,11 +99,11 @@ export const REPOSITORIES: readonly RunLater[] = [
       "**/lint-staged.config.{js,cjs,mjs,ts}",
       "**/simple-git-hooks.{js,cjs,json}",
     ],
-    reason: "the hooks of a commit run what it names",
+    reason: "names programs that commit hooks run",
   },
   {
     paths: ["**/{commitlint.config,.commitlintrc}.{js,cjs,mjs,ts,cts}", "**/.czrc"],
-    reason: "a program that the hook for commit messages loads",
+    reason: "the commit-msg hook loads it as a program",
   },
   {
     paths: ["**/.hg/{hgrc,hgrc-not-shared,hgrc-local}"],
@@ -118,14 +117,14 @@ export const REPOSITORIES: readonly RunLater[] = [
   },
   {
     paths: ["**/.svn/{wc.db,hooks/**}", "**/.bzr/branch/branch.conf", "**/.fslckout"],
-    reason: "says where an older system of versions takes its settings from",
+    reason: "says where another version control system finds hooks and settings",
   },
   {
     paths: [
       "**/.huskyrc{,.js,.json,.yaml,.yml}",
       "**/{captainhook.json,grumphp.yml,grumphp.yml.dist,prek.toml,hk.pkl}",
     ],
-    reason: "the hooks of a commit run what it names",
+    reason: "names programs that commit hooks run",
     denied: "agents",
   },
   {

@@ -30,9 +30,9 @@ export function hitViolation(hit: Hit): WorldViolation {
 
 /** A row for whole interfaces, worded like the other rows. */
 const FOREIGN: Pick<SeccompRule, "reason" | "inLogMode"> = {
-  reason: "calls of that interface have other numbers than those of the table",
+  reason: "the interface uses other call numbers than the filter checks",
   inLogMode: {
-    reason: "the rows that guard files and network could not recognise a call there",
+    reason: "the filter could not recognise calls that reach files or the network",
     told: true,
   },
 };
@@ -44,10 +44,10 @@ function violation(
   rule: Pick<SeccompRule, "reason" | "inLogMode"> | undefined,
 ): WorldViolation {
   const times = hit.count === 1 ? "" : `, ${hit.count} times so far`;
-  const byDefault = rule?.reason ?? "no row of the table says why";
+  const byDefault = rule?.reason ?? "the reason is unknown";
   const outcome =
     hit.refused === 0
-      ? `was allowed because the policy's world.seccomp is log${times}. By default it is refused: ${byDefault}`
+      ? `was allowed because the policy's world.seccomp is log${times}. By default the call is refused: ${byDefault}`
       : `was refused with ${getSystemErrorName(-hit.refused)} although the policy's world.seccomp is log${times}: ${rule?.inLogMode?.reason ?? byDefault}`;
   return { kind: "system_call", subject, message: `${what} ${outcome}` };
 }

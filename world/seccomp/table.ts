@@ -69,10 +69,10 @@ const VSOCK = 40;
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME (include/uapi/linux/sched.h). */
 const NAMESPACE_FLAGS = 0x7e02_0080;
 
-const MOUNTS = "mounts are the world's, and a new one could uncover what a mask hides";
-const KERNEL = "it changes or reads the kernel itself";
-const CLOCK = "the clock is the machine's";
-const KEYS = "keyrings are not namespaced";
+const MOUNTS = "a new mount could uncover files that the world masks";
+const KERNEL = "the call changes or reads the kernel itself";
+const CLOCK = "the clock belongs to the whole machine";
+const KEYS = "keyrings have no namespace, so they would be shared with the host";
 const CAPABILITIES =
   "a nested user namespace gives capabilities, and with them the kernel's least tested code";
 
@@ -97,34 +97,36 @@ export const DENIED: readonly SeccompRule[] = [
     reason: "its flags lie in memory, where no filter can look; C libraries fall back to clone",
     leaderNeeds: true,
     inLogMode: {
-      reason:
-        "it would hide a nested user namespace; every thread begins with it, and with clone when it is not there",
+      reason: "the call could hide a nested user namespace; C libraries start threads by clone instead",
       told: false,
     },
   },
   ...deny(["bpf", "perf_event_open"], KERNEL),
-  ...deny(["userfaultfd"], "it holds the kernel in the middle of a page fault, which exploits are built on"),
+  ...deny(["userfaultfd"], "it can stop the kernel in the middle of a page fault, which many exploits need"),
   ...["io_uring_setup", "io_uring_enter", "io_uring_register"].map(
     (call): SeccompRule => ({
       call,
       action: "ENOSYS",
       reason: "its requests are system calls that no filter sees",
-      inLogMode: { reason: "its requests are system calls that would be neither seen nor told", told: true },
+      inLogMode: {
+        reason: "its requests are system calls that would be neither filtered nor reported",
+        told: true,
+      },
     }),
   ),
   ...deny(
     ["kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "syslog"],
     KERNEL,
   ),
-  ...deny(["iopl", "ioperm", "modify_ldt"], "it reaches hardware or rarely tested processor state"),
+  ...deny(["iopl", "ioperm", "modify_ldt"], "the call reaches hardware or rarely tested processor state"),
   ...deny(
     ["reboot", "swapon", "swapoff", "acct", "quotactl", "quotactl_fd", "vhangup"],
-    "the machine's, not the world's",
+    "the call affects the whole machine",
   ),
   ...deny(["settimeofday", "clock_settime", "clock_adjtime"], CLOCK),
   ...deny(["add_key", "request_key", "keyctl"], KEYS),
-  ...deny(["open_by_handle_at", "fanotify_init"], "it reaches files past the world's mounts"),
-  ...deny(["sethostname", "setdomainname"], "the world's name is not its commands' to change"),
+  ...deny(["open_by_handle_at", "fanotify_init"], "the call reaches files past the world's mounts"),
+  ...deny(["sethostname", "setdomainname"], "commands may not change the world's host name"),
   {
     call: "ioctl",
     action: "EPERM",
@@ -135,7 +137,7 @@ export const DENIED: readonly SeccompRule[] = [
     call: "socket",
     action: "EAFNOSUPPORT",
     reason:
-      "of the address families only UNIX, INET, INET6 and NETLINK are needed; the others are kernel code nobody asked for",
+      "commands need the address families UNIX, INET, INET6 and NETLINK; every other family only exposes more kernel code",
     when: [{ argument: 0, notIn: [1, 2, 10, 16] }],
     inLogMode: {
       reason:
@@ -147,7 +149,7 @@ export const DENIED: readonly SeccompRule[] = [
   {
     call: "socket",
     action: "EAFNOSUPPORT",
-    reason: "of netlink, NETLINK_ROUTE (0) and NETLINK_SOCK_DIAG (4) serve getaddrinfo and ss",
+    reason: "of netlink, getaddrinfo and ss need only NETLINK_ROUTE (0) and NETLINK_SOCK_DIAG (4)",
     when: [
       { argument: 0, isIn: [16] },
       { argument: 2, notIn: [0, 4] },

@@ -60,7 +60,7 @@ export async function remotesOf(
 function noRemotes(project: string, owner: string): string {
   return owner === project
     ? "the project has no git folder of its own"
-    : `'${project}' is in '${owner}', which has no remotes of its own and whose commands could have written these. Name the hosts in net.allowed`;
+    : `'${project}' is in '${owner}', which has no remotes; the remotes of '${project}' do not count, because commands in '${owner}' could have written them. Name the hosts in net.allowed`;
 }
 
 /**

@@ -13,9 +13,9 @@ export const DENIED_READS: readonly Denial[] = [...CREDENTIALS, ...ACCOUNTS];
 /** Files in any kind of git folder that make git run a program, or read settings from elsewhere. */
 const GIT_RUNS: readonly Denial[] = [
   { path: "hooks", reason: "git runs these programs by itself" },
-  { path: "config", reason: "its pagers, editors, filters, aliases, helpers and monitors are programs" },
-  { path: "config.worktree", reason: "a second config, read after the first" },
-  { path: "commondir", reason: "it says in which other folder hooks and config are" },
+  { path: "config", reason: "names pagers, editors, filters, aliases, helpers and monitors, which git runs" },
+  { path: "config.worktree", reason: "a second git config, which git reads after the first" },
+  { path: "commondir", reason: "says in which other folder git finds hooks and config" },
 ];
 
 /** Each worktree's own folder below the git folder, and submodules' folders, which nest. */

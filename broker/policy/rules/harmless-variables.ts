@@ -30,9 +30,9 @@ const HARMLESS: readonly Harmless[] = [
   {
     names: /^LANGUAGE$/,
     values: NAME,
-    reason: "languages of messages; with a slash it would name other catalogues",
+    reason: "languages of messages; a value with a slash would name other catalogues",
   },
-  { names: /^TZ$/, values: PLAIN, reason: "the time zone; a file that it names is only parsed" },
+  { names: /^TZ$/, values: PLAIN, reason: "the time zone; a file that the value names is only parsed" },
   {
     names: /^(TERM|COLORTERM|TERM_PROGRAM|TERM_PROGRAM_VERSION)$/,
     values: NAME,
@@ -40,7 +40,7 @@ const HARMLESS: readonly Harmless[] = [
   },
   { names: /^(NO_COLOR|FORCE_COLOR|CLICOLOR|CLICOLOR_FORCE)$/, values: NAME, reason: "colours on or off" },
   { names: /^(COLUMNS|LINES)$/, values: NUMBER, reason: "the size of the terminal" },
-  { names: /^(CI|CONTINUOUS_INTEGRATION)$/, values: NAME, reason: "nobody sits at a terminal" },
+  { names: /^(CI|CONTINUOUS_INTEGRATION)$/, values: NAME, reason: "no person at a terminal" },
   {
     names: /^(PAGER|GIT_PAGER|MANPAGER)$/,
     values: PLAIN_PAGER,

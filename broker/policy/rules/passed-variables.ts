@@ -24,16 +24,16 @@ export const PASSED_ROWS: readonly PassedRow[] = [
     holds: "text",
     reason: "what the terminal can show",
   },
-  { names: ["CI"], holds: "text", reason: "nobody sits at a terminal" },
-  { names: ["NODE_ENV"], holds: "text", reason: "which of its own settings a project takes" },
-  { names: ["SOURCE_DATE_EPOCH"], holds: "text", reason: "the time that builds write down" },
+  { names: ["CI"], holds: "text", reason: "no person at a terminal" },
+  { names: ["NODE_ENV"], holds: "text", reason: "the environment whose settings a project uses" },
+  { names: ["SOURCE_DATE_EPOCH"], holds: "text", reason: "the time stamp that builds write" },
   {
     names: ["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"],
     holds: "place",
     reason: "certificates of a company's proxy",
   },
-  { names: ["VIRTUAL_ENV", "CONDA_PREFIX"], holds: "place", reason: "the environment that is active" },
-  { names: ["CONDA_DEFAULT_ENV"], holds: "text", reason: "its name" },
+  { names: ["VIRTUAL_ENV", "CONDA_PREFIX"], holds: "place", reason: "the active environment of Python" },
+  { names: ["CONDA_DEFAULT_ENV"], holds: "text", reason: "the name of the active environment" },
   {
     names: ["NVM_DIR", "NVM_BIN", "NVM_INC", "FNM_DIR", "VOLTA_HOME", "NODENV_ROOT", "N_PREFIX"],
     holds: "place",
@@ -43,7 +43,7 @@ export const PASSED_ROWS: readonly PassedRow[] = [
   {
     names: ["NODENV_VERSION", "PYENV_VERSION", "RBENV_VERSION", "ASDF_*_VERSION", "RUSTUP_TOOLCHAIN"],
     holds: "text",
-    reason: "the version that they are to use",
+    reason: "the version for a version manager to use",
   },
   {
     names: ["ASDF_DIR", "ASDF_DATA_DIR", "MISE_DATA_DIR"],
@@ -53,9 +53,9 @@ export const PASSED_ROWS: readonly PassedRow[] = [
   {
     names: ["SDKMAN_DIR", "JAVA_HOME"],
     holds: "place",
-    reason: "version managers of Java, and the one in use",
+    reason: "version managers of Java, and the Java in use",
   },
-  { names: ["RUSTUP_HOME", "CARGO_HOME"], holds: "place", reason: "where rustup has put its toolchains" },
+  { names: ["RUSTUP_HOME", "CARGO_HOME"], holds: "place", reason: "the folders of rustup's toolchains" },
 ];
 
 /** The names of {@link PASSED_ROWS}. */

@@ -82,7 +82,7 @@ export class CommandCollector {
   refuseMore(text: string): string | null {
     this.#parsed += text.length;
     return this.#parsed > MAX_TEXT_IN_ALL
-      ? `Commands inside commands have more than ${MAX_TEXT_IN_ALL} characters in all`
+      ? `Commands inside commands (such as 'sh -c') may have at most ${MAX_TEXT_IN_ALL} characters in all; these have more`
       : null;
   }
 

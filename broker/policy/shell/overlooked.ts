@@ -45,7 +45,7 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
     case "For":
     case "Select":
       for (const { text: word } of node.wordlist ?? [])
-        if (NUMBERED.test(word)) collector.addOpaque(word, `What '${word}' runs is not read here`);
+        if (NUMBERED.test(word)) collector.addOpaque(word, unparsed(word));
       setters.addLoop(
         node.name.value,
         (node.wordlist ?? []).flatMap((word) => readWord(word)),
@@ -59,7 +59,10 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
       const test = written().replaceAll("\\\n", "");
       setters.addTest(test);
       if (/\d[<>]\(/.test(test))
-        collector.addOpaque(test, "What stands behind a number in it is not read here");
+        collector.addOpaque(
+          test,
+          "A process substitution behind a number in '[[' is not parsed, so its command cannot be checked",
+        );
       return evaluatedTest(test);
     }
     case "ParameterExpansion":
@@ -73,25 +76,31 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
     case "Coproc":
       // `coproc a=($(('$(x)'))) y`: the parser takes the list for plain words.
       if (/=\(|\[.*(\$\(|`)/s.test(written()))
-        collector.addOpaque(written(), "What the lists and indices of a coproc run is not read here");
+        collector.addOpaque(
+          written(),
+          "Substitutions in the array values and subscripts of 'coproc' are not parsed, so their commands cannot be checked",
+        );
       return [];
     case "ProcessSubstitution":
       if (isPartOfWord(node, text))
-        collector.addOpaque(node.text, `What stands beside '${node.text}' is part of the same word`);
+        collector.addOpaque(
+          node.text,
+          `'${node.text}' is joined with the text beside it to a word that is only known when the command runs`,
+        );
       return [];
     case "Redirect":
       // bash expands a non-numeric name again: `>& '$(x)'` runs x.
       if (node.operator === ">&" && /[$`]/.test(node.target?.value ?? ""))
         collector.addOpaque(
           written(),
-          `What bash makes of '${node.target?.value}' behind >& is not read here`,
+          `bash expands '${node.target?.value}' behind '>&' a second time, which may run commands`,
         );
       break;
     case "HereDoc":
       if (isOddDelimiter(node.delimiter?.text ?? ""))
         collector.addOpaque(
           written(),
-          `Where the here-document '${node.delimiter?.text ?? ""}' ends is not the same to every shell`,
+          `Shells disagree where the here-document '${node.delimiter?.text ?? ""}' ends`,
         );
       return [];
     default:
@@ -111,16 +120,23 @@ export function noteOddWords(command: Command, collector: CommandCollector): voi
     ),
     ...lists.filter((text) => /^[^=(]*=\(/.test(text) && JOINED.test(text)),
   ];
-  for (const text of unread) collector.addOpaque(text, `What '${text}' runs is not read here`);
+  for (const text of unread) collector.addOpaque(text, unparsed(text));
   for (const word of [command.name, ...command.args])
     if (word?.type === "Word" && hasOddBraces(word))
-      collector.addOpaque(word.text, `Which words the braces in '${word.text}' make is not read here`);
+      collector.addOpaque(
+        word.text,
+        `bash may expand the braces in '${word.text}' to words that are not checked`,
+      );
+}
+
+function unparsed(word: string): string {
+  return `The process substitution in '${word}' is not parsed, so its command cannot be checked`;
 }
 
 function noteParameter(node: ParameterExpansionPart, collector: CommandCollector): void {
   const { operation } = node;
   if (PROMPTED.test(node.text.replaceAll("\\\n", "")))
-    collector.addOpaque(node.text, `What '${node.text}' holds is run as a prompt would be`);
+    collector.addOpaque(node.text, `'${node.text}' expands its value like a prompt, which may run commands`);
   if (operation?.type === "Default" && operation.operator.endsWith("="))
     collector.setters.addLoop(node.parameter, readWord(operation.operand));
   if (operation?.type === "Slice" || node.index !== undefined) collector.setters.addArithmetic(node.text);

@@ -77,7 +77,10 @@ export function collectScript(collector: CommandCollector, source: ScriptSource)
     if (source.shell !== "sh" || patches.length === 0) return;
     text = patchedForDash(text, patches);
   }
-  collector.addUnread(source.text, "Different shells read this command differently");
+  collector.addUnread(
+    source.text,
+    "dash and bash read the command differently, at too many places to read it both ways",
+  );
 }
 
 class ScriptWalk {
@@ -130,7 +133,7 @@ class ScriptWalk {
     if (!frame.own) this.#patches.push(...patches);
     // The offsets are not those of the whole text, so the dash reading cannot be patched in.
     else if (patches.length > 0 && this.#source.shell === "sh")
-      this.#collector.addOpaque(frame.text, "dash and bash read these backquotes differently");
+      this.#collector.addOpaque(frame.text, "dash and bash read the commands in backquotes differently");
   }
 
   #visitScript(script: ParsedScript, outer: Frame): void {
@@ -139,7 +142,7 @@ class ScriptWalk {
     const frame = script.source === undefined ? outer : { ...outer, text: script.source, own: true, place };
     const [error] = script.errors ?? [];
     if (error !== undefined) {
-      this.#collector.addUnread(frame.text, `Cannot be read as a shell command: ${error.message}`);
+      this.#collector.addUnread(frame.text, `Cannot read the text as a shell command: ${error.message}`);
     }
     this.#pushChildren(script, frame);
     if (script.commands.length > 1) this.#collector.addOperator(";");

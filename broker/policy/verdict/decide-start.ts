@@ -129,7 +129,7 @@ function finding(policy: CompiledPolicy, { rule, command, isInside }: Match): St
 function shownIn({ cut }: ProgramStart): (finding: StartFinding) => StartFinding {
   return (found) =>
     cut && found.verdict === "ask"
-      ? refusing(found, "The program has more words than a person can be shown")
+      ? refusing(found, "The program has more arguments than can be shown to the person who would approve it")
       : found;
 }
 
@@ -142,7 +142,7 @@ function withoutFile(policy: CompiledPolicy, { files }: ProgramStart): StartFind
 }
 
 const WITHOUT_FILE =
-  "A program without a file could be anything: it is only in memory, or its file was removed";
+  "The program cannot be checked: it has no file, because it is only in memory or its file was removed";
 
 function mayRunFromMemory({ document }: CompiledPolicy): boolean {
   return document.commands?.memory_programs === "allow";
@@ -165,7 +165,7 @@ function perhaps(
   { cut, files: [file] }: ProgramStart,
   readings: readonly StartReading[],
 ): StartFinding[] {
-  const reason = "The program has more words than can be checked, and a rule may match them";
+  const reason = "The program has more arguments than can be checked, and this rule may match them";
   const whole = readings.some(({ hidden }) => hidden) ? policy.rules.all.filter(speaksOfStarts) : [];
   const about = cut ? readings.flatMap((reading) => rulesAbout(policy, reading)) : [];
   return [...new Set([...about, ...whole])].flatMap((rule) =>

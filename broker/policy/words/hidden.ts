@@ -40,7 +40,10 @@ function complaint({ operation }: ParameterExpansionPart): Inner[] {
   const { text } = operation.operand;
   return /['"\\]|[<>]\(/.test(text) && /[$<>]\(|`/.test(text)
     ? [
-        { kind: "opaque", reason: `'${text.slice(0, 40)}' may be run: the quotes around it do not count` },
+        {
+          kind: "opaque",
+          reason: `'${text.slice(0, 40)}' may be run: quotes have no effect in the message behind '?'`,
+        },
         { kind: "script", text: `: ${text}`, shell: "bash" },
       ]
     : [];
@@ -52,7 +55,9 @@ function lopsided(written: string): Inner[] {
   for (const bracket of written.replaceAll(/'[^']*'|"(?:\\.|[^"\\])*"|\\./gs, "").match(/[()]/g) ?? [])
     if ((depth += bracket === "(" ? 1 : -1) < 0) break;
   if (depth === 0) return [];
-  return [{ kind: "opaque", reason: `'${written.slice(0, 40)}' may be arithmetic or commands` }];
+  return [
+    { kind: "opaque", reason: `Shells may read '${written.slice(0, 40)}' as arithmetic or as commands` },
+  ];
 }
 
 /** `${a[${x/$(y)/}$(z)*}]}`, `a[${a[1+$(x)}]=1`: uneven brackets end the index where the parser sees no end. */
@@ -60,7 +65,7 @@ function unseenIn(node: SyntaxNode, text: string): Inner[] {
   const index = node.type === "ParameterExpansion" || node.type === "Assignment" ? node.index : undefined;
   return index === undefined
     ? []
-    : hiddenIn({ ...index, why: "the index has no clear end" }, text, knownEnds(node));
+    : hiddenIn({ ...index, why: "cannot tell where the array index ends" }, text, knownEnds(node));
 }
 
 function hiddenBy(node: SyntaxNode, text: string): Inner[] {
@@ -80,7 +85,7 @@ function twiceQuoted(text: string, known: ReadonlyMap<number, number>): Inner[] 
     const written = text.slice(start, end);
     if (!written.startsWith("`") || !written.includes('\\"')) return [];
     return [
-      { kind: "opaque", reason: `'${written.slice(0, 40)}' has other words in another shell` },
+      { kind: "opaque", reason: `Shells disagree about the escaped quotes in '${written.slice(0, 40)}'` },
       { kind: "script", text: `: ${written.replaceAll('\\"', '"')}`, shell: "sh" },
     ];
   });
@@ -99,7 +104,7 @@ function unquotedSpans(node: SyntaxNode): readonly Span[] {
         ...(node.index === undefined ? [] : [node.index]),
         // `a=($(x))y`: the parser reads a single word without parts.
         ...(node.value.type === "Word" && node.value.text.startsWith("(")
-          ? [{ pos: node.value.pos, end: node.value.end, why: "something stands behind the list of values" }]
+          ? [{ pos: node.value.pos, end: node.value.end, why: "text directly follows the ')' of the array" }]
           : []),
       ];
     case "ArithmeticFor":
@@ -113,7 +118,7 @@ function unquotedSpans(node: SyntaxNode): readonly Span[] {
 }
 
 function hiddenIn(
-  { pos, end, why = "quotes do not quote there" }: Span,
+  { pos, end, why = "quotes have no effect at this place" }: Span,
   text: string,
   known: ReadonlyMap<number, number>,
 ): Inner[] {

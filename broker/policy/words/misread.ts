@@ -38,7 +38,7 @@ export function misread(node: SyntaxNode, text: string): string | null {
       return numberThenBracket(written) ?? oddExpansion(node, written);
     case "BraceExpansion":
       return ESCAPED_QUOTE_IN_BACKQUOTES.test(written)
-        ? "The backslashes in it quote in some shells only"
+        ? "Shells disagree about escaped quotes inside backquotes"
         : null;
     case "DoubleQuoted":
       return numberThenBracket(written);
@@ -46,23 +46,26 @@ export function misread(node: SyntaxNode, text: string): string | null {
       if (node.parts === undefined) return null;
       // The shell joins lines at a backslash before reading the quotes of the substitution.
       return node.parts.some((part) => part.type === "CommandExpansion" && quotesLineEnd(part.text))
-        ? "Lines of the substitution are joined, even between quotes"
+        ? "Shells join the lines of a substitution in a here-document, even inside quotes"
         : numberThenBracket(written);
     case "AnsiCQuoted":
-      return written.includes("\\\n") ? "A backslash before a line end stays in it, or does not" : null;
+      return written.includes("\\\n")
+        ? "Shells disagree whether a backslash before a line end stays in $'…'"
+        : null;
     case "CommandExpansion":
     case "ProcessSubstitution":
-      if (/^[<>]\(\s*\)$/.test(written)) return "An empty substitution is a word to some shells only";
+      if (/^[<>]\(\s*\)$/.test(written))
+        return "Shells disagree whether an empty process substitution is a word";
       if (/^`.*<<.*\\\n/s.test(written))
-        return "Backquotes join lines of a here-document in some shells only";
+        return "Shells disagree whether backquotes join the lines of a here-document inside";
       // bash 5.2 prints such commands again before running them, and loses a `;` behind a here-document.
       return written.includes("<<") &&
         documentEnds(node).some((end) => LIST.test(lineFrom(text, end, node.end)))
-        ? "bash joins commands behind a here-document in a substitution"
+        ? "bash joins the commands behind a here-document in a substitution"
         : null;
     case "Assignment":
       return node.value.type === "Word" && /^\(.*[<>]\(/s.test(node.value.text)
-        ? "Something stands behind the list of values"
+        ? "The array's values are not parsed, because text directly follows the ')'"
         : null;
     case "HereDoc":
       return oddDescriptor(node) ?? oddDocument(node, text);
@@ -98,41 +101,44 @@ function quotesLineEnd(text: string): boolean {
 
 function oddExpansion({ operation }: ParameterExpansionPart, written: string): string | null {
   // In some shells and places, quotes inside the braces open and close another level of backslashes.
-  if (ESCAPED_QUOTE_IN_BACKQUOTES.test(written)) return "The backslashes in it quote in some shells only";
-  if (operation?.type === "Unknown" && SUBSTITUTION.test(written)) return "Where it ends is not clear";
+  if (ESCAPED_QUOTE_IN_BACKQUOTES.test(written))
+    return "Shells disagree about escaped quotes inside backquotes";
+  if (operation?.type === "Unknown" && SUBSTITUTION.test(written))
+    return "Cannot tell where the parameter expansion ends";
   // `"${x-$'…'}"`: the parser sees a quote, a shell only a `$`.
   if (/\$['"]/.test(written) && /[(`]/.test(written))
-    return "What quotes inside it depends on the quotes around it";
-  return BRACES.test(written) ? "Braces inside it end it early" : null;
+    return "The meaning of quotes inside a parameter expansion depends on the quotes around the expansion";
+  return BRACES.test(written) ? "Braces inside a parameter expansion end the expansion early" : null;
 }
 
 function numberThenBracket(written: string): string | null {
-  return NUMBER_THEN_BRACKET.test(written) ? "Shells do not agree where what follows '$$' ends" : null;
+  return NUMBER_THEN_BRACKET.test(written) ? "Shells disagree about the bracket behind '$$'" : null;
 }
 
 function oddDocument({ operator, pos, delimiter, body, closing, end }: HereDoc, text: string): string | null {
   // An unterminated document at the end of the whole text belongs to its command in every shell.
   if (closing === undefined && (body.end < text.length || operator === "<<-"))
-    return "The here-document has no end, and shells differ in what belongs to it";
+    return "The here-document has no end, and shells disagree which lines belong to it";
   // `cat <<E $(x⏎y)`: dash begins the document at the first line end, even inside a substitution. A second document of the
   // same line begins behind the first document, which was checked already.
   const start = delimiter?.pos ?? end;
-  if (/<<\\\n/.test(text.slice(pos, start))) return "Its operator stands in two lines";
+  if (/<<\\\n/.test(text.slice(pos, start))) return "The operator '<<' is split over two lines";
   const isFirst = !text.slice(text.lastIndexOf("\n", start) + 1, start - operator.length).includes("<<");
   const line = text.slice(start, body.pos).replaceAll("\\\n", "");
-  if (isFirst && line.trimEnd().includes("\n")) return "Shells differ in which line the here-document begins";
+  if (isFirst && line.trimEnd().includes("\n"))
+    return "Shells disagree at which line the here-document begins";
   if (text.slice(closing?.pos ?? end, closing?.end ?? end).includes("\\\n"))
-    return "A line that is joined with the next one ends it in some shells";
+    return "Some shells end the here-document at a line that is joined with the next one";
   // `<<-` strips tabs first, so an inner document may end at another line.
   return operator === "<<-" && body.parts !== undefined && body.text.includes("<<")
-    ? "Where a here-document inside '<<-' ends is not the same to every shell"
+    ? "Shells disagree where a here-document inside '<<-' ends"
     : null;
 }
 
 /** `p 4294967296<x`: a number larger than an `int` is an argument of p in bash. */
 function oddDescriptor({ descriptor }: Redirection): string | null {
   return descriptor?.type === "FileDescriptor" && descriptor.value > MAX_DESCRIPTOR
-    ? "The number before a redirect is too large for a descriptor: it is a word of the command"
+    ? "The number before a redirect is too large for a file descriptor, so bash takes the number as an argument"
     : null;
 }
 
@@ -140,20 +146,22 @@ function oddDescriptor({ descriptor }: Redirection): string | null {
 function oddTarget({ operator, target }: Redirect | HereString, text: string): string | null {
   if (target === undefined) return null;
   if (operator.endsWith("&") && /^-./.test(target.text))
-    return `'${operator} ${target.text}' is two words to bash`;
+    return `bash reads '${operator} ${target.text}' as a closed descriptor and a further word`;
   return /^[<>]\(/.test(target.text) && /^[^\s;&|()<>]/.test(text.slice(target.end, target.end + 1))
-    ? "What stands beside its target is part of the same word"
+    ? "Text directly behind the ')' belongs to the redirect's target, which is only known when the command runs"
     : null;
 }
 
 /** Like {@link misread}, for a whole script: checks spellings without a node in the syntax tree. */
 export function misreadText(text: string): string | null {
-  if (BROKEN_DOLLAR.test(text)) return "A line ends behind a '$': shells do not agree about that word";
+  if (BROKEN_DOLLAR.test(text)) return "Shells disagree about a '$' at the end of a line";
   if (/\((?:\\\n)+\(|\)(?:\\\n)+\)/.test(text))
-    return "Two brackets stand in two lines: they are those of arithmetic, or not";
-  if (/&(?:\\\n)+>/.test(text)) return "The operator '&>' stands in two lines";
-  if (BROKEN_DESCRIPTOR.test(text)) return "The name of a descriptor stands in two lines";
-  return /(?:^|[^\\])(?:\\\\)*\\$/.test(text) ? "It ends with a backslash that nothing follows" : null;
+    return "Two brackets are split over two lines: shells disagree whether they mean arithmetic";
+  if (/&(?:\\\n)+>/.test(text)) return "The operator '&>' is split over two lines";
+  if (BROKEN_DESCRIPTOR.test(text)) return "The file descriptor of a redirect is split over two lines";
+  return /(?:^|[^\\])(?:\\\\)*\\$/.test(text)
+    ? "The command ends with a backslash that nothing follows"
+    : null;
 }
 
 /** Whether a script on standard input has commands that read lines of the script itself: the remaining lines are another script. */

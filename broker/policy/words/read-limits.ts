@@ -29,26 +29,29 @@ export const MAX_WORDS_LENGTH = 128 * 1024;
 /** Returns why the words of an argv are not read at all, or null. Scripts among the words (`sh -c`) have their own limits. */
 export function refuseToReadWords(text: string): string | null {
   if (text.length <= MAX_WORDS_LENGTH) return null;
-  return `A program and arguments of at most ${MAX_WORDS_LENGTH} characters can be read, these have ${text.length}`;
+  return `A program and its arguments may have at most ${MAX_WORDS_LENGTH} characters; these have ${text.length}`;
 }
 
 /** Returns the reason not to parse the text, as a sentence, or null. Scans at most 64 KiB. */
 export function refuseToRead(text: string): string | null {
   if (text.length > MAX_TEXT_LENGTH) {
-    return `A command of at most ${MAX_TEXT_LENGTH} characters can be read, this one has ${text.length}`;
+    return `A command may have at most ${MAX_TEXT_LENGTH} characters; this one has ${text.length}`;
   }
   if (text.includes("\0")) return "A command cannot hold a NUL character";
   const depth = nestingDepth(text);
-  if (depth > MAX_NESTING) return `A command may be nested ${MAX_NESTING} levels deep, this one is deeper`;
+  if (depth > MAX_NESTING)
+    return `A command may be nested at most ${MAX_NESTING} levels deep; this one is deeper`;
   if (depth * text.length > MAX_NESTED_TEXT) {
-    return `A command of ${text.length} characters may be nested ${Math.floor(MAX_NESTED_TEXT / text.length)} levels deep, this one has ${depth}`;
+    return `A command of ${text.length} characters may be nested at most ${Math.floor(MAX_NESTED_TEXT / text.length)} levels deep; this one has ${depth}`;
   }
   const quoted = quotedSubstitutions(text);
   if (quoted * text.length > MAX_QUOTED_TEXT) {
-    return `A command of ${text.length} characters may hold ${Math.floor(MAX_QUOTED_TEXT / text.length)} substitutions with quotes in them, this one has ${quoted}`;
+    return `A command of ${text.length} characters may hold at most ${Math.floor(MAX_QUOTED_TEXT / text.length)} substitutions with quotes inside; this one has ${quoted}`;
   }
   const crowd = CROWDS.find(({ pattern, most }) => countOf(text, pattern) > most);
-  return crowd === undefined ? null : `A command may hold ${crowd.most} ${crowd.what}, this one has more`;
+  return crowd === undefined
+    ? null
+    : `A command may hold at most ${crowd.most} ${crowd.what}; this one has more`;
 }
 
 const CROWDS = [

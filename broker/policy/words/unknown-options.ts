@@ -28,7 +28,7 @@ const REFERENCE = /\$\{?[!#]?([A-Za-z_]\w*|[@*\d])/g;
  * environment, whose author chose no option for this program: opaque only where the command sets the variable.
  */
 export function unknownOption(word: CommandWord, program: string): Inner & { kind: "opaque" } {
-  const reason = `'${word.raw}' may be an option of '${program}' and say which command it runs: known only when it runs`;
+  const reason = `'${word.raw}' may be an option of '${program}' that runs another command: the value is only known when the command runs`;
   const names = [...word.raw.matchAll(REFERENCE)].map((match) => positional(match[1] ?? ""));
   const isSure = names.length === 0 || /\$\(|`/.test(word.raw) || hasUnknownName(word);
   return isSure ? { kind: "opaque", reason } : { kind: "opaque", reason, names };

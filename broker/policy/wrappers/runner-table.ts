@@ -154,8 +154,8 @@ export const OPAQUE_PROGRAMS: ReadonlyMap<string, string> = new Map([
   ["ssh", "runs its command on another machine"],
   ["mosh", "runs its command on another machine"],
   ["rsh", "runs its command on another machine"],
-  ["at", "runs later what it reads now"],
-  ["batch", "runs later what it reads now"],
+  ["at", "reads commands now and runs them later"],
+  ["batch", "reads commands now and runs them later"],
   ["expect", "types into the programs it starts"],
 ]);
 

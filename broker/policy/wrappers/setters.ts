@@ -96,17 +96,26 @@ export class Setters {
     if (outside !== undefined)
       tell(
         outside[1],
-        `Arithmetic runs what a value holds, and '${outside[0]}' gets its value from elsewhere`,
+        `Arithmetic runs substitutions in the value of '${outside[0]}', which is only known when the command runs`,
       );
     if (this.#computes && this.#payload !== undefined)
-      tell(this.#payload, "Arithmetic runs the substitution in this text if a variable holds it");
+      tell(
+        this.#payload,
+        "Arithmetic would run the substitution in this text if the text were the value of a variable",
+      );
     else if (this.#subscripts && this.#text !== undefined)
-      tell(this.#text, "A subscript runs the substitution in this text if a variable holds it");
+      tell(
+        this.#text,
+        "A subscript would run the substitution in this text if the text were the value of a variable",
+      );
     for (const { fragment, reason, names } of this.doubts)
       if (names.some((name) => this.#loose.has(name))) tell(fragment, reason);
     const named = this.#reference === undefined ? undefined : commands.find(namesCode);
     if (this.#reference !== undefined && named !== undefined)
-      tell(this.#reference, `It stands for another variable, and '${named.fragment}' names one that is code`);
+      tell(
+        this.#reference,
+        `A name reference may set a variable that programs run code from, such as the one named in '${named.fragment}'`,
+      );
     return spots;
   }
 
@@ -179,12 +188,18 @@ export class Setters {
       this.#set(name, fragment);
     }
     if (name === undefined && mustBeKnown && word.text.startsWith(UNKNOWN_MARK))
-      this.#spots.push({ fragment, reason: `Which variable '${word.raw}' names is only known when it runs` });
+      this.#spots.push({
+        fragment,
+        reason: `The variable named by '${word.raw}' is only known when the command runs`,
+      });
   }
 
   #set(name: string, fragment: string): void {
     if (isCodeVariable(name))
-      this.#spots.push({ fragment, reason: `It sets ${name}, which makes programs run what it holds` });
+      this.#spots.push({
+        fragment,
+        reason: `The command sets ${name}, which makes programs run commands or load code`,
+      });
   }
 }
 

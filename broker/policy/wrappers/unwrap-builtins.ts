@@ -11,7 +11,7 @@ const ARITHMETIC: ReadonlySet<string> = new Set(
 const EVALUATING_TEST = /\s-(v|R|eq|ne|lt|le|gt|ge)\s/;
 const EVALUATED: Inner = {
   kind: "opaque",
-  reason: "Bash runs what stands in the subscript of a quoted name",
+  reason: "bash runs substitutions in the subscript of a quoted name",
 };
 const SUBSTITUTION = /\$\(|`/;
 

@@ -17,7 +17,7 @@ import { isAdded } from "./wrapper-options.ts";
 const MAX_ALIASES = 4;
 const MANY_ALIASES: Inner = {
   kind: "opaque",
-  reason: `One name may be given ${MAX_ALIASES} aliases, this one has more`,
+  reason: `A name may have at most ${MAX_ALIASES} git aliases on a command line; this one has more`,
 };
 
 /** Returns the commands that a git call runs through settings, aliases and options. */
@@ -55,7 +55,10 @@ function globalsOf(words: readonly CommandWord[]): GitGlobals {
     if (text === "-c" && value !== undefined) settings.push(value);
     if (hasUnknownName(word)) opaque.push(unknownOption(word, "git"));
     if (text.startsWith("--config-env") || text.startsWith("--exec-path="))
-      opaque.push({ kind: "opaque", reason: `What 'git ${text}' leads to is only known when it runs` });
+      opaque.push({
+        kind: "opaque",
+        reason: `The commands that git runs because of '${text}' are only known when the command runs`,
+      });
     // `xargs git -C`: the value and further words are added.
     if (GIT_VALUES.has(text) && value !== undefined && isAdded(value))
       opaque.push(unknownOption(value, "git"));
@@ -73,7 +76,12 @@ function readSetting(setting: CommandWord): Inner[] {
   const equals = setting.text.indexOf("=");
   const name = equals < 0 ? setting.text : setting.text.slice(0, equals);
   if (name.includes(UNKNOWN_MARK))
-    return [{ kind: "opaque", reason: `Which setting '${setting.raw}' is, is only known when git runs` }];
+    return [
+      {
+        kind: "opaque",
+        reason: `The git setting named by '${setting.raw}' is only known when the command runs`,
+      },
+    ];
   // Without a `=`, git sets the name to true.
   return gitSetting(name, { ...setting, text: equals < 0 ? "true" : setting.text.slice(equals + 1) });
 }
@@ -83,10 +91,17 @@ export function gitSetting(written: string, value: CommandWord): Inner[] {
   const name = written.toLowerCase();
   if (name.startsWith("alias.")) return value.text.startsWith("!") ? shellText(value, []) : [];
   if (MEANING_SETTINGS.test(name) && !PLAIN_MEANING.test(value.text))
-    return [{ kind: "opaque", reason: `With '${written}' git may do something else than its words say` }];
+    return [
+      {
+        kind: "opaque",
+        reason: `The setting '${written}' may make git do something else than the command says`,
+      },
+    ];
   if (IDLE_VALUE.test(value.text)) return [];
   if (OPAQUE_SETTINGS.test(name))
-    return [{ kind: "opaque", reason: `The commands that '${written}' leads git to are not read here` }];
+    return [
+      { kind: "opaque", reason: `The setting '${written}' may make git run commands that cannot be checked` },
+    ];
   if (!RUN_SETTINGS.test(name)) return [];
   // Without `!`, the values name git's own helpers: `store` is git-credential-store, `rebase` a way to update.
   const isOwn = /helper$|update$/.test(name) && !/^[!/]/.test(value.text);
@@ -148,7 +163,7 @@ function optionRuns(command: GitCommand, word: CommandWord, next: CommandWord | 
   const setting = value(command.settings);
   if (setting !== undefined) return readSetting(setting);
   if (value(command.opaque) === undefined || IDLE_VALUE.test(value(command.opaque)?.text ?? "")) return [];
-  return [{ kind: "opaque", reason: `The commands that '${word.raw}' leads git to are not read here` }];
+  return [{ kind: "opaque", reason: `'${word.raw}' may make git run commands that cannot be checked` }];
 }
 
 /** Returns the value of `-x VALUE`, `-xVALUE`, `--exec VALUE`, `--exec=VALUE` and `--exe VALUE`. */

@@ -100,7 +100,7 @@ function unwrapStrings(
     ];
   return [
     ...own.scripts.flatMap((script) => scriptOf([script, ...rest], shell, "the option")),
-    { kind: "opaque", reason: "What 'env -S' makes of its string is only known when the command runs" },
+    { kind: "opaque", reason: "The command in the string of 'env -S' is only known when the command runs" },
   ];
 }
 

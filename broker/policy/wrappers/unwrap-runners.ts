@@ -204,7 +204,12 @@ function unwrapMake(words: readonly CommandWord[]): Inner[] {
   const file = words.find((word) => isSubstituted(word));
   return file === undefined
     ? []
-    : [{ kind: "opaque", reason: `'make ${file.raw}' runs what is not read here` }];
+    : [
+        {
+          kind: "opaque",
+          reason: `'make ${file.raw}' runs a makefile that another command makes, and that cannot be checked`,
+        },
+      ];
 }
 
 /** `cmake -E env A=1 CMD`, `-E time CMD`, `-E chdir FOLDER CMD`. */
@@ -270,5 +275,5 @@ function opacity(name: string, words: readonly CommandWord[]): Inner[] {
   );
   return told === undefined
     ? []
-    : [{ kind: "opaque", reason: `'${name} ${told.raw}' runs what is not read here` }];
+    : [{ kind: "opaque", reason: `'${name} ${told.raw}' may cause commands to run that cannot be checked` }];
 }

@@ -9,11 +9,11 @@ const LONG_VALUES: readonly string[] = ["expression", "file", "line-length"];
 const STANDARD_INPUT = /^(-|\/dev\/stdin|\/dev\/fd\/.*|\/proc\/[^/]+\/fd\/.*)$/;
 const LINES: Inner = {
   kind: "opaque",
-  reason: "'sed' runs the lines that its 'e' makes, known only when it runs",
+  reason: "'sed' runs lines as commands ('e'), and the lines are only known when the command runs",
 };
 const LATE: Inner = {
   kind: "opaque",
-  reason: "What 'sed' does is only known when it runs: its script is made meanwhile",
+  reason: "The script of 'sed' comes from another command and is only known when the command runs",
 };
 
 export function unwrapSed(words: readonly CommandWord[]): Inner[] {

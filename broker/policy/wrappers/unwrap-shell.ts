@@ -5,7 +5,7 @@ import { isNearShell, SHELL_OPTION } from "./shell-table.ts";
 import { isSubstituted } from "../words/standard-input.ts";
 import { mayBeOption, unknownOption } from "../words/unknown-options.ts";
 
-const LATE: Inner = { kind: "opaque", reason: "The shell's script is only known when it runs" };
+const LATE: Inner = { kind: "opaque", reason: "The shell's script is only known when the command runs" };
 const STANDARD_INPUT: ReadonlySet<string> = new Set(["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"]);
 /** Long options with a value; bash accepts a single dash for long options too. */
 const LONG_VALUES = /^--?(rcfile|init-file)$/;
@@ -21,12 +21,13 @@ export function unwrapShell(
   input: Input,
 ): Inner[] {
   const own = readOptions(words);
-  if (own === null) return [{ kind: "opaque", reason: "The shell's options are only known when it runs" }];
+  if (own === null)
+    return [{ kind: "opaque", reason: "The shell's options are only known when the command runs" }];
   if (own.shows) return [];
   const found = [...scriptsOf(words, own, shell, input), ...unsureOf(words, own), ...interactive(own, input)];
   const near: Inner = {
     kind: "opaque",
-    reason: `'${name}' reads some commands otherwise than is known here`,
+    reason: `'${name}' reads some commands differently from sh and bash, so the check may miss some`,
   };
   return isNearShell(name) ? [...found, near] : found;
 }
@@ -121,7 +122,7 @@ function unsureOf(words: readonly CommandWord[], own: ShellWords): Inner[] {
 function interactive(own: ShellWords, input: Input): Inner[] {
   const named = input !== null && input !== "file" && input.text.includes("!");
   if (!own.history || own.isString || !named) return [];
-  return [{ kind: "opaque", reason: "With its history on, the shell puts an earlier line where '!' stands" }];
+  return [{ kind: "opaque", reason: "A shell with history replaces '!' in its input by an earlier command" }];
 }
 
 /** `. FILE`, `source FILE`. */

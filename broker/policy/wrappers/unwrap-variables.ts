@@ -34,14 +34,14 @@ function variableRuns({ name, value }: CommandAssignment): Inner[] {
   const isCode = CODE_VARIABLES.has(name) ? !/^(|\/dev\/null)$/.test(value.text) : leads?.test(value.text);
   if (isCode === true)
     return [
-      { kind: "opaque", reason: `The variable ${name} makes programs load code that is not read here` },
+      { kind: "opaque", reason: `The variable ${name} makes programs load code that cannot be checked` },
     ];
   return evaluatedValue(value);
 }
 
 /** `BASH_FUNC_ls%%=() { …; }`: every bash started with the variable has a function ls. */
 function functionValue(name: string, value: CommandWord): Inner[] {
-  const reason = `The variable ${name} gives a name of a command another meaning in every bash that is started`;
+  const reason = `The variable ${name} defines a function that replaces the command of its name in every bash`;
   return [...scriptOf([{ ...value, text: `f ${value.text}` }], "bash", "bash"), { kind: "opaque", reason }];
 }
 
@@ -58,6 +58,8 @@ function gitSettings(assignments: readonly CommandAssignment[]): Inner[] {
     if (!name.startsWith("GIT_CONFIG_KEY_")) return [];
     const value = values.get(name.replace("_KEY_", "_VALUE_"));
     if (key.kind !== "dynamic" && value !== undefined) return gitSetting(key.text, value);
-    return [{ kind: "opaque" as const, reason: `What ${name} tells git to do is only known when it runs` }];
+    return [
+      { kind: "opaque" as const, reason: `The git setting in ${name} is only known when the command runs` },
+    ];
   });
 }

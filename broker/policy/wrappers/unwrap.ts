@@ -27,7 +27,9 @@ export function unwrap(words: readonly CommandWord[], input: Input, shell: Shell
   const [program] = words;
   if (program === undefined || program.kind !== "literal") return [];
   if (OPEN_PROGRAM.test(program.text.replaceAll(/\/(\.?\/)+/g, "/")))
-    return [{ kind: "opaque", reason: `Which program '${program.text}' is, is only known when it runs` }];
+    return [
+      { kind: "opaque", reason: `The program behind '${program.text}' is only known when the command runs` },
+    ];
   const name = baseName(program.text);
   return [...unwrapByName(name, words, input, shell), ...evaluatedWords(name, words)];
 }
@@ -66,13 +68,18 @@ function unwrapForeign(words: readonly CommandWord[], name: string, input: Input
   const script = given.find((word) => word.kind !== "literal" || FOREIGN_SCRIPT.test(word.text));
   if (script !== undefined || (name === "nu" && given.some(({ text }) => /^-[a-z]*e/.test(text))))
     return [
-      { kind: "opaque", reason: `'${name} ${script?.raw ?? "-e"}' speaks a language that is not read here` },
+      {
+        kind: "opaque",
+        reason: `'${name} ${script?.raw ?? "-e"}' runs a script in a language that cannot be checked`,
+      },
     ];
   const file = given.find(({ text }) => !/^-./.test(text));
   const shows = given.some(({ text }) => /^--?(version|help)$/.test(text));
   const readsInput = file === undefined || /^(-|\/dev\/(stdin|fd\/.*))$/.test(file.text);
   if (!readsInput || shows || input === "file") return [];
-  return [{ kind: "opaque", reason: `'${name}' runs its input in a language that is not read here` }];
+  return [
+    { kind: "opaque", reason: `'${name}' runs its input as a script in a language that cannot be checked` },
+  ];
 }
 
 /** `sudo -s` and `-i` without a program start a shell. */
@@ -126,7 +133,7 @@ function unwrapAlias(words: readonly CommandWord[], shell: ShellLanguage): Inner
     .slice(0, MAX_ALIASES)
     .map((word) => ({ ...word, text: word.text.slice(word.text.indexOf("=") + 1) }));
   const scripts = values.flatMap((word) => scriptOf([word], shell, "alias"));
-  return [...scripts, { kind: "opaque", reason: "An alias gives a later word another meaning" }];
+  return [...scripts, { kind: "opaque", reason: "An alias may make a later word run another command" }];
 }
 
 /** Replacement strings and input sources make every job's text unknown. */
@@ -139,7 +146,10 @@ function unwrapParallel(words: readonly CommandWord[]): Inner[] {
   const inner = unwrapWrapper(end < 0 ? words : words.slice(0, end), { ...jobs, appends: true }, "bash");
   return [
     ...inner,
-    { kind: "opaque", reason: "'parallel' makes its commands from text that comes from elsewhere" },
+    {
+      kind: "opaque",
+      reason: "'parallel' builds its commands from input that is only known when the command runs",
+    },
   ];
 }
 

@@ -24,7 +24,7 @@
 #define FOLDER (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
 static void answer_error(struct text *answer, const char *what, int error) {
-  answer_failed(answer, what, error == ESTALE ? "another folder stands there now" : strerror(error));
+  answer_failed(answer, what, error == ESTALE ? "the path now leads to another folder" : strerror(error));
 }
 
 /* Opens the folder with this `identity` (device:inode; empty: any folder). -1 with errno; ESTALE: another

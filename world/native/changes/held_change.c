@@ -78,7 +78,7 @@ static void recover(struct plan *plan, struct text *answer) {
     ending = "back";
   }
   text_field(answer, ending);
-  if (strcmp(ending, "stuck") == 0) text_field(answer, errno == 0 ? "its journal is malformed" : strerror(errno));
+  if (strcmp(ending, "stuck") == 0) text_field(answer, errno == 0 ? "the journal is malformed" : strerror(errno));
   text_add(answer, notes.data, notes.length);
   text_clear(&notes);
   text_clear(&page);

@@ -20,8 +20,8 @@
 #define TRIAL "trial"
 #define FOLDER (O_RDONLY | O_DIRECTORY)
 
-static const char CHANGED[] = "it was changed meanwhile";
-static const char UNREACHED[] = "its folder is there no more, or a link leads to it";
+static const char CHANGED[] = "the path was changed meanwhile";
+static const char UNREACHED[] = "a folder on the path no longer exists, or is now a symbolic link";
 
 static struct verdict conflict(const struct step *step, const char *reason) {
   return (struct verdict){CONFLICT, step->path, reason, 0};
@@ -88,30 +88,30 @@ static bool still_matches(const struct step *step, const struct sight *now) {
 
 static struct verdict take(struct plan *plan, const struct step *step, int parent, const char *name) {
   struct sight now;
-  if (sight_at(parent, name, &now) < 0) return failed(step, "it cannot be looked at");
-  if (!still_matches(step, &now)) return conflict(step, now.type == TYPE_NONE ? "it is there no more" : CHANGED);
-  if (move(parent, name, now.mode, plan->old, step->name, 0, RENAME_NOREPLACE) < 0) return failed(step, "it cannot be moved away");
+  if (sight_at(parent, name, &now) < 0) return failed(step, "cannot read the state of the path");
+  if (!still_matches(step, &now)) return conflict(step, now.type == TYPE_NONE ? "the path no longer exists" : CHANGED);
+  if (move(parent, name, now.mode, plan->old, step->name, 0, RENAME_NOREPLACE) < 0) return failed(step, "cannot move the old file away");
   return is_what_was_seen(plan->old, step->name, step) ? (struct verdict){0} : conflict(step, CHANGED);
 }
 
 static struct verdict put_new(struct plan *plan, const struct step *step, int parent, const char *name) {
   if (move(plan->made, step->name, step->placed.mode, parent, name, 0, RENAME_NOREPLACE) == 0) return (struct verdict){0};
-  return errno == EEXIST ? conflict(step, "something is there now") : failed(step, "it cannot be put in place");
+  return errno == EEXIST ? conflict(step, "another file or folder now has the path") : failed(step, "cannot put the new file in place");
 }
 
 static struct verdict replace(struct plan *plan, const struct step *step, int parent, const char *name) {
   struct sight now;
-  if (sight_at(parent, name, &now) < 0) return failed(step, "it cannot be looked at");
-  if (!still_matches(step, &now)) return conflict(step, now.type == TYPE_NONE ? "it is there no more" : CHANGED);
+  if (sight_at(parent, name, &now) < 0) return failed(step, "cannot read the state of the path");
+  if (!still_matches(step, &now)) return conflict(step, now.type == TYPE_NONE ? "the path no longer exists" : CHANGED);
   if (move(plan->made, step->name, step->placed.mode, parent, name, now.mode, RENAME_EXCHANGE) < 0) {
     /* A file system without RENAME_EXCHANGE: the name is missing for a moment. */
-    if (errno != EINVAL) return errno == ENOENT ? conflict(step, CHANGED) : failed(step, "it cannot be put in place");
+    if (errno != EINVAL) return errno == ENOENT ? conflict(step, CHANGED) : failed(step, "cannot put the new file in place");
     struct verdict taken = take(plan, step, parent, name);
     return taken.kind == SUCCESS ? put_new(plan, step, parent, name) : taken;
   }
   if (!is_what_was_seen(plan->made, step->name, step)) return conflict(step, CHANGED);
   int moved = move(plan->made, step->name, now.mode, plan->old, step->name, 0, RENAME_NOREPLACE);
-  return moved == 0 ? (struct verdict){0} : failed(step, "what it replaces cannot be kept");
+  return moved == 0 ? (struct verdict){0} : failed(step, "cannot keep the replaced file for undo");
 }
 
 /* Finds most conflicts before staging, while nothing has been touched. */
@@ -125,9 +125,9 @@ struct verdict commit_check(struct plan *plan) {
     if (step->kind != STEP_PUT && step->kind != STEP_TAKE) continue;
     int parent = parents_open(&parents, step->path, &name);
     if (parent < 0) verdict = conflict(step, UNREACHED);
-    else if (sight_at(parent, name, &now) < 0) verdict = failed(step, "it cannot be looked at");
-    else if (step->expect.type == TYPE_NONE && now.type != TYPE_NONE) verdict = conflict(step, "something is there now");
-    else if (!sight_matches(step, &now)) verdict = conflict(step, now.type == TYPE_NONE ? "it is there no more" : CHANGED);
+    else if (sight_at(parent, name, &now) < 0) verdict = failed(step, "cannot read the state of the path");
+    else if (step->expect.type == TYPE_NONE && now.type != TYPE_NONE) verdict = conflict(step, "another file or folder now has the path");
+    else if (!sight_matches(step, &now)) verdict = conflict(step, now.type == TYPE_NONE ? "the path no longer exists" : CHANGED);
     else if (now.type == TYPE_FOLDER && !is_what_was_seen(parent, name, step)) verdict = conflict(step, CHANGED);
   }
   parents_end(&parents);
@@ -165,7 +165,7 @@ static struct verdict set_attributes(struct plan *plan, const struct step *step)
   if (source >= 0) close(source);
   errno = error;
   if (!same) return conflict(step, CHANGED);
-  return set == 0 ? (struct verdict){0} : failed(step, "its attributes cannot be set");
+  return set == 0 ? (struct verdict){0} : failed(step, "cannot set the attributes");
 }
 
 /* Looks a step's result up again by its whole path: a folder on the path may have been moved during the
@@ -183,8 +183,8 @@ static struct verdict look_again(struct plan *plan, const struct step *step, str
   } else {
     int parent = parents_open(parents, step->path, &name);
     if (parent < 0) return conflict(step, UNREACHED);
-    if (sight_at(parent, name, &now) < 0) return failed(step, "it cannot be looked at");
-    if (step->kind == STEP_TAKE) return now.type == TYPE_NONE ? (struct verdict){0} : conflict(step, "something is there now");
+    if (sight_at(parent, name, &now) < 0) return failed(step, "cannot read the state of the path");
+    if (step->kind == STEP_TAKE) return now.type == TYPE_NONE ? (struct verdict){0} : conflict(step, "another file or folder now has the path");
     if (now.inode != step->placed.inode) return conflict(step, CHANGED);
   }
   text_field(record, step->path);
@@ -195,14 +195,14 @@ static struct verdict look_again(struct plan *plan, const struct step *step, str
 static struct verdict write_record(struct plan *plan, struct parents *parents) {
   struct text record = {0}, placed = {0};
   struct verdict verdict = {0};
-  if (text_read(&placed, plan->home, "placed") < 0) verdict = (struct verdict){FAILED, "", "the journal cannot be read", errno};
+  if (text_read(&placed, plan->home, "placed") < 0) verdict = (struct verdict){FAILED, "", "cannot read the journal", errno};
   struct text_reader reader = {placed.data, placed.data + placed.length};
   for (size_t i = 0; i < plan->count && verdict.kind == SUCCESS; i++) text_next(&reader);
   if (verdict.kind == SUCCESS) text_add(&record, reader.at, (size_t)(reader.end - reader.at));
   for (size_t i = 0; i < plan->count && verdict.kind == SUCCESS; i++) {
     if (plan->steps[i].kind != STEP_INTO) verdict = look_again(plan, &plan->steps[i], parents, &record);
   }
-  if (verdict.kind == SUCCESS && text_write(&record, plan->home, "record") < 0) verdict = (struct verdict){FAILED, "", "the record cannot be written", errno};
+  if (verdict.kind == SUCCESS && text_write(&record, plan->home, "record") < 0) verdict = (struct verdict){FAILED, "", "cannot write the journal", errno};
   int error = errno;
   text_clear(&record);
   text_clear(&placed);
@@ -280,7 +280,7 @@ struct verdict commit(struct plan *plan) {
   for (size_t i = 0; i < plan->count && verdict.kind == SUCCESS; i++) {
     if (plan->steps[i].kind == STEP_ATTRIBUTES) verdict = set_attributes(plan, &plan->steps[i]);
   }
-  if (verdict.kind == SUCCESS && plan->keeps && keep_elsewhere(plan) < 0) verdict = (struct verdict){FAILED, "", "what was there before cannot be kept for undo", errno};
+  if (verdict.kind == SUCCESS && plan->keeps && keep_elsewhere(plan) < 0) verdict = (struct verdict){FAILED, "", "cannot keep the replaced files for undo", errno};
   parents_end(&parents);
   if (verdict.kind == SUCCESS) verdict = write_record(plan, &parents);
   parents_end(&parents);

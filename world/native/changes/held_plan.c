@@ -60,15 +60,15 @@ static const char *read_plan(struct plan *plan) {
   if (text_read(&plan->text, plan->home, "plan") < 0) return strerror(errno);
   struct text_reader reader = {plan->text.data, plan->text.data + plan->text.length};
   const char *magic = text_next(&reader);
-  if (magic == NULL || strcmp(magic, MAGIC) != 0) return "its plan is not one that this version wrote";
+  if (magic == NULL || strcmp(magic, MAGIC) != 0) return "the plan was written by another version of Substrate";
   plan->project_path = text_next(&reader);
   const char *seen = text_next(&reader);
   plan->layers_path = text_next(&reader);
   plan->stage_name = text_next(&reader);
   const char *keeps = text_next(&reader);
-  if (keeps == NULL || strchr(plan->stage_name, '/') != NULL || plan->stage_name[0] != '.') return "its plan is cut short";
+  if (keeps == NULL || strchr(plan->stage_name, '/') != NULL || plan->stage_name[0] != '.') return "the plan is incomplete";
   plan->keeps = strcmp(keeps, "keep") == 0;
-  if (!sight_read(seen, &plan->project_seen) || !read_steps(plan, &reader)) return "its plan is malformed";
+  if (!sight_read(seen, &plan->project_seen) || !read_steps(plan, &reader)) return "the plan is malformed";
   return NULL;
 }
 
@@ -80,10 +80,10 @@ const char *plan_open(struct plan *plan, const char *home) {
   const char *wrong = read_plan(plan);
   if (wrong != NULL) return wrong;
   plan->layers = open(plan->layers_path, FOLDER);
-  if (plan->layers < 0) return "its layers are gone";
+  if (plan->layers < 0) return "the folder with the held changes is gone";
   plan->project = open(plan->project_path, FOLDER);
   if (plan->project < 0 || fstat(plan->project, &status) < 0) return "the project is gone";
-  if (status.st_ino != plan->project_seen.inode) return "another folder stands where the project was";
+  if (status.st_ino != plan->project_seen.inode) return "the project's path now leads to another folder";
   return NULL;
 }
 

@@ -76,14 +76,14 @@ static void put_back(struct back *back, const struct step *step, int folder, int
   }
   if (folder != back->plan->old && move(folder, step->name, step->expect.mode, back->plan->old, step->name, 0, 0) < 0) return stuck(back, step);
   if (keep_one(back->plan, step->name) < 0) return stuck(back, step);
-  note(back, step, "somebody changed it meanwhile, so it stays; what was there before is kept");
+  note(back, step, "left as it is, because somebody changed it meanwhile; the earlier file is kept");
 }
 
 static void take_away(struct back *back, const struct step *step, int parent, const char *name) {
   struct sight now;
   if (sight_at(parent, name, &now) < 0) return stuck(back, step);
   if (now.type == TYPE_NONE || now.inode != step->placed.inode) return;
-  if (!is_ours(back, step, parent, name, &now)) return note(back, step, "somebody changed it meanwhile, so it stays");
+  if (!is_ours(back, step, parent, name, &now)) return note(back, step, "left as it is, because somebody changed it meanwhile");
   if (move(parent, name, now.mode, back->plan->made, step->name, 0, RENAME_NOREPLACE) < 0) stuck(back, step);
 }
 
@@ -112,7 +112,7 @@ static void undo_rename(struct back *back, const struct step *step) {
   if (parent < 0 && !in_old && !in_made) return;
   if (parent < 0) {
     int error = errno;
-    if (in_old && keep_one(plan, step->name) == 0) return note(back, step, "its folder is gone; what was there before is kept");
+    if (in_old && keep_one(plan, step->name) == 0) return note(back, step, "not put back, because its folder is gone; the earlier file is kept");
     errno = error;
     return stuck(back, step);
   }

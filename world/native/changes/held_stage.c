@@ -89,10 +89,10 @@ static struct verdict stage_put(struct staging *staging, struct step *step) {
   struct copy copy;
   const char *name;
   int from = open_source(staging, step, &name, &copy);
-  if (from < 0) return failed(step->path, "what is held cannot be read");
+  if (from < 0) return failed(step->path, "cannot read the held file");
   staging->links.top = step->name;
   staging->links.skip = strlen(step->path);
-  if (copy_entry(&copy, from, name, staging->plan->made, step->name, step->path) < 0) return failed(step->path, "it cannot be copied");
+  if (copy_entry(&copy, from, name, staging->plan->made, step->name, step->path) < 0) return failed(step->path, "cannot copy the held file");
   return (struct verdict){0};
 }
 
@@ -108,7 +108,7 @@ static struct verdict stage_into(struct staging *staging, const struct step *ste
   if (to >= 0) close(to);
   free(place);
   errno = error;
-  return made ? (struct verdict){0} : failed(step->path, "it cannot be copied");
+  return made ? (struct verdict){0} : failed(step->path, "cannot copy the held file");
 }
 
 /* Makes an empty carrier in `old` for the attributes that are about to change. */
@@ -116,7 +116,7 @@ static struct verdict stage_attributes(const struct plan *plan, const struct ste
   struct stat status;
   struct sight now;
   int target = open_beneath(plan->project, step->path, O_PATH | O_NOFOLLOW);
-  if (target < 0) return (struct verdict){CONFLICT, step->path, "it is there no more, or a link leads to it", errno};
+  if (target < 0) return (struct verdict){CONFLICT, step->path, "the path no longer exists, or leads through a symbolic link", errno};
   if (fstat(target, &status) < 0) status = (struct stat){0};
   sight_of(&status, &now);
   bool same = sight_matches(step, &now);
@@ -130,8 +130,8 @@ static struct verdict stage_attributes(const struct plan *plan, const struct ste
   if (carrier >= 0) close(carrier);
   close(target);
   errno = error;
-  if (!same) return (struct verdict){CONFLICT, step->path, "it was changed meanwhile", 0};
-  return made ? (struct verdict){0} : failed(step->path, "its attributes cannot be kept");
+  if (!same) return (struct verdict){CONFLICT, step->path, "the path was changed meanwhile", 0};
+  return made ? (struct verdict){0} : failed(step->path, "cannot keep the attributes for undo");
 }
 
 /* Sets the attributes of folders made empty, once filled; inner folders first. */
@@ -154,7 +154,7 @@ static struct verdict finish_folders(struct staging *staging) {
     if (made >= 0) close(made);
     free(place);
     errno = error;
-    if (!done) return failed(step->path, "its attributes cannot be set");
+    if (!done) return failed(step->path, "cannot set the attributes");
     if (!folder) continue;
     sight_of(&status, &sight);
     text_field(&staging->rows, step->path);
@@ -175,7 +175,7 @@ static struct verdict stage_steps(struct staging *staging) {
   if (verdict.kind == SUCCESS) verdict = finish_folders(staging);
   for (size_t i = 0; i < plan->count && verdict.kind == SUCCESS; i++) {
     struct step *step = &plan->steps[i];
-    if (step->kind == STEP_PUT && sight_at(plan->made, step->name, &step->placed) < 0) verdict = failed(step->path, "it was staged and is gone");
+    if (step->kind == STEP_PUT && sight_at(plan->made, step->name, &step->placed) < 0) verdict = failed(step->path, "the staged file has disappeared");
   }
   return verdict;
 }
@@ -190,14 +190,14 @@ static struct verdict write_placed(struct staging *staging) {
   int error = errno;
   text_clear(&page);
   errno = error;
-  return result < 0 ? failed("", "the journal cannot be written") : (struct verdict){0};
+  return result < 0 ? failed("", "cannot write the journal") : (struct verdict){0};
 }
 
 struct verdict stage_make(struct plan *plan) {
   struct staging *staging = held_grow(NULL, sizeof *staging);
   *staging = (struct staging){.plan = plan, .sources = {.root = plan->layers, .fd = -1}};
   if (make_folders(plan) < 0) {
-    struct verdict verdict = failed(plan->stage_name, "the staging folder cannot be made");
+    struct verdict verdict = failed(plan->stage_name, "cannot make the staging folder");
     free(staging);
     return verdict;
   }

@@ -108,15 +108,15 @@ bool is_whiteout(const struct stat *status, const struct marks *marks, bool whit
 
 const char *refusal_of(const struct stat *status, const struct marks *marks) {
   mode_t mode = status->st_mode;
-  if (S_ISCHR(mode) || S_ISBLK(mode)) return "it is a device";
-  if (S_ISSOCK(mode)) return "it is a socket, which only the process that made it could serve";
-  if (S_ISFIFO(mode)) return "it is a pipe, which would hold whoever opens it";
-  if (S_ISREG(mode) && (mode & S_ISUID) != 0) return "it is a setuid file";
-  if (S_ISREG(mode) && (mode & S_ISGID) != 0) return "it is a setgid file";
-  if (S_ISDIR(mode) && (mode & S_ISUID) != 0) return "it is a setuid folder";
-  if (marks->capability) return "it has a file capability";
-  if (marks->elsewhere) return "its layer names content that lies elsewhere (metacopy or redirect)";
-  if (marks->forged || marks->whiteout) return "it carries an overlay's own attributes";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "the file is a device";
+  if (S_ISSOCK(mode)) return "the file is a socket, which only the process that made it could serve";
+  if (S_ISFIFO(mode)) return "the file is a named pipe, which would block every program that opens it";
+  if (S_ISREG(mode) && (mode & S_ISUID) != 0) return "the file is setuid";
+  if (S_ISREG(mode) && (mode & S_ISGID) != 0) return "the file is setgid";
+  if (S_ISDIR(mode) && (mode & S_ISUID) != 0) return "the folder is setuid";
+  if (marks->capability) return "the file has capabilities";
+  if (marks->elsewhere) return "its content lies elsewhere in the overlay (metacopy or redirect)";
+  if (marks->forged || marks->whiteout) return "the file has extended attributes that only an overlay may set";
   return NULL;
 }
 

@@ -160,16 +160,16 @@ static int open_lower(const struct walk *walk, const struct entry *entry) {
 
 /* Tells the row of a folder, then its content. */
 static int visit(struct walk *walk, struct row *row, struct folder *folder, bool lower_lost) {
-  if (lower_lost) row->refusal = "the folder of that name cannot be read, or is another file system";
+  if (lower_lost) row->refusal = "the project's folder of this name cannot be read, or is another file system";
   if (walk->depth == DEPTH_MAX) {
-    row->refusal = "it lies too deep to be looked into";
+    row->refusal = "the folder is nested too deeply to be read";
     tell(walk, row);
     return 0;
   }
   folder->upper = openat(row->folder, row->name, READ_FOLDER);
   if (folder->upper < 0 && walk->look == LOOK_TO_APPLY) {
     if (errno != EACCES) return -1;
-    row->refusal = "its mode keeps its owner from looking into it";
+    row->refusal = "the folder's mode does not let its owner read it";
   }
   tell(walk, row);
   if (walk->look == LOOK_TO_LIST && (folder->upper < 0 || lower_lost)) return unread(walk, row->path);
@@ -274,7 +274,7 @@ int overlay_walk(int upper, int lower, enum look look, row_taker take, void *con
   if (fstat(upper, &above) < 0 || fstat(lower, &below) < 0 || marks_of(upper, ".", &marks) < 0) return -1;
   sight_of(&above, &row.above);
   sight_of(&below, &row.below);
-  if (marks.opaque || marks.elsewhere) row.refusal = "its layer hides the whole project";
+  if (marks.opaque || marks.elsewhere) row.refusal = "the layer of changes hides the whole project";
   tell(&walk, &row);
   const struct folder folder = {"", upper, lower, marks.whiteouts, marks.opaque};
   return take_content(&walk, &folder);

@@ -36,7 +36,7 @@ static struct rule_state draft[RULES_MAX];
 
 static void *must_allocate(size_t size) {
   void *memory = calloc(1, size);
-  if (memory == NULL) fail_world("rules", "no room for the denied names", ENOMEM);
+  if (memory == NULL) fail_world("rules", "denied names", ENOMEM);
   return memory;
 }
 
@@ -135,7 +135,7 @@ static uint32_t put(uint32_t count, uint16_t rule, uint16_t segment) {
     for (uint32_t i = count; i > 0 && draft[i - 1].rule == rule; i--) {
       if (draft[i - 1].segment == segment) return count;
     }
-    if (count == RULES_MAX) fail_world("rules", "the denied names overlap too much", E2BIG);
+    if (count == RULES_MAX) fail_world("rules", "overlapping denied names", E2BIG);
     draft[count++] = (struct rule_state){rule, segment};
     if (!is_depth(&rules[rule].segments[segment])) return count;
   }

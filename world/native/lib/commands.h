@@ -39,7 +39,7 @@ struct output {
 struct leader {
   pid_t pid;
   int socket; /* -1: final report received, not reaped yet */
-  int listener; /* of its command's filter, -1: none (yet) */
+  int listener; /* listener of the command's seccomp filter, -1: not received */
   int outputs[2]; /* read ends of its command's pipes, until a command takes them over */
   struct command *command;
   struct group *group; /* NULL: no cgroup, or removal has begun */
@@ -72,12 +72,12 @@ struct command {
   struct touched *touched; /* NULL: file changes are not reported */
   struct lineage *lineage; /* NULL: program starts are not reported */
   struct telemetry *telemetry; /* NULL: no telemetry */
-  struct gate *gate; /* NULL: program starts are not asked about */
+  struct gate *gate; /* NULL: the broker is not asked about program starts */
   uint64_t refused; /* hash of the last refused start */
   int64_t refused_at;
   unsigned sockets_told; /* number of refused sockets reported */
   struct refused_writes *refused_writes; /* NULL until the first */
-  struct own_program *own; /* program that its runner was told to start, NULL: not asked about */
+  struct own_program *own; /* program that the runner was told to start, NULL: the broker is not asked about it */
   struct measured measured;
 };
 

@@ -4,23 +4,23 @@
 
 /* Bytes of a record in TOUCHED before its path. */
 #define TOUCHED_HEADER_SIZE 40
-/* How many names of one command TOUCHED tells; what is more is counted in UNTOLD. */
+/* Most names of a command in TOUCHED; further names are counted in UNTOLD. */
 #define FRAME_MAX_TOUCHED 200000
 /* Bytes of a record in PROGRAMS before its path. */
 #define PROGRAM_HEADER_SIZE 32
-/* How many programs of one command PROGRAMS tells; what is more is counted in UNTOLD_PROGRAMS. */
+/* Most programs of a command in PROGRAMS; further programs are counted in UNTOLD_PROGRAMS. */
 #define FRAME_MAX_PROGRAMS 200000
 /* Bytes of a record in TELEMETRY before its text. */
 #define TELEMETRY_HEADER_SIZE 4
-/* How many reports of one kind TELEMETRY tells of a command, each text once; all are counted in HEARD. */
+/* Most reports of one kind of a command in TELEMETRY, each text once; HEARD counts all reports. */
 #define FRAME_MAX_TELEMETRY 400
 /* The longest text of a report, bytes. */
 #define FRAME_MAX_TELEMETRY_TEXT 1024
-/* How long a start waits for its ANSWER, unless a WAIT says more; then it is refused. */
+/* How long a start waits for ANSWER, unless WAIT extends the time; then the start is refused. */
 #define FRAME_START_PATIENCE_MS 2000
-/* How long a replacement waits for its REPLACED; then it fails as it would without the broker. */
+/* How long a call waits for REPLACED; then the call fails as without the broker. */
 #define FRAME_REPLACE_PATIENCE_MS 5000
-/* The longest content of a replacement, bytes; a longer one is not asked about. */
+/* The longest content of a replacement, bytes; the broker is not asked about longer content. */
 #define FRAME_MAX_REPLACEMENT 1048576
 /* The longest SETTLED, bytes; repositories that do not fit are not sealed. */
 #define FRAME_MAX_SETTLED 4194304
@@ -38,9 +38,9 @@
 #define FRAME_INPUT_WINDOW 262144
 /* The most of a process's argv in LISTED, bytes. */
 #define FRAME_MAX_PROCESS_ARGV 4096
-/* How many different system calls of one command VIOLATION tells apart; what is more is refused. */
+/* Most different system calls of a command in VIOLATION; further ones are refused. */
 #define FRAME_MAX_HITS 64
-/* How many refused writes of one command REFUSED_WRITE tells. */
+/* Most refused writes of a command in REFUSED_WRITE. */
 #define FRAME_MAX_REFUSED_WRITES 32
 /* The longest MEMORY_FILE, bytes. */
 #define FRAME_MAX_MEMORY_FILE 65536
@@ -65,13 +65,13 @@
 #define FRAME_INTERRUPT 14
 /* init → broker, id command, u64: How many more bytes of INPUT have gone to the command, or were dropped because nobody reads. */
 #define FRAME_INPUT_TAKEN 82
-/* broker → init, id command, empty: From now on the outputs are read and thrown away, without credit. */
+/* broker → init, id command, empty: Discards all further output, without credit. */
 #define FRAME_DISCARD 5
 /* broker → init, id 0, empty: Asks for the processes; LISTED answers. */
 #define FRAME_LIST 6
 /* broker → init, id question, u64: Asks which process has the socket of this inode open; OWNED answers. The id is the question's. */
 #define FRAME_OWNER 7
-/* init → broker, id question, fields: Whose a socket is; empty when no process that may be looked at has it open any more. */
+/* init → broker, id question, fields: The owner of a socket; empty if no visible process has the socket open any more. */
 #define FRAME_OWNED 74
 /* init → broker, id 0, fields: The world is made. */
 #define FRAME_READY 64
@@ -83,47 +83,47 @@
 #define FRAME_STDOUT 67
 /* init → broker, id command, bytes: Bytes of standard error. */
 #define FRAME_STDERR 68
-/* init → broker, id command, fields: The main process has ended and every byte that stood in its pipes then has been sent. Exactly one of code and signo. */
+/* init → broker, id command, fields: The main process has ended, and all bytes then in its pipes have been sent. Has either code or signo. */
 #define FRAME_EXIT 69
 /* init → broker, id command, empty: After EXIT: both outputs are at their end and, with keep, no process is left. The id is free again. */
 #define FRAME_CLOSED 70
-/* init → broker, id 0, fields: A denied name turned up in a zone while commands ran: the broker takes it out. */
+/* init → broker, id 0, fields: A denied name appeared in a zone while commands ran: the broker moves it to quarantine. */
 #define FRAME_APPEARED 73
 /* init → broker, id 0, fields: The processes inside. */
 #define FRAME_LISTED 71
-/* init → broker, id command, bytes: Names that a command was about to change: records without padding, each TOUCHED_HEADER_SIZE bytes little-endian (u16 length of the path, u8 how, u8 before, u32 st_mode, u64 size, u64 inode, i64 mtime and i64 ctime in ns) and the path relative to PROJECT, or absolute below OPENED. how: bits of 1 a name is made or taken away, 2 opened for writing or cut, 4 its mode is set, 8 something is moved to it, 16 it is a folder and is taken away. before: 0 nothing stood there, 1 what the header says, 2 told before with fewer bits, 3 a folder was moved: the path is FROM NUL TO, how 1 when both were exchanged; from then on names are told anew. Sent before EXIT, never after. */
+/* init → broker, id command, bytes: Names that a command was about to change: records without padding, each TOUCHED_HEADER_SIZE bytes little-endian (u16 length of the path, u8 how, u8 before, u32 st_mode, u64 size, u64 inode, i64 mtime and i64 ctime in ns) and the path relative to PROJECT, or absolute below OPENED. how: bits of 1 the name is made or removed, 2 opened for writing or truncated, 4 its mode is set, 8 a file is moved to the name, 16 a folder is removed. before: 0 no file, 1 the state in the header, 2 reported before with fewer bits, 3 a folder is moved: the path is FROM NUL TO, how 1 if both are exchanged; from then on all names are reported again. Sent before EXIT, never after. */
 #define FRAME_TOUCHED 76
-/* broker → init, id gate, fields: Which programs are asked about, from the EXEC that names it on. Of its number are no two; the last one may be named by any later EXEC, an older one by none. */
+/* broker → init, id gate, fields: Selects the programs whose starts STARTING reports. Its number is unique; an EXEC may name only the latest gate. */
 #define FRAME_GATE 9
 /* broker → init, id command, fields: The answer to STARTING. */
 #define FRAME_ANSWER 10
 /* init → broker, id command, fields: A command renames a file of its own onto a sealed file of DENY's kind c. The call waits for REPLACED. */
 #define FRAME_REPLACING 90
-/* init → broker, id command, fields: A command removes or moves what a seal keeps, or a folder above one. The call waits for REPLACED. */
+/* init → broker, id command, fields: A command removes or moves a sealed name, or a folder above a sealed name. The call waits for REPLACED. */
 #define FRAME_REMOVING 94
-/* broker → init, id command, fields: The answer to REPLACING and REMOVING. With 0 the host's file holds what the broker took of the content, and the command's own file goes. */
+/* broker → init, id command, fields: The answer to REPLACING and REMOVING. With errno 0, the broker has written the accepted content to the host's file, and init removes the command's own file. */
 #define FRAME_REPLACED 21
-/* broker → init, id question, fields: Seals a new file that the broker made in a sealed folder, before a rename on the host makes it TARGET; without PATH it only asks whether TARGET is sealed. SEALED answers. The id is the question's. */
+/* broker → init, id question, fields: Seals a new file that the broker made in a sealed folder, before a rename on the host makes it TARGET; without PATH the frame only asks whether TARGET is sealed. SEALED answers. The id is the question's. */
 #define FRAME_SEAL 20
 /* init → broker, id question, fields: Whether the file of SEAL is sealed. */
 #define FRAME_SEALED 91
-/* broker → init, id question, fields: Seals git folders that commands made and that are not sealed yet, where processes live on: those of PATH, and all when no command runs. SETTLED answers. The id is the question's. */
+/* broker → init, id question, fields: Seals git folders made by commands, if processes live on: the folders of PATH, and all unsealed ones when no command runs. SETTLED answers. The id is the question's. */
 #define FRAME_SETTLE 22
-/* init → broker, id question, fields: What SETTLE has sealed. */
+/* init → broker, id question, fields: The result of SETTLE. */
 #define FRAME_SETTLED 92
-/* init → broker, id 0, fields: A git folder turned up that a process made which outlived its command. */
+/* init → broker, id 0, fields: A process that outlived its command has made a git folder. */
 #define FRAME_BROUGHT 93
-/* init → broker, id command, fields: A program that the gate asks about is about to be started. CALLED begins a file, and what follows it is that file's: first the one that was asked for, then what its #! line or the dynamic loader makes of it. */
+/* init → broker, id command, fields: A program selected by the gate is about to start. Each CALLED begins a file, and the next fields describe that file: first the requested file, then the interpreter of its #! line or the program of a dynamic loader. */
 #define FRAME_STARTING 77
-/* init → broker, id command, bytes: Programs that a command started: records without padding, each PROGRAM_HEADER_SIZE bytes little-endian (u32 length of the record, u8 kind, u8 flags, u16 length of the path, u32 number, u32 parent, u32 pid, u32 status, i64 wall clock in ns), the path, and the arguments with a NUL behind each. kind: 1 started, 2 refused, 3 ended. flags: 1 the arguments are cut, 2 another program took its process over, 4 status is known, as wait(2) has it. All of a command before EXIT, none after. */
+/* init → broker, id command, bytes: Programs that a command started: records without padding, each PROGRAM_HEADER_SIZE bytes little-endian (u32 length of the record, u8 kind, u8 flags, u16 length of the path, u32 number, u32 parent, u32 pid, u32 status, i64 wall clock in ns), the path, and the arguments with a NUL behind each. kind: 1 started, 2 refused, 3 ended. flags: 1 the arguments are cut, 2 the process went on with another program, 4 status is known, as wait(2) has it. All of a command before EXIT, none after. */
 #define FRAME_PROGRAMS 78
-/* init → broker, id command, bytes: What programs of a command say that they are about to do: their own word, which may be forged. Records without padding, each TELEMETRY_HEADER_SIZE bytes little-endian (u16 length of the text, u8 kind, u8 flags) and the text, any bytes. kind: 1 exec, 2 opened for writing, 3 connect, whose text is a sockaddr, 4 unlink, 5 rename to it. flags: 1 the text is cut. All of a command before EXIT, none after. */
+/* init → broker, id command, bytes: Actions that programs of a command announce themselves, so they may be forged. Records without padding, each TELEMETRY_HEADER_SIZE bytes little-endian (u16 length of the text, u8 kind, u8 flags) and the text, any bytes. kind: 1 exec, 2 opened for writing, 3 connect, whose text is a sockaddr, 4 unlink, 5 rename to it. flags: 1 the text is cut. All of a command before EXIT, none after. */
 #define FRAME_TELEMETRY 79
 /* init → broker, id command, fields: A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED. */
 #define FRAME_VIOLATION 72
-/* init → broker, id command, fields: A command named a Unix socket that was not bound in its world and is not shared with it, and was answered with ECONNREFUSED. The first sixteen of a command are told. */
+/* init → broker, id command, fields: A command named a Unix socket that was not bound in its world and is not shared with it, and got ECONNREFUSED. The first sixteen of a command are reported. */
 #define FRAME_REFUSED_SOCKET 80
-/* init → broker, id command, fields: A mount of the world refuses a write: once for each path and errno, the first FRAME_MAX_REFUSED_WRITES of a command, before EXIT. Only of commands whose writes are told (TOUCHED). */
+/* init → broker, id command, fields: A mount of the world refuses a write: once for each path and errno, the first FRAME_MAX_REFUSED_WRITES of a command, before EXIT. Only for commands whose writes are recorded (TOUCHED). */
 #define FRAME_REFUSED_WRITE 81
 
 /* u64: CLONE_NEW* bits to unshare. */
@@ -138,21 +138,21 @@
 #define TAG_HOSTNAME 5
 /* bytes: The filter of every command: a classic BPF program, eight bytes an instruction. Loaded once, before the first command; a world whose filter does not load is not made. */
 #define TAG_SECCOMP 6
-/* bytes: SECCOMP notifies a listener, PID 1, which lets calls through and tells of them with VIOLATION. This program of the same kind says which of them stay refused. */
+/* bytes: Log mode: SECCOMP notifies PID 1, which allows the calls and reports them by VIOLATION. This BPF program selects the calls that stay refused. */
 #define TAG_SECCOMP_GUARD 7
-/* bytes: A second filter, which each command loads itself at its beginning: for what its leader still needs to start it. */
+/* bytes: A second filter, loaded by each command before its program: refuses calls that the leader needs to start the command. */
 #define TAG_COMMAND_FILTER 8
 /* repeated text: Each NAME=value. cgroup: the name of the world's cgroup, whose folder is fd 4. memory: 1 when commands have a memory controller. pids: pids.max of one command. pid_max: kernel.pid_max of the pid namespace. nproc, nofile: rlimits of commands. */
 #define TAG_LIMIT 9
-/* repeated text: Denied names, each: r (masked), w (sealed), s (sealed unless a command made it), c (as s; REPLACING asks about what a command renames onto it) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders. */
+/* repeated text: Denied names, each: r (masked), w (sealed), s (sealed unless made by a command), c (as s; REPLACING asks about renames onto the name) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders. */
 #define TAG_DENY 10
-/* repeated text: Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: what the walk for h leaves out. */
+/* repeated text: Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: a tree left out of the walk for h. */
 #define TAG_ZONE 11
-/* u64: Process id, as the host sees it, of whoever holds the network namespace to join, and the user namespace that owns it where the world has one. */
+/* u64: Host process id of the helper that holds the network namespace to join and, in a user-namespace world, the owning user namespace. */
 #define TAG_NETWORK 12
-/* bytes: Instead of COMMAND_FILTER where the kernel gives each command a listener: the same rows, the calls that start programs, and, with PROJECT, those that change files are told to it. */
+/* bytes: Replaces COMMAND_FILTER if the kernel gives each command a listener: the same rows, plus notifications of calls that start programs and, with PROJECT, of calls that change files. */
 #define TAG_RECORD_FILTER 14
-/* text: Real path of the folder below which changes of files are told by TOUCHED. In log mode the filter has the calls. */
+/* text: Real path of the folder whose file changes TOUCHED reports. In log mode SECCOMP notifies of these calls. */
 #define TAG_PROJECT 15
 /* repeated text: Program and arguments, at least one. */
 #define TAG_ARG 16
@@ -166,37 +166,37 @@
 #define TAG_KEEP 20
 /* u64: Output credit in bytes, shared by stdout and stderr. */
 #define TAG_WINDOW 21
-/* bytes: What this command, and no other, reads from a sealed memory file on descriptor FRAME_MEMORY_FILE_FD. */
+/* bytes: Content of a sealed memory file on descriptor FRAME_MEMORY_FILE_FD, readable by this command only. */
 #define TAG_MEMORY_FILE 22
 /* u64: Number of the exec gate for each program that the command starts; absent: no gate. */
 #define TAG_GATE 23
-/* repeated text: The last part of the path of a program that is asked about. One with a star, which stands for any bytes, is a pattern: of a last part, or with a slash of a whole path. */
+/* repeated text: Last component of the path of a reported program. With a star, which stands for any bytes, a pattern: of the last component, or, with a slash, of the whole path. */
 #define TAG_ASKED_NAME 24
-/* u64: 1: each start is asked about. */
+/* u64: 1: each start is reported. */
 #define TAG_ASKS_ALL 25
-/* u64: 1: a start waits for its ANSWER, and is refused without one. Absent: it goes on at once, and STARTING has no TOKEN. */
+/* u64: 1: a start waits for ANSWER, and is refused without an answer. Absent: a start proceeds at once, and STARTING has no TOKEN. */
 #define TAG_REFUSES 26
-/* u64: 1: PROGRAMS tells of what it starts. */
+/* u64: 1: PROGRAMS reports the programs that the command starts. */
 #define TAG_LINEAGE 27
-/* repeated text: Absolute path of a folder in which programs of these names are looked for, besides those where systems keep them. */
+/* repeated text: Absolute path of a further folder with programs of these names, besides the system's folders. */
 #define TAG_FOLDER 28
 /* u64: Process id of PID 1 as the host sees it, 0 when unknown. */
 #define TAG_PID 32
-/* text: What failed: unshare, mount overlay, … */
+/* text: The failed step: unshare, mount overlay, … */
 #define TAG_STEP 33
-/* text: The path it was about. */
+/* text: Path or subject of the failed step. */
 #define TAG_PATH 34
 /* u64: The kernel's error number. */
 #define TAG_ERRNO 35
 /* u64: Exit code. */
 #define TAG_CODE 36
-/* u64: Number of the signal that ended it. */
+/* u64: Number of the signal that ended the process. */
 #define TAG_SIGNO 37
 /* u64: User and system time of the whole tree as reaped, microseconds. */
 #define TAG_CPU_US 38
 /* u64: Memory of the largest process, bytes. */
 #define TAG_MAXRSS 39
-/* u64: 1: both outputs are at their end and nothing is left; no CLOSED follows. */
+/* u64: 1: both outputs are at their end and no process is left; no CLOSED follows. */
 #define TAG_CLOSED 40
 /* u64: 1: some process could not be ended. */
 #define TAG_LEFTOVER 41
@@ -204,11 +204,11 @@
 #define TAG_KEPT 42
 /* repeated text: Each: command id NUL pid NUL ppid NUL argv joined by spaces. */
 #define TAG_PROCESS 43
-/* u64: The most processes of the command that were seen at once when it was signalled or ended; absent when it never was. */
+/* u64: Most processes of the command seen at once while it was signalled or ended; absent if it was not. */
 #define TAG_SEEN 44
-/* repeated text: Each NAME=number, as the command's cgroup counted; one that is not there was not measured. memory_peak: bytes. pids_peak: processes and threads at once. oom_kill: processes that the memory limit ended. pids_max: forks that the limit refused. */
+/* repeated text: Each NAME=number, as counted by the command's cgroup; a missing name was not measured. memory_peak: bytes. pids_peak: processes and threads at once. oom_kill: processes that the memory limit ended. pids_max: forks that the limit refused. */
 #define TAG_MEASURED 45
-/* u64: Names that stand in a zone and are denied there. */
+/* u64: Number of existing denied names in zones. */
 #define TAG_DENIED 47
 /* u64: Folders in which a denied name could appear unnoticed: the host has no more inotify watches. */
 #define TAG_UNWATCHED 48
@@ -222,75 +222,75 @@
 #define TAG_ARGUMENTS 52
 /* u64: How many such calls the command has made so far. */
 #define TAG_HITS 53
-/* u64: 0: it was let through; else the error number that it was answered with. */
+/* u64: 0: allowed; otherwise the error number returned to the caller. */
 #define TAG_REFUSED 54
 /* u64: The command whose leader is an ancestor of the process; absent: no command. */
 #define TAG_COMMAND 55
-/* u64: Its process id inside. */
+/* u64: Process id in the world. */
 #define TAG_OWNER_PID 56
-/* text: Its name, as proc(5) has it in comm. */
+/* text: Name of the process: comm of proc(5). */
 #define TAG_PROGRAM 57
-/* u64: 1: TOUCHED told what the command was about to change. Absent: nobody listened, so nothing is known. */
+/* u64: 1: TOUCHED has reported the command's changes. Absent: no listener, so the changes are unknown. */
 #define TAG_RECORDED 61
 /* u64: Calls whose names could not be read; absent is 0. */
 #define TAG_UNREAD 62
-/* u64: Names that were more than TOUCHED tells; absent is 0. */
+/* u64: Names beyond the limit of TOUCHED; absent is 0. */
 #define TAG_UNTOLD 63
-/* u64: Which start is meant. */
+/* u64: TOKEN of STARTING. */
 #define TAG_TOKEN 64
-/* u64: Its process id inside. */
+/* u64: Process id in the world. */
 #define TAG_CALLER 65
-/* repeated text: As it was asked for; empty for a descriptor. */
+/* repeated text: The path in the caller's call; empty for a descriptor. */
 #define TAG_CALLED 66
-/* repeated text: Its real path; absent: it has no name. */
+/* repeated text: Real path of the file; absent: a file without a name. */
 #define TAG_REAL 67
 /* repeated text: A name of the gate whose program is this file or has the same bytes. */
 #define TAG_SAME 68
-/* bytes: Its arguments, argv[0] first, a NUL behind each. */
+/* bytes: Arguments of the file, argv[0] first, a NUL behind each. */
 #define TAG_WORDS 69
-/* u64: 1: there are more words, or longer ones. */
+/* u64: 1: arguments are missing or shortened. */
 #define TAG_CUT 70
-/* text: Why it is not known what would run; absent: it is known. */
+/* text: Why the program is unknown; absent: known. */
 #define TAG_UNREADABLE 71
-/* u64: 1: it goes on. Absent, as WAIT: it is refused. */
+/* u64: 1: the start is allowed. Absent, without WAIT: the start is refused. */
 #define TAG_MAY 72
-/* u64: The answer comes later: so many milliseconds from now at the latest. */
+/* u64: The answer follows within so many milliseconds. */
 #define TAG_WAIT 73
-/* u64: Programs that were more than PROGRAMS tells; absent is 0. */
+/* u64: Programs beyond the limit of PROGRAMS; absent is 0. */
 #define TAG_UNTOLD_PROGRAMS 74
-/* u64: 1: the kernel asks about each start of a program. Absent: a gate could not hold. */
+/* u64: 1: the kernel reports each start of a program. Absent: no exec gate is possible. */
 #define TAG_GATED 75
-/* u64: 1: commands may have TELEMETRY, so what waits to be heard gets more room. */
+/* u64: 1: commands may have TELEMETRY, so sockets get longer receive queues. */
 #define TAG_REPORTS 76
-/* text: Name of the socket, in the abstract namespace of the world's network, at which the programs of this command report; absent: nobody listens. */
+/* text: Name of the socket, in the abstract namespace of the world's network, to which the programs of this command report; absent: no telemetry. */
 #define TAG_TELEMETRY 77
-/* repeated text: Each NAME=number, of what was reported, whoever reported it; absent: nobody listened. exec, write, connect, unlink, rename: reports of that kind. untold: those whose text TELEMETRY did not tell. missed: messages that were none, and reports that their senders say were not taken. */
+/* repeated text: Each NAME=number of reports, forged ones included; absent: no telemetry. exec, write, connect, unlink, rename: reports of that kind. untold: reports missing in TELEMETRY. missed: malformed messages, and reports that the senders could not deliver. */
 #define TAG_HEARD 78
 /* repeated text: Sockets of the host that commands may connect to, each by its path in the world. Any other Unix socket is reached by path only where it was bound in the world's network namespace. */
 #define TAG_SOCKET 79
-/* u64: Veils below which a change of the host is seen late: the kernel lets nobody make them forget names. */
+/* u64: Veils that show changes of the host late, because the kernel offers no way to drop their cached names. */
 #define TAG_UNREFRESHED 90
-/* repeated text: Real paths of folders and files outside of PROJECT whose changes are told too, with absolute paths. Each below a mount of its own. */
+/* repeated text: Real paths of folders and files outside of PROJECT whose changes are reported too, by absolute paths. Each has its own mount. */
 #define TAG_OPENED 91
-/* u64: 1: something was written in a scratch folder since the world was made, by whatever command. Absent: nothing was. */
+/* u64: 1: some command has written in a scratch folder since the world was made. Absent: no such write. */
 #define TAG_STRAYED 92
 /* text: Absolute real path. */
 #define TAG_TARGET 100
-/* u64: Of its folder. */
+/* u64: st_ino of the folder of PATH. */
 #define TAG_INODE 101
-/* u64: Of its folder, as stat(2) has it. */
+/* u64: st_dev of the folder of PATH. */
 #define TAG_DEVICE 102
-/* bytes: What the command's file held when it was read, once. */
+/* bytes: Content of the command's file, read once. */
 #define TAG_CONTENT 103
-/* text: The real path of the program that the caller is, where it starts one of the same name; STARTER_WORDS follows. */
+/* text: Real path of the caller's own program, if it starts a program of the same name; STARTER_WORDS follows. */
 #define TAG_STARTER 104
-/* bytes: The caller's own arguments, as procfs has them. */
+/* bytes: The caller's own arguments, from procfs. */
 #define TAG_STARTER_WORDS 105
-/* u64: 1: removes what is no folder. 2: removes an empty folder. 3: moves a folder to TARGET, where nothing stands. 4: as 2, a folder above sealed names that is not sealed itself. */
+/* u64: 1: removes a file or link. 2: removes an empty folder. 3: moves a folder to the free name TARGET. 4: as 2, for an unsealed folder above sealed names. */
 #define TAG_ACT 110
-/* u64: Of the folder of TARGET. */
+/* u64: st_dev of the folder of TARGET. */
 #define TAG_TARGET_DEVICE 111
-/* u64: Of the folder of TARGET. */
+/* u64: st_ino of the folder of TARGET. */
 #define TAG_TARGET_INODE 112
 /* u64: 1: standard input comes in INPUT frames, without STDIN. Implied by a terminal. */
 #define TAG_OPEN 113

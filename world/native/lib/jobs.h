@@ -26,7 +26,7 @@ struct order {
   uint32_t terminal;        /* ORDER_RUN: the first descriptor is the terminal of the command's session */
   uint32_t memory_file;     /* ORDER_RUN: the next descriptor is the command's memory file */
   uint32_t payload_in_file; /* ORDER_RUN: the last descriptor is the payload */
-  uint32_t asked; /* ORDER_RUN: the listener asks about its start */
+  uint32_t asked; /* ORDER_RUN: the broker is asked about the start */
 };
 
 /* Leader → PID 1; REPORT_FAILED is followed by the path. Every kind except REPORT_KEPT and REPORT_LISTENER is
@@ -36,7 +36,7 @@ enum report_kind {
   REPORT_KEPT,      /* main process ended, `kept` others live on */
   REPORT_GONE,      /* after REPORT_KEPT: the others are gone too */
   REPORT_FAILED,    /* the command never began */
-  REPORT_LISTENER,  /* from its runner, before the job; with its filter's listener if granted */
+  REPORT_LISTENER,  /* from the command's runner, before the job; with the listener of the filter, if granted */
 };
 struct ending {
   uint32_t code;

@@ -77,7 +77,7 @@ static void accept_some(int listener) {
 static void apply_rules(const char *nft, const char *text) {
   char complaint[COMPLAINT_MAX] = "";
   if (!network_rules_apply(nft, text, complaint, sizeof complaint)) {
-    node_send(-1, "{\"rules\":\"%s\"}", complaint[0] == 0 ? "it cannot be run" : complaint);
+    node_send(-1, "{\"rules\":\"%s\"}", complaint[0] == 0 ? "nft cannot be started" : complaint);
     return;
   }
   redirected = true;

@@ -50,7 +50,7 @@ bool network_rules_apply(const char *nft, const char *text, char *complaint, siz
   int status;
   int rules = text_file(text);
   if (rules < 0 || pipe2(ends, O_CLOEXEC) < 0) {
-    snprintf(complaint, size, "no file for the rules: errno %d", errno);
+    snprintf(complaint, size, "cannot write the rules to a file: errno %d", errno);
     if (rules >= 0) close(rules);
     return false;
   }
@@ -68,6 +68,6 @@ bool network_rules_apply(const char *nft, const char *text, char *complaint, siz
     if (errno != EINTR) return false;
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
-  if (complaint[0] == 0) snprintf(complaint, size, "it ended with status %d", status);
+  if (complaint[0] == 0) snprintf(complaint, size, "nft ended with status %d", status);
   return false;
 }

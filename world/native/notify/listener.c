@@ -29,7 +29,7 @@ void listener_take(int forker_socket) {
   int count = 0;
   ssize_t length = job_receive(forker_socket, &word, sizeof word, fds, &count, 0);
   /* The forker has reported the cause itself: the broker believes the first FAILED. */
-  if (length != sizeof word || count != 1) fail_world("seccomp log", "no listener", length < 0 ? errno : ECHILD);
+  if (length != sizeof word || count != 1) fail_world("seccomp log", "listener", length < 0 ? errno : ECHILD);
   world = fds[0];
 }
 

@@ -246,7 +246,7 @@ void new_repositories_settle(const struct frame *frame) {
     settle_and_tell(folder, &writer, &patience);
     new_repository_drop(at);
   }
-  if (new_repositories_overflowed()) fail_world("denied names", "more repositories than can be sealed were made", E2BIG);
+  if (new_repositories_overflowed()) fail_world("denied names", "too many new repositories to seal", E2BIG);
   if (names_guarded()) settle_named(frame, &writer, &patience);
   channel_send(FRAME_SETTLED, frame->id, payload, writer.length);
 }

@@ -58,7 +58,7 @@ void filter_keep(enum filter which, const uint8_t *instructions, size_t count) {
   bool listens = which == FILTER_RECORD || (which == FILTER_WORLD && guard_kept());
   size_t more = listens ? OWN_START : 0;
   struct sock_filter *copy = calloc(more + count, sizeof *copy);
-  if (copy == NULL) fail_world("seccomp", "no room for the filter", ENOMEM);
+  if (copy == NULL) fail_world("seccomp", "filter", ENOMEM);
   if (listens) put_own_start(copy);
   memcpy(copy + more, instructions, count * sizeof *copy);
   programs[which] = (struct sock_fprog){.len = (unsigned short)(more + count), .filter = copy};
@@ -106,7 +106,7 @@ static int load_with_listener(enum filter which) {
 static void load_and_hand_over(int socket) {
   check_sizes();
   int listener = load_with_listener(FILTER_WORLD);
-  if (listener < 0) fail_world("seccomp log", "the kernel gives no listener", errno);
+  if (listener < 0) fail_world("seccomp log", "listener", errno);
   if (job_send(socket, "s", 1, NULL, 0, &listener, 1, 0) < 0) fail_world("seccomp log", "listener", errno);
   if (close(listener) < 0) fail_world("seccomp log", "listener", errno);
 }
@@ -114,7 +114,7 @@ static void load_and_hand_over(int socket) {
 void filter_load_world(int socket) {
   if (programs[FILTER_WORLD].filter == NULL) return;
   if (guard_kept()) load_and_hand_over(socket);
-  else if (load(FILTER_WORLD) < 0) fail_world("seccomp", "the kernel does not take the filter", errno);
+  else if (load(FILTER_WORLD) < 0) fail_world("seccomp", "filter", errno);
 }
 
 /* True for a kernel without notifications, or when another sandbox already has a listener. */

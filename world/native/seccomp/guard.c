@@ -13,7 +13,7 @@ static size_t program_length;
 void guard_keep(const uint8_t *instructions, size_t count) {
   if (instructions == NULL) return;
   program = calloc(count, sizeof *program);
-  if (program == NULL) fail_world("seccomp", "no room for the guard", ENOMEM);
+  if (program == NULL) fail_world("seccomp", "guard", ENOMEM);
   memcpy(program, instructions, count * sizeof *program);
   program_length = count;
 }

@@ -314,7 +314,7 @@ test("a variable that the caller gives counts as one that the command sets", () 
 test("the reason names the word that is in doubt and what it would decide", () => {
   const [spot] = readShell("x=-c; bash \"$x\" 'id'").opaque;
   expect(spot?.reason).toBe(
-    `'"$x"' may be an option of 'bash' and say which command it runs: known only when it runs`,
+    `'"$x"' may be an option of 'bash' that runs another command: the value is only known when the command runs`,
   );
 });
 

@@ -153,9 +153,9 @@ describe("what a command that writes directly changed", () => {
   });
 
   test.each([
-    [{ recorded: false, unread: 0, untold: 0 }, /not measured: nobody is told/],
+    [{ recorded: false, unread: 0, untold: 0 }, /not measured: the command's writes cannot be observed/],
     [{ recorded: true, unread: 2, untold: 0 }, /2 calls .* could not be read/],
-    [{ recorded: true, unread: 0, untold: 3 }, /3 calls touched more names/],
+    [{ recorded: true, unread: 0, untold: 3 }, /3 calls touched names beyond the limit/],
   ])("what could not be seen is said: %j", async (end, said) => {
     const diff = await diffOf([record("new", HOW.name, false)], end);
     expect(diff).toMatchObject({ truncated: true, summary: expect.stringMatching(said), tree_hash: null });
@@ -185,7 +185,7 @@ describe("what a command that writes directly changed", () => {
     const diff = await diffOf([record("new", HOW.name, false), ...Array.from({ length: 80 }, () => payload)]);
     expect(diff).toMatchObject({
       truncated: true,
-      summary: expect.stringContaining("are longer than"),
+      summary: expect.stringContaining("have more than"),
       tree_hash: null,
     });
   });

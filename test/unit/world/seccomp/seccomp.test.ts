@@ -314,7 +314,7 @@ describe("what a person reads of a call that log mode tells of", () => {
       kind: "system_call",
       subject: "keyctl",
       message:
-        "The system call keyctl was allowed because the policy's world.seccomp is log. By default it is refused: keyrings are not namespaced",
+        "The system call keyctl was allowed because the policy's world.seccomp is log. By default the call is refused: keyrings have no namespace, so they would be shared with the host",
     });
   });
 

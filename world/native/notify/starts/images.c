@@ -40,9 +40,9 @@ static enum image_found missing(struct image *image, int error) {
 
 /* Classifies a failed open of a folder: either the call must fail too, or PID 1 itself lacks a resource. */
 static enum image_found no_folder(struct image *image) {
-  if (errno == ELOOP) return unknown(image, "its path leads through links of procfs");
+  if (errno == ELOOP) return unknown(image, "its path leads through links in /proc");
   bool ours = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOSYS;
-  return ours ? unknown(image, "its folder could not be opened") : missing(image, errno == 0 ? ENOENT : errno);
+  return ours ? unknown(image, "its folder cannot be opened") : missing(image, errno == 0 ? ENOENT : errno);
 }
 
 bool image_is_settled(const struct image *image) {
@@ -83,23 +83,23 @@ static void remember(const struct image *image) {
 static enum image_found closed(struct image *image, int folder, const char *leaf) {
   struct statvfs mount;
   int file = openat(folder, leaf, O_PATH | O_CLOEXEC);
-  if (file < 0) return unknown(image, "the file may not be read");
+  if (file < 0) return unknown(image, "its file cannot be read");
   image->writable = fstatvfs(file, &mount) < 0 || (mount.f_flag & ST_RDONLY) == 0;
   bool theirs = fstat(file, &image->stat) < 0 || image->stat.st_uid == geteuid();
   close(file);
-  return image->writable && theirs ? unknown(image, "the file may not be read") : IMAGE_FOUND;
+  return image->writable && theirs ? unknown(image, "its file cannot be read") : IMAGE_FOUND;
 }
 
 /* Reads the file's first bytes. */
 static enum image_found read_head(struct image *image, int folder, const char *leaf, int flags) {
   struct statvfs mount;
   int fd = openat(folder, leaf, TO_READ | flags);
-  if (fd < 0) return errno == EACCES ? closed(image, folder, leaf) : unknown(image, "the file may not be read");
+  if (fd < 0) return errno == EACCES ? closed(image, folder, leaf) : unknown(image, "its file cannot be read");
   ssize_t length = pread(fd, image->head, IMAGE_HEAD, 0);
   image->writable = fstatvfs(fd, &mount) < 0 || (mount.f_flag & ST_RDONLY) == 0;
   bool same = fstat(fd, &image->stat) == 0;
   close(fd);
-  if (length < 0 || !same) return unknown(image, "the file could not be read");
+  if (length < 0 || !same) return unknown(image, "its file cannot be read");
   image->head[length] = 0;
   image->head_length = length > 2 && image->head[0] == '#' && image->head[1] == '!' ? (size_t)length : 0;
   if (image->head_length == 0 && !image->writable) remember(image);
@@ -131,7 +131,7 @@ static enum image_found take_descriptor(pid_t caller, int fd, struct image *imag
   snprintf(link, sizeof link, "%d/fd/%d", caller, fd);
   int file = openat(callers_proc, link, O_PATH | O_CLOEXEC);
   if (file >= 0) return take_open(image, file);
-  return errno == ENOENT ? missing(image, EBADF) : unknown(image, "its descriptor could not be opened");
+  return errno == ENOENT ? missing(image, EBADF) : unknown(image, "its file descriptor cannot be opened");
 }
 
 static bool is_procfs(int fd) {
@@ -156,7 +156,7 @@ static int look(struct image *image, int fd, const char *real, const char *leaf,
     if (is_procfs(fd)) {
       /* /proc/N/fd/M and /proc/N/exe lead to the file itself, whatever the link text says. */
       int file = openat(fd, leaf, O_PATH | O_CLOEXEC);
-      *found = file < 0 ? unknown(image, "a link of procfs could not be followed") : take_open(image, file);
+      *found = file < 0 ? unknown(image, "a link in /proc cannot be followed") : take_open(image, file);
       return 0;
     }
     char target[PATH_MAX];

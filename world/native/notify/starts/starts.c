@@ -120,7 +120,7 @@ static void ask(struct command *command, pid_t pid, uint64_t token) {
     field_put_u64(&writer, TAG_CALLER, (uint64_t)pid);
     field_put_string(&writer, TAG_CALLED, target.images[0].called);
     field_put_string(&writer, TAG_REAL, path_of_target());
-    target.unknown = "it has more names than can be told";
+    target.unknown = "its names are too long to be reported";
     cut = true;
   }
   if (cut) field_put_u64(&writer, TAG_CUT, 1);

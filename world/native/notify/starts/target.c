@@ -33,14 +33,14 @@ enum image_found target_read(struct target *target, const struct seccomp_notif *
   image->unknown = NULL;
   if (!callers_text(caller, arguments[0], image->called)) {
     image->called[0] = 0;
-    return unread(target, "its caller's memory may not be read");
+    return unread(target, "the memory of its caller cannot be read");
   }
   enum image_found found = image_find(caller, at ? (int)call->args[0] : AT_FDCWD, at ? (int)call->args[4] : 0, image);
   target->error = image->error;
   if (found == IMAGE_MISSING) return found;
   target->unknown = image->unknown;
   if (words_read(caller, arguments[1], &target->words[0])) return found;
-  return unread(target, "its arguments could not be read");
+  return unread(target, "its arguments cannot be read");
 }
 
 /* False: the text is too long for a path. */
@@ -94,7 +94,7 @@ static bool read_line(const struct image *image, char program[IMAGE_HEAD], char 
 /* Adds the next file by its name. NULL: the table is full, or the file cannot run. */
 static struct image *add(struct target *target, pid_t caller, const char *called, bool mapped) {
   if (target->count == TARGET_FILES) {
-    target->unknown = "too many files lead to what would run";
+    target->unknown = "too many scripts and loaders lead to it";
     return NULL;
   }
   struct image *image = &target->images[target->count];
@@ -150,7 +150,7 @@ static bool follow_loader(struct target *target, struct gate *gate, pid_t caller
   }
   if (index >= words->count) return false;
   if (strchr(at, '/') == NULL) {
-    target->unknown = "the dynamic loader looks for a program by its name";
+    target->unknown = "the dynamic loader would search for it by its name";
     return false;
   }
   if (add(target, caller, at, true) == NULL) return false;

@@ -91,7 +91,7 @@ describe("remotes that commands could have written do not count:", () => {
     config(remote("https://evil.example/a"), inner);
     expect(await remotes(inner)).toEqual([]);
     expect(await host.notesOf("@git", host.presets(), inner)).toMatch(
-      /'.*\/inner' is in '.*\/project', which has no remotes of its own and whose commands could have written/,
+      /'.*\/inner' is in '.*\/project', which has no remotes; the remotes of '.*\/inner' do not count, because commands/,
     );
   });
 
