@@ -35,10 +35,11 @@ const LIBRARY = [
 /** The client of the broker's sockets. */
 const CLIENT = "shim/client";
 
-/** @type {Readonly<Record<"init" | "shim" | "preload", Native>>} */
+/** @type {Readonly<Record<"init" | "shim" | "front" | "preload", Native>>} */
 export const NATIVE = {
   init: { folder: "world/native", file: "substrate-init", flags: PROGRAM, rooms: true },
   shim: { folder: "shim", file: "substrate-shim", flags: PROGRAM, shared: CLIENT },
+  front: { folder: "shim/front", file: "substrate", flags: PROGRAM, shared: CLIENT },
   preload: { folder: "shim/preload", file: "substrate-preload.so", flags: LIBRARY },
 };
 
@@ -47,6 +48,9 @@ export const init = nativeStep("init");
 
 /** Step: `.build/substrate-shim`, linked on PATH under other programs' names. */
 export const shim = nativeStep("shim");
+
+/** Step: `.build/substrate`, the CLI's `exec` and `check`, which becomes Node for everything else. */
+export const front = nativeStep("front");
 
 /** Step: `.build/substrate-preload.so`, which reports from inside a world's programs. */
 export const preload = nativeStep("preload");
