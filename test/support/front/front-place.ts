@@ -24,7 +24,6 @@ export type FrontEnded = {
 export type FrontOptions = {
   readonly stdin?: string | Buffer;
   readonly env?: Readonly<Record<string, string>>;
-  readonly cwd?: string;
   readonly stdio?: StdioOptions;
 };
 
@@ -72,12 +71,9 @@ export class FrontPlace {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  start(
-    words: readonly string[],
-    { env = {}, cwd = this.folder, stdio = "pipe" }: FrontOptions = {},
-  ): ChildProcess {
+  start(words: readonly string[], { env = {}, stdio = "pipe" }: FrontOptions = {}): ChildProcess {
     return spawn(this.#program, words, {
-      cwd,
+      cwd: this.folder,
       env: { HOME: this.folder, PATH: "/usr/bin:/bin", SUBSTRATE_HOME: this.home, ...env },
       stdio,
     });
