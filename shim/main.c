@@ -7,11 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "broker.h"
+#include "client/broker.h"
+#include "client/home.h"
+#include "client/json.h"
+#include "client/say.h"
 #include "leave.h"
 #include "program.h"
 #include "question.h"
-#include "say.h"
 #include "watch.h"
 
 #define DENIED 126
@@ -52,24 +54,9 @@ static int become(const struct program *program, char *const words[]) {
   return error == ENOENT ? NOT_FOUND : DENIED;
 }
 
-static bool is_file(const char *path) {
-  return access(path, F_OK) == 0;
-}
-
-/* Builds a path below SUBSTRATE_HOME (default: ~/.substrate); empty when too long. */
-static void home_path(char path[PATH_MAX], const char *below) {
-  const char *root = getenv("SUBSTRATE_HOME"), *home = getenv("HOME");
-  bool given = root != NULL && *root != 0;
-  int length = snprintf(path, PATH_MAX, "%s%s/%s", given ? root : home == NULL ? "" : home, given ? "" : "/.substrate", below);
-  if (length < 0 || length >= PATH_MAX) path[0] = 0;
-}
-
 /* Chooses the agent's own socket if present: the broker refuses such an agent on the shared socket. */
 static void socket_path(char path[PATH_MAX], const char *agent) {
-  char below[PATH_MAX];
-  snprintf(below, sizeof below, "sock/agents/%s.sock", agent);
-  home_path(path, below);
-  if (strchr(agent, '/') != NULL || !is_file(path)) home_path(path, "sock/agent.sock");
+  if (!home_own_socket(path, agent)) home_path(path, "sock/agent.sock");
 }
 
 /* Obeys shims/.offline, which the broker writes whenever it reads its policies. A missing or unreadable file
@@ -87,8 +74,9 @@ static int without_broker(const struct program *program, char *const words[]) {
   return refuse("no broker runs, and the last policy denies commands without a broker", "Run 'substrate broker start'");
 }
 
-static int refused(const struct answer *answer) {
-  char *message = json_string(answer->body, "message"), *hint = json_string(answer->body, "hint");
+static int refused(struct json document) {
+  struct json error = json_member(document, "error");
+  char *message = json_copy(json_member(error, "message")), *hint = json_copy(json_member(error, "hint"));
   return refuse(message == NULL ? "cannot read the broker's answer" : message, hint == NULL ? "Look at 'substrate broker logs'" : hint);
 }
 
@@ -123,12 +111,13 @@ static int run(const struct program *program, char *const words[]) {
   /* Free before the fork: the body may have megabytes, and the watcher would keep a copy. */
   buffer_free(&start);
   int watcher = sent ? watch_start(socket, agent) : -1, error = errno;
-  struct answer answer = sent ? hear(&broker) : (struct answer){0, NULL};
+  struct answer answer = sent ? hear(&broker) : (struct answer){0, NULL, NULL};
   broker_close(&broker);
   if (answer.status != 200 && bypassed) return bypass_unrecorded(program, words);
   if (answer.status == 0) return refuse(NO_ANSWER, LOOK);
-  char *span = answer.status == 200 ? json_string(answer.body, "span_id") : NULL;
-  if (span == NULL) return refused(&answer);
+  struct json document = json_document(answer.body, strlen(answer.body));
+  char *span = answer.status == 200 ? json_copy(json_member(document, "span_id")) : NULL;
+  if (span == NULL) return refused(document);
   if (setenv("SUBSTRATE_PARENT_SPAN", span, 1) < 0) return refuse("out of memory", "Try again");
   if (watcher >= 0 && !watch_for(watcher, span)) error = errno, watcher = -1;
   /* Run the program even without a watcher: the span stays open until the next broker closes the span as

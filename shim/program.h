@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-#include "buffer.h"
+#include "client/buffer.h"
 
 struct program {
   const char *name;

@@ -2,7 +2,7 @@
 #ifndef SUBSTRATE_SHIM_QUESTION_H
 #define SUBSTRATE_SHIM_QUESTION_H
 
-#include "buffer.h"
+#include "client/buffer.h"
 #include "program.h"
 
 /* Time for a person to approve; later counts as denied. */

@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "broker.h"
-#include "descriptors.h"
+#include "client/broker.h"
+#include "client/descriptors.h"
 #include "question.h"
 
 /* Missing in older headers: PIDFD_GET_INFO came with Linux 6.13, PIDFD_INFO_EXIT with 6.15

@@ -28,13 +28,18 @@ const LIBRARY = [
 
 /**
  * A program or library in C, built from a folder's files. `rooms`: subfolders belong too, and includes are relative to the folder.
- * @typedef {{ folder: string, file: string, flags: readonly string[], rooms?: true }} Native
+ * `shared`: a folder whose files are in several programs.
+ * @typedef {{ folder: string, file: string, flags: readonly string[], rooms?: true, shared?: string }} Native
  */
 
-/** @type {Readonly<Record<"init" | "shim" | "preload", Native>>} */
+/** The client of the broker's sockets. */
+const CLIENT = "shim/client";
+
+/** @type {Readonly<Record<"init" | "shim" | "front" | "preload", Native>>} */
 export const NATIVE = {
   init: { folder: "world/native", file: "substrate-init", flags: PROGRAM, rooms: true },
-  shim: { folder: "shim", file: "substrate-shim", flags: PROGRAM },
+  shim: { folder: "shim", file: "substrate-shim", flags: PROGRAM, shared: CLIENT },
+  front: { folder: "shim/front", file: "substrate", flags: PROGRAM, shared: CLIENT },
   preload: { folder: "shim/preload", file: "substrate-preload.so", flags: LIBRARY },
 };
 
@@ -44,15 +49,21 @@ export const init = nativeStep("init");
 /** Step: `.build/substrate-shim`, linked on PATH under other programs' names. */
 export const shim = nativeStep("shim");
 
+/** Step: `.build/substrate`, the CLI's `exec` and `check`, which becomes Node for everything else. */
+export const front = nativeStep("front");
+
 /** Step: `.build/substrate-preload.so`, which reports from inside a world's programs. */
 export const preload = nativeStep("preload");
 
 /** @param {keyof typeof NATIVE} name also the key in the stamp */
 function nativeStep(name) {
-  const { folder, file, rooms } = NATIVE[name];
+  const { folder, file, rooms, shared } = NATIVE[name];
   const flags = flagsOf(CHECKOUT, NATIVE[name]);
   /** @param {readonly string[]} suffixes */
-  const files = (suffixes) => (rooms ? filesBelow : filesIn)(folder, suffixes);
+  const files = (suffixes) => [
+    ...(rooms ? filesBelow : filesIn)(folder, suffixes),
+    ...(shared === undefined ? [] : filesIn(shared, suffixes)),
+  ];
   const target = join(BUILD, file);
   return {
     /** @param {import("./stamp.mjs").Stamp} stamp */

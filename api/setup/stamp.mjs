@@ -9,6 +9,7 @@ import { BUILD } from "./checkout.mjs";
  *   tools?: { missing: string[], at: number },
  *   init?: string,
  *   shim?: string,
+ *   front?: string,
  *   preload?: string,
  *   validators?: string,
  *   bundle?: { inputs: string, files: string[] },

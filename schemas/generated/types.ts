@@ -412,6 +412,12 @@ export interface CheckReply {
    * @maxItems 9
    */
   readonly undecided?: readonly string[];
+  /**
+   * With format text: the verdict, its rule and what follows, as a terminal shows them. Text of commands and policies is as it is: escape control characters.
+   *
+   * @minItems 1
+   */
+  readonly lines?: readonly string[];
 }
 /** The policy's answer and why. */
 export interface Decision {
@@ -775,7 +781,9 @@ export interface ExecuteRequest {
   readonly require_approval?: boolean;
   /** Run only while the effective policy has this hash (sha256:…), else 409 policy_changed. */
   readonly expect_policy?: string;
-  /** full (default), or text: only what an agent reads, the outputs as UTF-8 strings. */
+  /**
+   * full (default), or text: only what an agent reads, the outputs as UTF-8 strings; of a check, the verdict's lines too.
+   */
   readonly format?: "full" | "text";
   /** The same key and body within 24 h return the first reply and run nothing again. 1 to 256 characters. */
   readonly idempotency_key?: string;

@@ -6,8 +6,9 @@
  *   api    POST /v1/execute on one kept-alive connection to a broker of its own
  *   api-new  the same with a text that the broker has not seen before: `true # 1`, `true # 2`, …
  *   bwrap  a fresh bubblewrap sandbox for each command
+ *   cli    `substrate exec -- true` with the native front: one spawn more, and a stream of its own
  *
- * bwrap takes turns with spawn alone, after the others: the kernel takes its namespaces down when it has long ended, on a
+ * bwrap and cli each take turns with spawn alone, after the others: the kernel takes its namespaces down when it has long ended, on a
  * processor that whatever comes next needs too. On two processors that moved `api` from 1.21 to 1.30 times a spawn.
  *
  * Ratios are the result; the times are of this machine, now. Usage: node test/bench/exec.mjs [--rounds N] [--json FILE]
@@ -22,6 +23,7 @@ import { parseArgs } from "node:util";
 import { inTurn, round3, summarise } from "./numbers.mjs";
 
 const LAUNCHER = fileURLToPath(new URL("../../api/bin/substrate.mjs", import.meta.url));
+const FRONT = fileURLToPath(new URL("../../.build/substrate", import.meta.url));
 const WARM_UP = 100;
 const BWRAP = "--ro-bind / / --dev /dev --proc /proc --unshare-all /bin/sh -c true".split(" ");
 
@@ -61,8 +63,9 @@ async function measure() {
   await untilReady(ways.api);
   const governed = await besideSpawn(ways);
   const sandboxed = hasBwrap() ? await besideSpawn({ spawn: viaSpawn, bwrap: viaBwrap }) : undefined;
-  const summary = { ...sandboxed?.summary, ...governed.summary };
-  const ratios = { ...sandboxed?.ratios, ...governed.ratios };
+  const typed = await besideSpawn({ spawn: viaSpawn, cli: viaFront });
+  const summary = { ...sandboxed?.summary, ...typed.summary, ...governed.summary };
+  const ratios = { ...sandboxed?.ratios, ...typed.ratios, ...governed.ratios };
   return {
     command: "/bin/sh -c true",
     rounds,
@@ -98,10 +101,23 @@ function viaBwrap() {
   return collect("bwrap", BWRAP);
 }
 
-/** @param {string} file @param {string[]} words @returns {Promise<void>} */
-function collect(file, words) {
+/** @returns {Promise<void>} */
+function viaFront() {
+  return collect(FRONT, ["exec", "--", "true"], {
+    cwd: project,
+    env: { ...process.env, SUBSTRATE_HOME: home },
+  });
+}
+
+/**
+ * @param {string} file
+ * @param {string[]} words
+ * @param {import("node:child_process").SpawnOptions} options
+ * @returns {Promise<void>}
+ */
+function collect(file, words, options = {}) {
   return new Promise((resolve, reject) => {
-    const child = spawn(file, words, { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(file, words, { ...options, stdio: ["ignore", "pipe", "pipe"] });
     /** @type {Buffer[]} */
     const output = [];
     child.stdout.on("data", (chunk) => output.push(chunk));

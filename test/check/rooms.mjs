@@ -29,6 +29,14 @@ const MAY = {
   probe: ["lib", "outer"],
 };
 
+/** The same for the programs of `shim/`, by folder. @type {Readonly<Record<string, readonly string[]>>} */
+const SHIM_MAY = {
+  "shim/client": [],
+  shim: ["shim/client"],
+  "shim/front": ["shim/client"],
+  "shim/preload": [],
+};
+
 /** Files that a person takes in at one look. */
 const MOST_FILES = 40;
 
@@ -38,9 +46,28 @@ const MOST_FILES = 40;
  * @returns {string[]} one line per finding, none when all is well
  */
 export function checkRooms(root) {
-  const files = filesOf(root, [".c", ".h"]).filter((path) => path.startsWith(NATIVE_ROOT));
+  const all = filesOf(root, [".c", ".h"]);
+  const files = all.filter((path) => path.startsWith(NATIVE_ROOT));
   const inCycle = new Set(membersOfCycles(includeGraph(root, files)));
-  return [...files.flatMap((path) => findingsIn(root, path, inCycle)), ...crowded(files)];
+  return [
+    ...files.flatMap((path) => findingsIn(root, path, inCycle)),
+    ...all.filter((path) => path.startsWith("shim/")).flatMap((path) => findingsInShim(root, path)),
+    ...crowded(files),
+  ];
+}
+
+/**
+ * @param {string} root
+ * @param {string} path
+ * @returns {string[]}
+ */
+function findingsInShim(root, path) {
+  const folder = posix.dirname(path);
+  const may = SHIM_MAY[folder];
+  if (may === undefined) return [`${path}: no rule says what this folder may include`];
+  return includesOf(root, path)
+    .filter(({ to }) => posix.dirname(to) !== folder && !may.includes(posix.dirname(to)))
+    .map(({ to, line }) => `${path}:${line}: ${folder} may not include '${to}'`);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { runAs, type TestUser } from "../users/users.ts";
@@ -47,6 +47,8 @@ function copyTo(user: TestUser, root: string, node: string): void {
   for (const part of [...PARTS, ...productPackages()]) {
     cpSync(join(ROOT, part), join(root, part), { recursive: true, verbatimSymlinks: true });
   }
+  rmSync(join(root, ".build/node"), { force: true });
+  symlinkSync(node, join(root, ".build/node"));
   const changed = spawnSync("chown", ["-R", `${user.uid}:${user.gid}`, root, dirname(dirname(node))]);
   if (changed.status !== 0)
     throw new Error(`Cannot give '${root}' to '${user.name}': ${changed.stderr.toString()}`);

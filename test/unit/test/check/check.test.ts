@@ -197,6 +197,18 @@ describe("the rooms of the C part", () => {
     expect(checkRooms(tree)).toEqual([]);
   });
 
+  test.each([
+    ["client/a.c", "../program.h"],
+    ["client/a.c", "../front/b.h"],
+    ["front/a.c", "../program.h"],
+    ["a.c", "front/b.h"],
+  ])("shim/%s may not include %s: the client of both programs knows neither", (path, name) => {
+    write(`shim/${path}`, `#include "${name}"\n`);
+    expect(checkRooms(tree)).toEqual([expect.stringContaining(`shim/${path}:1: `)]);
+    write(`shim/${path}`, '#include "x.h"\n');
+    expect(checkRooms(tree)).toEqual([]);
+  });
+
   test("no module leads back to itself by what it includes", () => {
     write("world/native/run/a.c", '#include "run/a.h"\n#include "run/b.h"\n');
     write("world/native/run/b.h", '#include "run/c.h"\n');

@@ -39,12 +39,12 @@ bool broker_open(struct broker *broker, const char *path) {
   return false;
 }
 
-static bool send_all(int fd, const char *data, size_t length) {
+bool broker_write(struct broker *broker, const char *bytes, size_t length) {
   while (length > 0) {
-    ssize_t sent = send(fd, data, length, MSG_NOSIGNAL);
+    ssize_t sent = send(broker->fd, bytes, length, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent <= 0) return false;
-    data += sent;
+    bytes += sent;
     length -= (size_t)sent;
   }
   return true;
@@ -58,7 +58,7 @@ bool broker_send(struct broker *broker, const char *path, const struct buffer *b
            body->length);
   buffer_text(&all, head);
   buffer_add(&all, body->data, body->length);
-  bool sent = !body->failed && !all.failed && send_all(broker->fd, all.data, all.length);
+  bool sent = !body->failed && !all.failed && broker_write(broker, all.data, all.length);
   buffer_free(&all);
   return sent;
 }
@@ -92,7 +92,7 @@ static long content_length(const char *head, const char *end) {
 }
 
 struct answer broker_answer(struct broker *broker, int seconds) {
-  struct answer none = {0, NULL};
+  struct answer none = {0, NULL, NULL};
   long until = now_ms() + seconds * 1000L;
   char *end = NULL;
   while (broker->come.data == NULL || (end = strstr(broker->come.data, "\r\n\r\n")) == NULL) {
@@ -107,11 +107,11 @@ struct answer broker_answer(struct broker *broker, int seconds) {
   while (broker->come.length < whole) {
     if (!come_more(broker, until)) return none;
   }
-  struct answer answer = {status, strndup(broker->come.data + begin, (size_t)length)};
+  struct answer answer = {status, strndup(broker->come.data, begin), strndup(broker->come.data + begin, (size_t)length)};
   memmove(broker->come.data, broker->come.data + whole, broker->come.length - whole);
   broker->come.length -= whole;
   broker->come.data[broker->come.length] = 0;
-  return answer.body == NULL ? none : answer;
+  return answer.head == NULL || answer.body == NULL ? none : answer;
 }
 
 void broker_close(struct broker *broker) {

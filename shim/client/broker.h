@@ -1,6 +1,6 @@
 /* HTTP calls to the broker over a Unix socket. */
-#ifndef SUBSTRATE_SHIM_BROKER_H
-#define SUBSTRATE_SHIM_BROKER_H
+#ifndef SUBSTRATE_CLIENT_BROKER_H
+#define SUBSTRATE_CLIENT_BROKER_H
 
 #include "buffer.h"
 
@@ -12,15 +12,17 @@ struct broker {
 
 struct answer {
   int status; /* of HTTP; 0: no answer */
-  char *body;
+  char *head, *body;
 };
 
 /* Connects. False with errno; EAGAIN: the broker's queue stayed full. */
 bool broker_open(struct broker *broker, const char *path);
+/* Sends bytes. False after five seconds in which the broker takes none, and at the end of the connection. */
+bool broker_write(struct broker *broker, const char *bytes, size_t length);
 /* Sends a POST without waiting for the answer. */
 bool broker_send(struct broker *broker, const char *path, const struct buffer *body);
 /* Waits at most `seconds` for the next answer. `status` is 0 for no answer or invalid HTTP; below 200,
-   another answer follows. The caller frees the body. */
+   another answer follows, after 101 (an upgrade) bytes of another protocol. The caller frees head and body. */
 struct answer broker_answer(struct broker *broker, int seconds);
 void broker_close(struct broker *broker);
 

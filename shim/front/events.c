@@ -1,0 +1,35 @@
+#include "events.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "../client/json.h"
+#include "../client/say.h"
+#include "refusal.h"
+
+static void taken(struct stream *stream, struct json bytes) {
+  long count;
+  if (!json_integer(bytes, 0, LONG_MAX, &count)) return;
+  stream->untaken -= (size_t)count < stream->untaken ? (size_t)count : stream->untaken;
+}
+
+/* What a person reads after the output, as the broker words it. */
+static void say_lines(struct json lines) {
+  for (struct json line = json_item(lines, (struct json){0}); line.text != NULL; line = json_item(lines, line)) {
+    char *text = json_copy(line);
+    if (text != NULL) say(text, NULL);
+    free(text);
+  }
+}
+
+int events_take(struct stream *stream, const char *text, size_t length) {
+  struct json event = json_document(text, length), type = json_member(event, "type");
+  long code;
+  if (event.text == NULL) return refusal_not_json(text, length);
+  if (json_is(type, "started")) stream->started = true;
+  if (json_is(type, "stdin_taken")) taken(stream, json_member(event, "bytes"));
+  if (json_is(type, "error")) return refusal_say(json_member(event, "error"));
+  if (!json_is(type, "exit")) return GOES_ON;
+  say_lines(json_member(event, "lines"));
+  return json_integer(json_member(event, "exit"), 0, 255, &code) ? (int)code : refusal_not_json(text, length);
+}

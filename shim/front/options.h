@@ -1,0 +1,23 @@
+/* Words and options of `substrate exec` and `substrate check` (api/cli/program.ts). */
+#ifndef SUBSTRATE_FRONT_OPTIONS_H
+#define SUBSTRATE_FRONT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum verb { EXEC, CHECK };
+
+struct options {
+  enum verb verb;
+  const char *agent, *profile, *shell; /* NULL: not given */
+  const char **env;                    /* values of --env */
+  size_t env_count;
+  long timeout_ms;     /* 0: no limit */
+  char *const *command; /* up to NULL; at least one word */
+};
+
+/* Reads the command line. False for every other verb, and for options that are unknown here or wrong: Node
+   knows more options, and has the words for wrong ones. */
+bool options_read(struct options *options, char *const words[]);
+
+#endif

@@ -1,0 +1,20 @@
+/* SIGINT, SIGTERM and SIGHUP during a command. */
+#ifndef SUBSTRATE_FRONT_SIGNALS_H
+#define SUBSTRATE_FRONT_SIGNALS_H
+
+#include <signal.h>
+
+/* From now on these signals arrive only where signals_mask() and signals_let() allow. The second one ends the
+   process with 128 + n at once; the kernel then closes the connection, which ends the command. A signal that is
+   ignored stays ignored, as nohup(1) and shells without job control want. */
+void signals_take(void);
+/* The first signal, or 0; and its name, as `SIGINT`. */
+int signals_first(void);
+const char *signals_first_name(void);
+/* The mask from before signals_take(), for ppoll(2). */
+const sigset_t *signals_mask(void);
+/* Lets signals arrive during a call that may wait, and no more. */
+void signals_let(void);
+void signals_hold(void);
+
+#endif

@@ -1,0 +1,18 @@
+/* Reading standard input and writing the standard outputs without waiting. */
+#ifndef SUBSTRATE_FRONT_STANDARD_H
+#define SUBSTRATE_FRONT_STANDARD_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Whether descriptors 0 to 2 are open. */
+bool standard_is_open(void);
+/* Whether standard input is the null device, so always empty. */
+bool standard_input_is_null(void);
+
+/* As read(2) and write(2) on a descriptor that poll(2) found ready, with errno EAGAIN instead of waiting. The open
+   files of descriptors 0 to 2 belong to other processes too, so O_NONBLOCK is never set. */
+ssize_t read_now(int fd, char *to, size_t size);
+ssize_t write_now(int fd, const char *bytes, size_t length);
+
+#endif

@@ -1,0 +1,222 @@
+/** The CLI's two fronts: whatever the native one does itself, Node does the same, byte by byte. */
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, copyFileSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { TestBroker } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { actors, type Ended, runAs, spawnAs } from "../support/users/users.ts";
+
+const POLICY = `id: default
+name: Fronts
+mode: enforce
+commands:
+  denied: ["sudo *"]
+  ask: ["make deploy"]
+  isolated: ["touch isolated*"]
+  warn: ["touch warned*"]
+world:
+  env: [PASSED]
+`;
+
+const OBSERVING = `id: observing
+name: Observing
+mode: observe
+commands:
+  denied: ["touch denied*"]
+`;
+
+/** One line of the shell: what it does in both fronts is compared. */
+type Case = {
+  readonly what: string;
+  readonly words: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly stdin?: string;
+  /** A script that runs the front as `"$@"`. */
+  readonly within?: string;
+};
+
+const CASES: readonly Case[] = [
+  { what: "a shell command", words: ["exec", "--", "echo out; echo err >&2; exit 3"] },
+  { what: "a program and its words", words: ["exec", "--", "printf", "%s|", "a b", "", "ü", "--json", "--"] },
+  { what: "words without --", words: ["exec", "echo", "plain"] },
+  { what: "bash", words: ["exec", "--shell", "bash", "--", "[[ a == a ]] && echo $BASH_VERSINFO"] },
+  { what: "bytes that are no text", words: ["exec", "--", "printf '\\377\\000\\033[31m'"] },
+  { what: "no final line end", words: ["exec", "--", "printf x; printf y >&2"] },
+  { what: "a long output", words: ["exec", "--", "seq 1 100000"] },
+  { what: "a signal", words: ["exec", "--", "kill -TERM $$"] },
+  { what: "a program that is not there", words: ["exec", "--", "not-installed-anywhere"] },
+  { what: "a program word that is not there", words: ["exec", "--", "not-installed-anywhere", "x"] },
+  { what: "standard input", words: ["exec", "--", "cat; echo end"], stdin: "line 1\nline 2" },
+  { what: "empty standard input", words: ["exec", "--", "wc -c"] },
+  {
+    what: "much standard input",
+    words: ["exec", "--", "sha256sum"],
+    stdin: "0123456789abcdef\n".repeat(60_000),
+  },
+  { what: "unread standard input", words: ["exec", "--", "true"], stdin: "x".repeat(500_000) },
+  { what: "a variable", words: ["exec", "--env", "A=1", "--env=B=", "--env", "A=2", "--", "echo $A-$B-"] },
+  {
+    what: "a variable of the caller",
+    words: ["exec", "--env", "MINE", "--", "echo $MINE"],
+    env: { MINE: "ü" },
+  },
+  {
+    what: "a variable that the policy passes on",
+    words: ["exec", "--", "echo $PASSED"],
+    env: { PASSED: "1" },
+  },
+  { what: "an unset variable", words: ["exec", "--env", "UNSET", "--", "true"] },
+  { what: "a time limit", words: ["exec", "--timeout", "300ms", "--", "echo began; sleep 60"] },
+  { what: "a time limit that is long enough", words: ["exec", "--timeout=1h", "--", "true"] },
+  { what: "a wrong time limit", words: ["exec", "--timeout", "soon", "--", "true"] },
+  { what: "a denied command", words: ["exec", "--", "sudo", "true"] },
+  {
+    what: "a denied part of a command",
+    words: ["exec", "--", "true && sudo \u001b[2J true"],
+    stdin: "unread",
+  },
+  { what: "a command that needs a person", words: ["exec", "--", "make deploy"] },
+  { what: "an isolated command", words: ["exec", "--", "touch isolated.txt"] },
+  { what: "an unknown profile", words: ["exec", "--profile", "none", "--", "true"] },
+  { what: "a profile of the caller", words: ["exec", "--", "true"], env: { SUBSTRATE_PROFILE: "none" } },
+  {
+    what: "an observing policy",
+    words: ["exec", "--agent", "watched", "--", "touch denied.txt; rm denied.txt"],
+  },
+  {
+    what: "an agent with its own socket",
+    words: ["exec", "--agent", "watched", "--", "echo $SUBSTRATE_AGENT_ID"],
+  },
+  { what: "a misspelt agent", words: ["exec", "--agent", "wathced", "--", "true"] },
+  { what: "another agent", words: ["exec", "--agent", "else", "--", "echo $SUBSTRATE_AGENT_ID"] },
+  {
+    what: "a label",
+    words: ["exec", "--", "echo $SUBSTRATE_AGENT_ID"],
+    env: { SUBSTRATE_AGENT_ID: "label" },
+  },
+  { what: "a label that is none", words: ["exec", "--", "true"], env: { SUBSTRATE_AGENT_ID: "../x" } },
+  { what: "a refused name", words: ["exec", "--", "getent hosts nowhere.example || echo no"] },
+  { what: "SUBSTRATE_WORLD=disabled", words: ["exec", "--", "true"], env: { SUBSTRATE_WORLD: "disabled" } },
+  { what: "no command", words: ["exec"] },
+  { what: "an unknown option", words: ["exec", "--unknown", "--", "true"] },
+  { what: "a wrong shell", words: ["exec", "--shell", "zsh", "--", "true"] },
+  { what: "a check", words: ["check", "--", "true"] },
+  { what: "a check of a denied command", words: ["check", "--", "true && sudo \u001b[2J\nx"] },
+  { what: "a check of a command that needs a person", words: ["check", "--", "make", "deploy"] },
+  { what: "a check of an isolated command", words: ["check", "--", "touch isolated.txt"] },
+  { what: "a check of what only the run decides", words: ["check", "--", 'ls "$X"; make all'] },
+  {
+    what: "a check by an observing policy",
+    words: ["check", "--agent", "watched", "--", "touch denied.txt"],
+  },
+  { what: "a check of an unknown profile", words: ["check", "--profile", "none", "--", "true"] },
+  { what: "a check as JSON", words: ["check", "--json", "--", "sudo x"] },
+  { what: "no verb", words: [] },
+  { what: "help", words: ["exec", "--help"] },
+  { what: "an unknown verb", words: ["exek", "--", "true"] },
+];
+
+const CATCHES = `for s in INT TERM HUP; do trap "echo got $s; exit 9" $s; done; echo ready; while :; do sleep 0.1; done`;
+const IGNORES = `trap "" TERM; echo ready; while :; do sleep 0.1; done`;
+
+describe.each(actors())("the native front and Node, as $kind", (actor) => {
+  let broker: TestBroker;
+  let fronts: readonly (readonly string[])[] = [];
+  beforeAll(async () => {
+    const { root, node, launcher } = await installationFor(actor);
+    fronts = [[join(root, ".build/substrate")], [node, launcher]];
+    broker = await TestBroker.start(actor, {
+      policies: { default: POLICY, observing: OBSERVING },
+      config: "agents:\n  watched: { policy: observing }\n",
+    });
+  });
+  afterAll(() => broker.stop());
+
+  async function run(
+    front: readonly string[],
+    { words, env = {}, stdin = "", within }: Case,
+  ): Promise<Ended> {
+    const ended = await runAs(
+      actor,
+      [...(within === undefined ? [] : ["sh", "-c", within, "sh"]), ...front, ...words],
+      {
+        cwd: broker.project,
+        env: { SUBSTRATE_HOME: broker.home, ...env },
+        stdin,
+      },
+    );
+    return { ...ended, stdout: withoutIds(ended.stdout), stderr: withoutIds(ended.stderr) };
+  }
+
+  test.each(CASES)("say and do the same for $what", async (one) => {
+    const [native, node] = await Promise.all(fronts.map((front) => run(front, one)));
+    expect(native).toEqual(node);
+  });
+
+  test.each<{ what: string; cmd: string; signals: readonly NodeJS.Signals[]; code: number; stdout: string }>([
+    { what: "catches", cmd: CATCHES, signals: ["SIGINT"], code: 9, stdout: "ready\ngot INT\n" },
+    { what: "catches", cmd: CATCHES, signals: ["SIGTERM"], code: 9, stdout: "ready\ngot TERM\n" },
+    { what: "catches", cmd: CATCHES, signals: ["SIGHUP"], code: 9, stdout: "ready\ngot HUP\n" },
+    { what: "dies of", cmd: "echo ready; exec sleep 60", signals: ["SIGINT"], code: 130, stdout: "ready\n" },
+    { what: "ignores", cmd: IGNORES, signals: ["SIGTERM", "SIGINT"], code: 130, stdout: "ready\n" },
+  ])(
+    "pass $signals on to a command that $what the first, and end at the second",
+    async ({ cmd, signals, code, stdout }) => {
+      for (const front of fronts) {
+        const child = spawnAs(actor, [...front, "exec", "--", cmd], {
+          cwd: broker.project,
+          env: { SUBSTRATE_HOME: broker.home },
+          stdio: ["ignore", "pipe", "ignore"],
+        });
+        let printed = "";
+        child.stdout?.on("data", (bytes: Buffer) => {
+          printed += bytes.toString();
+          if (printed === "ready\n") void sendInTurn(child, signals);
+        });
+        expect([await once(child, "close"), printed]).toEqual([[code, null], stdout]);
+      }
+    },
+  );
+
+  test("say the same where no broker runs", async () => {
+    const away = {
+      what: "",
+      words: ["exec", "--", "true"],
+      env: { SUBSTRATE_HOME: join(broker.folder, "none") },
+    };
+    const [native, node] = await Promise.all(fronts.map((front) => run(front, away)));
+    expect(native).toEqual(node);
+    expect(native).toMatchObject({ code: 125, stderr: expect.stringContaining("No broker answers on") });
+  });
+
+  test("differ in this: 'exec' and 'check' need no Node", async () => {
+    const build = join(broker.folder, "without-node/.build");
+    mkdirSync(build, { recursive: true });
+    copyFileSync(fronts[0]?.[0] ?? "", join(build, "substrate"));
+    broker.write(join(build, "node"), "#!/bin/sh\necho Node\n");
+    chmodSync(join(build, "node"), 0o755);
+    const front = [join(build, "substrate")];
+    expect(await run(front, { what: "", words: ["status"] })).toMatchObject({ stdout: "Node\n" });
+    expect(await run(front, { what: "", words: ["check", "--", "true"] })).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^allow /),
+    });
+    const piped = { what: "", words: ["exec", "--", "cat; exit 3"], stdin: "from stdin" };
+    expect(await run(front, piped)).toMatchObject({ code: 3, stdout: "from stdin", stderr: "" });
+  });
+});
+
+/** One signal after the other has had time to arrive. */
+async function sendInTurn(child: ChildProcess, signals: readonly NodeJS.Signals[]): Promise<void> {
+  for (const name of signals) {
+    child.kill(name);
+    await sleep(300);
+  }
+}
+
+function withoutIds(text: string): string {
+  return text.replaceAll(/\b(spn|apr|ses|wld)_[0-9a-f-]{36}\b/g, "$1_ID");
+}
