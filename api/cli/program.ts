@@ -156,7 +156,6 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
   program
     .command("shell")
     .description("An interactive bash in a world; each line is decided as a command is")
-    .option(...agent)
     .option(...profile)
     .option(...env)
     .addHelpText(

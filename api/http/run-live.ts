@@ -1,10 +1,20 @@
 import { execute } from "../../broker/journey/execute.ts";
 import { type LiveClient, LiveCommand } from "../../broker/live/live-command.ts";
+import { type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { Outcome } from "../../broker/model/outcome.ts";
 import { BY_PERSON, IN_WORLD } from "../../broker/project/request.ts";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { Context } from "./context.ts";
 import type { StreamOrder } from "./stream-order.ts";
+
+function tooManyDetached(): Refusal {
+  return refusal(
+    "busy",
+    "Too many commands that may be detached are running",
+    "Leave 'on_disconnect' out, or wait for one of them to end",
+    { retry_after_ms: 1000 },
+  );
+}
 
 /** A session shell runs nothing of its own: each of its lines is judged. `:` does nothing. */
 function asNothing({ argv: _argv, ...request }: ExecuteRequest): ExecuteRequest {
@@ -32,6 +42,8 @@ export function liveCommand(
   const run = async (): Promise<void> => {
     let outcome: Outcome | undefined;
     try {
+      if (live.onDisconnect === "detach" && !broker.liveCommands.hasRoom)
+        return command.end({ kind: "refused", error: tooManyDetached() });
       outcome = await execute(broker, request.agent_id, request, command.signal, how);
       if (outcome.kind === "refused" && outcome.error.code === "internal")
         log.error({ refusal: outcome.error }, "A command failed because of a bug");

@@ -39,7 +39,18 @@ export function streamOrder(document: unknown, caller: Caller, canType: boolean)
   if (isObject(rest) && isRefusal(rest)) return rest;
   const request = agentDocument<ExecuteRequest>(rest, caller, validateExecuteRequest);
   if (isRefusal(request)) return request;
+  if (options.valid.session_shell === true && caller.kind !== "operator") return personsOnly();
   return misfit(request.valid, options.valid, canType) ?? orderOf(request.valid, options.valid, canType);
+}
+
+/** Whoever types into the shell past its lines has a bash whose commands only the exec gate judges: a person may, an agent not. */
+function personsOnly(): Refusal {
+  return refusal(
+    "invalid_request",
+    "session_shell: only the operator's socket has it",
+    "Use sock/control.sock as a person, or send each command with POST /v1/execute",
+    { path: "session_shell" },
+  );
 }
 
 /** Adds the shell's own words to a request that has none. */

@@ -78,6 +78,10 @@ export class LiveCommand implements Live {
     return this.#start?.agent_id ?? null;
   }
 
+  get isDetachable(): boolean {
+    return this.#options.onDisconnect === "detach";
+  }
+
   get isAttached(): boolean {
     return this.#client !== undefined;
   }

@@ -3,12 +3,23 @@ import type { LiveCommand } from "./live-command.ts";
 /** How long an ended command waits for a client to attach, in milliseconds. */
 const KEPT_MS = 10 * 60_000;
 
+/** Running commands that may be detached; each holds up to 256 KiB of output. */
+const MOST_DETACHABLE = 100;
+
 /** Ended commands kept at most; each holds up to 256 KiB of output. */
 const MOST_ENDED = 64;
 
 /** The commands of `/v1/stream` that can be attached to, by span. */
 export class LiveCommands {
   readonly #commands = new Map<string, LiveCommand>();
+
+  /** Whether one more command may be detached. */
+  get hasRoom(): boolean {
+    const running = [...this.#commands.values()].filter(
+      (one) => one.isDetachable && one.outcome === undefined,
+    );
+    return running.length < MOST_DETACHABLE;
+  }
 
   add(span: string, command: LiveCommand): void {
     this.#commands.set(span, command);

@@ -102,6 +102,11 @@ describe.each(actors())("streams, as $kind", (actor) => {
         { first: { cmd: "true", idempotency_key: "k" }, code: "invalid_request", path: "idempotency_key" },
         { first: { cmd: "true", stdin: true, stdin_b64: "" }, code: "invalid_request", path: "stdin" },
       ];
+      const agentsShell = await StreamClient.open(broker, { session_shell: true, pty: true });
+      expect((await agentsShell.ended()).error).toMatchObject({
+        code: "invalid_request",
+        path: "session_shell",
+      });
       for (const { first, code, path } of cases) {
         const client = await StreamClient.open(broker, first);
         const { error } = await client.ended();
