@@ -2,10 +2,7 @@
 #ifndef SUBSTRATE_FRONT_EVENTS_H
 #define SUBSTRATE_FRONT_EVENTS_H
 
-#include "stream.h"
-
-/* Not an exit code: the command goes on. */
-#define GOES_ON (-1)
+#include "state.h"
 
 /* Takes one message. Returns the exit code at the end of the command or call, else GOES_ON. */
 int events_take(struct stream *stream, const char *text, size_t length);

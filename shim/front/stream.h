@@ -1,35 +1,8 @@
-/* A running command on GET /v1/stream: the connection, and the bytes between it and the standard descriptors. */
+/* Passes the bytes of a running command between its connection and the standard descriptors. */
 #ifndef SUBSTRATE_FRONT_STREAM_H
 #define SUBSTRATE_FRONT_STREAM_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "../client/broker.h"
-#include "websocket.h"
-
-/* Output passes through this much memory, whatever the command prints: the rest waits in the kernel, then in the
-   broker, then in the command. */
-#define RECEIVED_SIZE 65536
-
-struct stream {
-  struct broker broker;
-  struct frames frames;
-  char received[RECEIVED_SIZE];
-  size_t begin, end;    /* received bytes not read yet */
-  struct buffer unsent; /* frames; the first `sent` bytes are */
-  size_t sent;
-  struct buffer text; /* of a text message whose rest is to come */
-  struct buffer ping; /* the same of a ping */
-  int channel;        /* of the binary message: its first byte; 0 before that byte */
-  const char *output; /* bytes of `received` to write to `output_fd` before anything else is read */
-  size_t output_length;
-  int output_fd;
-  bool takes_input; /* standard input is passed on, and not at its end */
-  bool started;     /* the command is, so takes input and signals */
-  bool passed;      /* a signal was passed on */
-  size_t untaken;   /* bytes of input sent and not yet taken by the command */
-};
+#include "state.h"
 
 /* Passes bytes and signals on until the command's end. Returns the exit code. */
 int stream_follow(struct stream *stream);
