@@ -19,7 +19,10 @@ const FIRST_TRY_MS = 15_000;
 
 // A closed pipe (`| head`) is not a failure of the CLI.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
+  if (error.code === "EPIPE") return;
+  process.stderr.write(`substrate: Cannot write standard output: ${error.message}\n`);
+  // At once: whatever else would be written is lost too.
+  process.exit(EXIT_SUBSTRATE);
 });
 
 try {

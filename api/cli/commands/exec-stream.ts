@@ -54,8 +54,8 @@ class StreamedCall {
       started: (start: object) => this.#onStarted(start as { pty?: boolean; span_id: string }),
       output: (name: "stdout" | "stderr", bytes: Buffer, taken: () => void) => {
         const out = name === "stdout" ? terminal.out : terminal.err;
-        if (out.write(bytes)) taken();
-        else out.once("drain", taken);
+        // A failed write is told by the stream's 'error'.
+        out.write(bytes, () => taken());
       },
       inputTaken: (bytes: number) => this.#pump.taken(bytes),
     };
@@ -140,7 +140,10 @@ class InputPump {
       if (this.#untaken >= INPUT_WINDOW) this.#from.pause();
     });
     this.#from.once("end", onEnd);
-    this.#from.once("error", onEnd);
+    this.#from.once("error", (error) => {
+      process.stderr.write(`substrate: Cannot read standard input: ${error.message}\n`);
+      onEnd();
+    });
   }
 
   taken(bytes: number): void {

@@ -123,14 +123,13 @@ class Shell {
     }
     const begins = beginOfPrompt(text);
     this.#held = text.slice(begins);
-    if (this.#write(text.slice(0, begins))) taken();
-    else this.#terminal.out.once("drain", taken);
+    this.#write(text.slice(0, begins), taken);
   }
 
-  #write(text: string): boolean {
-    if (text === "") return true;
+  #write(text: string, written: () => void = () => {}): void {
+    if (text === "") return written();
     this.#endsLine = text.endsWith("\n");
-    return this.#terminal.out.write(Buffer.from(text, "latin1"));
+    this.#terminal.out.write(Buffer.from(text, "latin1"), () => written());
   }
 
   /** The shell waits for a line. */

@@ -1,3 +1,4 @@
+import { fstatSync, statSync } from "node:fs";
 import type { ReadStream } from "node:tty";
 import { Complaint, type Terminal } from "../terminal/terminal.ts";
 
@@ -12,7 +13,14 @@ const SILENCE_MS = 150;
 
 /** Whether standard input is streamed to the command: a pipe always, a terminal only when that is asked for. */
 export function readsInput({ stdin, err }: Terminal, wait: boolean): boolean {
-  return stdin.isTTY !== true || sayTerminal(err, wait);
+  if (stdin.isTTY === true) return sayTerminal(err, wait);
+  // An empty pipe is not the same: programs such as rg search what they take for input.
+  return !isNullDevice(stdin);
+}
+
+function isNullDevice({ fd }: NodeJS.ReadStream & { fd?: number }): boolean {
+  if (fd === undefined) return false;
+  return fstatSync(fd).isCharacterDevice() && fstatSync(fd).rdev === statSync("/dev/null").rdev;
 }
 
 /** What is piped in becomes the command's input; what is typed at a terminal only when that is asked for. */
