@@ -19,6 +19,7 @@
 #include "deny/denials.h"
 #include "deny/denied_names.h"
 #include "deny/host_names.h"
+#include "lib/callers.h"
 #include "lib/channel.h"
 #include "lib/commands.h"
 #include "lib/credentials.h"
@@ -151,19 +152,20 @@ static int build(const struct setup *setup, int null) {
   names_mask_hidden(&stage);
   close(stage.world);
   uint64_t pid = host_pid(&stage);
-  mounts_finish(&stage);
+  mounts_finish(&stage, setup->nested == NESTED_MOUNTS);
   /* The plan was parsed in place; the frame's buffer is free from here on. */
   channel_release();
   if (faccessat(stage.proc, "1/task/1/children", R_OK, 0) < 0) fail_world("procfs", "children", errno);
   children_start(stage.proc, null, &LEADER_EVENTS);
   /* After the forker's start, so that the forker has no copy of the guard's descriptors. */
-  names_start(children_settled);
+  names_start(children_settled, setup->nested == NESTED_MOUNTS);
   dentries_start();
   spines_start();
   kept_writes_start();
   if (names_guarded() || dentries_any() || spines_any()) credentials_drop_but_mount();
   else credentials_drop();
   groups_open(&setup->limits);
+  callers_may_nest = setup->nested != 0;
   lookups_open(stage.proc, setup->project);
   own_sockets_open();
   dial_calls_open();
