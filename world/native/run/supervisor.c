@@ -35,6 +35,7 @@
 #include "notify/connects/dials.h"
 #include "notify/connects/own_sockets.h"
 #include "notify/listener.h"
+#include "notify/namespace_calls.h"
 #include "notify/notices.h"
 #include "notify/starts/lineage.h"
 #include "notify/starts/pending.h"
@@ -67,9 +68,10 @@ static bool hear_names(int listener, const struct seccomp_notif *notice, struct 
   return false;
 }
 
-/* Starts and connects create no name, so denied names need no check first. */
-static const struct notice_service SERVICES[] = {{start_serve, true},        {dial_serve, true},      {hear_names, false},
-                                                 {replacement_serve, false}, {record_serve, true}, {NULL, false}};
+/* Starts, connects and refused namespaces create no name, so denied names need no check first. */
+static const struct notice_service SERVICES[] = {{start_serve, true}, {dial_serve, true},         {namespace_call_serve, false},
+                                                 {hear_names, false}, {replacement_serve, false}, {record_serve, true},
+                                                 {NULL, false}};
 
 /* Drop the calls that wait at a listener. */
 static void (*const FORGETS[])(int listener) = {pending_forget, dials_forget, replacements_forget, NULL};
