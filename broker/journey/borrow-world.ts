@@ -123,7 +123,7 @@ function missingParts({ policies }: Effective, lease: Lease): readonly string[] 
 }
 
 function isAchieved(part: string, word: string): boolean {
-  return word === "on" || (part === "capabilities" && word === "none");
+  return word === "on" || word.startsWith("on: ") || (part === "capabilities" && word === "none");
 }
 
 function cannotKeep(): Refusal {

@@ -151,7 +151,9 @@ async function runAndRecord(
     const cut = over?.kind === "limit" ? over.violation : undefined;
     if (cut !== undefined) violations.add(cut);
     if (over?.kind === "own") notices.takeTimeOver(over.message);
-    notices.takeFailure(whyFailed(job, ran, { lacks, writes, explained: notices.any }));
+    const namespacesTold =
+      world.spec.namespaces === "allow" || violations.told.some(({ kind }) => kind === "namespace");
+    notices.takeFailure(whyFailed(job, ran, { lacks, writes, explained: notices.any, namespacesTold }));
     notices.takeObserved(witnesses.network?.observed ?? []);
     // Keep the overlay until the listing proves it unchanged.
     held = holdsChanges(job);

@@ -150,6 +150,7 @@ function kindOf({ violation, decision, code }: SpanRecord): Notice["kind"] | und
       return decision?.verdict === "ask" ? "approval_required" : "denied";
     case "write":
     case "setting":
+    case "namespace":
       return "denied";
     case "denied_name":
       return "quarantined";

@@ -11,10 +11,16 @@ type Known = {
   readonly writes: WriteRules;
   /** Whether another refusal already explains the failure. */
   readonly explained: boolean;
+  /** Whether a refused namespace was reported, or the policy allows namespaces. */
+  readonly namespacesTold: boolean;
 };
 
 /** Explains failures and refused writes of a command or its programs, as far as no trace line explains them. */
-export function whyFailed(job: Job, ran: Ran, { lacks, writes, explained }: Known): readonly FailureTold[] {
+export function whyFailed(
+  job: Job,
+  ran: Ran,
+  { lacks, writes, explained, namespacesTold }: Known,
+): readonly FailureTold[] {
   const { ending, stderr } = ran;
   const failed = ending.kind === "signalled" || (ending.kind === "exited" && ending.code !== 0);
   const words = { stderr: stderr.bytes(), cwd: job.place.cwd, failed, isolated: isIsolated(job) };
@@ -23,6 +29,7 @@ export function whyFailed(job: Job, ran: Ran, { lacks, writes, explained }: Know
     argv: job.argv,
     failed,
     explained: explained || paths.length > 0,
+    namespacesTold,
     builtins: job.decision.builtins.map(({ fragment }) => fragment),
     stderr: () => words.stderr.toString("latin1"),
   });

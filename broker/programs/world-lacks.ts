@@ -1,19 +1,26 @@
 /**
- * Explains failures caused by the world itself: no refused call is reported, so the reason follows from the program's
+ * Explains failures caused by the world itself: few refused calls are reported, so the reason follows from the program's
  * purpose. Only for failed programs, since many succeed with a part of their features.
  */
 import { basename } from "node:path";
 import type { ProgramEvent } from "../../world/backend.ts";
 
 /** The sentence follows `'NAME' failed: `. */
-type Lack = { readonly names: string; readonly sentence: string; readonly of?: "root" | "others" };
+type Lack = {
+  readonly names: string;
+  readonly sentence: string;
+  readonly of?: "root" | "others";
+  /** Left out where namespaces are allowed, or the refused call itself was reported. */
+  readonly isNamespaces?: true;
+};
 
 const LACKS: readonly Lack[] = [
   {
     names:
       "unshare nsenter chroot pivot_root mount umount fusermount fusermount3 newuidmap newgidmap rootlesskit bwrap firejail nsjail systemd-nspawn podman buildah runc crun",
     sentence:
-      "commands in a world cannot make namespaces, mounts or another root, and no policy can allow it. A person can run it outside of Substrate",
+      "commands in a world cannot make namespaces, mounts or another root. 'world.namespaces: allow' in the policy lets them make user namespaces, and isolated commands mounts inside. A person can run it outside of Substrate",
+    isNamespaces: true,
   },
   {
     names: "setfacl chown chgrp sg newgrp",
@@ -55,6 +62,8 @@ export type CommandEnd = {
   readonly builtins: readonly string[];
   /** Whether another reported refusal already explains the failure. */
   readonly explained: boolean;
+  /** Whether a refused namespace was reported, or the policy allows namespaces. */
+  readonly namespacesTold: boolean;
   /** The kept part of standard error. */
   readonly stderr: () => string;
 };
@@ -89,6 +98,7 @@ export class WorldLacks {
     const told = new Map<Lack, FailureTold>();
     for (const name of names) {
       const lack = this.#lackOf(name);
+      if (lack?.isNamespaces === true && end.namespacesTold) continue;
       if (lack !== undefined && !told.has(lack))
         told.set(lack, { program: name, message: `'${name}' failed: ${lack.sentence}` });
     }

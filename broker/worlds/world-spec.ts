@@ -160,6 +160,7 @@ export function worldSpec(
     sealed: sealedInstallation(project, around),
     limits: policies.map((policy) => worldLimits(policy.document.world?.limits)).reduce(lowerLimits),
     seccomp: seccompMode(policies),
+    ...(allowsNamespaces(policies) ? { namespaces: "allow" as const } : {}),
     ...(sockets.length === 0 ? {} : { sockets }),
     ...(asksForTelemetry(policies) ? { telemetry: true as const } : {}),
   };
@@ -176,6 +177,11 @@ export function sealedInstallation(
 /** Returns the strictest mode of the policies. */
 export function seccompMode(policies: readonly CompiledPolicy[]): WorldSpec["seccomp"] {
   return policies.every((policy) => policy.document.world?.seccomp === "log") ? "log" : "enforce";
+}
+
+/** Whether every policy lets commands make namespaces. */
+function allowsNamespaces(policies: readonly CompiledPolicy[]): boolean {
+  return policies.every((policy) => policy.document.world?.namespaces === "allow");
 }
 
 /**

@@ -56,6 +56,8 @@ export interface SetupFrame {
    * Each NAME=value. cgroup: the name of the world's cgroup, whose folder is fd 4. memory: 1 when commands have a memory controller. pids: pids.max of one command. pid_max: kernel.pid_max of the pid namespace. nproc, nofile: rlimits of commands.
    */
   readonly limit?: readonly string[];
+  /** 1: commands may make namespaces of their own; 2: mount namespaces too. */
+  readonly nested?: number;
   /** 1: commands may have TELEMETRY, so sockets get longer receive queues. */
   readonly reports?: number;
 }
@@ -685,4 +687,6 @@ export const TAG = {
   COLUMNS: 114,
   /** u64: The terminal's height. */
   ROWS: 115,
+  /** u64: 1: commands may make namespaces of their own; 2: mount namespaces too. */
+  NESTED: 120,
 } as const;

@@ -731,7 +731,7 @@ export interface Isolation {
   readonly seccomp: string;
   /** setuid programs gain no rights. */
   readonly no_new_privs: string;
-  /** The capabilities left: 'none', or their names. */
+  /** The capabilities left: 'none', or their names; 'none, except …' where commands may make namespaces. */
   readonly capabilities: string;
   /** The policy decides at every execve. */
   readonly exec_gate: string;
@@ -1127,6 +1127,10 @@ export interface PolicyDocument {
      */
     readonly seccomp?: "enforce" | "log";
     /**
+     * allow: commands may make user namespaces of their own, which Chromium's sandbox and bubblewrap need, and process, network, IPC and host name namespaces inside; isolated commands also mount namespaces. 'isolation' in each reply says so. No effect for root's broker and with seccomp: log. Of two policies, both must allow. Absent: deny.
+     */
+    readonly namespaces?: "deny" | "allow";
+    /**
      * Parts of the isolation vector without which a command is refused.
      *
      * @maxItems 12
@@ -1518,7 +1522,16 @@ export interface Span {
   readonly hash: string;
 }
 export interface SpanViolation {
-  readonly kind: "system_call" | "denied_name" | "limit" | "name" | "connection" | "program" | "write" | "setting";
+  kind:
+    | "system_call"
+    | "namespace"
+    | "denied_name"
+    | "limit"
+    | "name"
+    | "connection"
+    | "program"
+    | "write"
+    | "setting";
   /**
    * The system call, the path, the limit, the name that was looked up, host:port, the words of a program that was started, or the path that could not be written.
    */

@@ -40,6 +40,10 @@ describe("the wire between broker and init", () => {
     ]);
   });
 
+  test("SETUP says by this tag what namespaces commands may make", () => {
+    expect(TAG.NESTED).toBe(120);
+  });
+
   test("a TOUCHED frame has this number, these tags and records of this size", () => {
     const { RECORD_FILTER, PROJECT, RECORDED, UNREAD, UNTOLD } = TAG;
     expect([FRAME.TOUCHED, RECORD_FILTER, PROJECT, RECORDED, UNREAD, UNTOLD, TOUCHED_HEADER_SIZE]).toEqual([

@@ -137,17 +137,35 @@ function filtersOf({ filter, commandFilter }: SeccompPrograms): readonly Uint8Ar
 }
 
 describe.each(ARCHITECTURES)("on %s", (architecture) => {
-  const { enforce, log } = seccompPrograms(architecture);
+  const programs = seccompPrograms(architecture);
+  const [enforce, log] = [programs("closed"), programs("log")];
 
   test("each of these calls is refused by its number, with cgroups and without", () => {
     for (const { plain, recording } of [enforce.withCgroup, enforce.withoutCgroup])
-      for (const programs of [plain, recording]) expect(wrong(filtersOf(programs), architecture)).toEqual([]);
+      for (const each of [plain, recording]) expect(wrong(filtersOf(each), architecture)).toEqual([]);
   });
 
   test("log mode is told of each, or refuses it", () => {
     for (const { plain, recording } of [log.withCgroup, log.withoutCgroup])
-      for (const programs of [plain, recording])
-        expect(wrong(filtersOf(programs), architecture, [NOTIFY])).toEqual([]);
+      for (const each of [plain, recording])
+        expect(wrong(filtersOf(each), architecture, [NOTIFY])).toEqual([]);
+  });
+
+  test("a world open to namespaces lets these through and no other", () => {
+    const namespaces = [
+      ...["chroot()", "unshare()", "clone(67108864)", "clone(134217728)", "clone(268435456)"],
+      ...["clone(536870912)", "clone(1073741824)"],
+    ];
+    const mounts = ["mount()", "umount2()", "pivot_root()", ...namespaces, "clone(131072)"];
+    for (const [mode, passes] of [
+      ["namespaces", namespaces],
+      ["mounts", mounts],
+    ] as const) {
+      for (const each of [programs(mode).withCgroup.plain, programs(mode).withoutCgroup.recording]) {
+        const answered = wrong(filtersOf(each), architecture, [0x0005_0000 | constants.errno.ENOSYS]);
+        expect([...answered].sort()).toEqual([...passes].sort());
+      }
+    }
   });
 
   test("what every program does passes", () => {

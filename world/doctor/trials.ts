@@ -41,6 +41,7 @@ export class Trials {
       {
         ...this.inits,
         namespaces,
+        openness: "closed",
         plan: {
           mounts,
           denied: [],

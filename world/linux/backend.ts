@@ -55,8 +55,9 @@ export class LinuxBackend implements WorldBackend {
 
   /** Hashes the filter used without cgroups; with cgroups the same rules are split into two filters. */
   filterHash(seccomp: WorldSpec["seccomp"]): string {
-    const { filter, guard } = this.#programs[seccomp].withoutCgroup.plain;
-    return filterHash(filter, ...(guard === undefined ? [] : [guard]));
+    const mode = seccomp === "log" ? "log" : "closed";
+    const { filter, commandFilter, guard } = this.#programs(mode).withoutCgroup.plain;
+    return filterHash(...[filter, commandFilter, guard].filter((program) => program !== undefined));
   }
 
   probe(signal: AbortSignal): Promise<Isolation> {

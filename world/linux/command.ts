@@ -10,7 +10,7 @@ import type {
 } from "../model/world.ts";
 import type { Ending } from "../model/endings.ts";
 import type { Counted } from "../cgroup/words.ts";
-import { type Hit, hitViolation } from "../seccomp/hit.ts";
+import type { Hit } from "../seccomp/hit.ts";
 import type { CommandRecord } from "../changes/command-record.ts";
 import { errnoName } from "../model/errno.ts";
 import { decodePrograms } from "./program-events.ts";
@@ -39,6 +39,8 @@ export type CommandSide = {
   readonly onOutput: ExecRequest["onOutput"];
   readonly live?: ExecRequest["live"];
   readonly onViolation: ExecRequest["onViolation"];
+  /** Words a VIOLATION frame. */
+  readonly describeHit: (hit: Hit) => WorldViolation;
   readonly record: CommandRecord;
   readonly gate?: ExecRequest["gate"];
   readonly onPrograms?: ExecRequest["onPrograms"];
@@ -156,7 +158,7 @@ export class LinuxCommand implements CommandRun {
       return false;
     }
     if (type === FRAME.VIOLATION) {
-      this.onViolation(hitViolation(hit(fields)));
+      this.onViolation(this.#request.describeHit(hit(fields)));
       return false;
     }
     if (type === FRAME.EXEC_FAILED) {

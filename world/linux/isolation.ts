@@ -1,6 +1,7 @@
 import type { Isolation } from "../../schemas/generated/types.ts";
 import type { WorldSpec } from "../model/world.ts";
 import { MAX_PARTS } from "../plan/host-trees.ts";
+import { type NamespaceState, opennessOf, STATE_WORDS } from "../seccomp/openness.ts";
 import { hasNamespace, type NamespaceName } from "./namespaces.ts";
 
 /** Names the calls refused even in log mode (`inLogMode`), so that the text claims no more than the filter does. */
@@ -34,6 +35,7 @@ export type Achievements = {
   /** Text from `cgroupWord`. */
   readonly cgroup: string;
   readonly seccomp: WorldSpec["seccomp"];
+  readonly namespaces: NamespaceState;
   /** Text from `networkWord`. */
   readonly network: string;
 };
@@ -54,12 +56,13 @@ export function isolationVector({
   cut,
   overlay,
   seccomp,
+  namespaces,
   cgroup,
   network,
 }: Achievements): Isolation {
   return {
     backend: "linux",
-    user: hasNamespace(achieved, "user") ? "on" : "off: not needed, because init may unshare without it",
+    user: userWord(achieved, namespaces),
     mount: mountWord({ achieved, unwatched, unrefreshed, unhidden, bare, beyond, cut, gated }),
     pid: namespace(achieved, "pid"),
     net: network,
@@ -68,7 +71,8 @@ export function isolationVector({
     cgroup,
     seccomp: seccomp === "log" ? LOG_MODE : "on",
     no_new_privs: "on",
-    capabilities: "none",
+    capabilities:
+      opennessOf(namespaces) === "closed" ? "none" : "none, except inside namespaces that commands make",
     exec_gate: gated ? "on" : UNGATED,
     overlay: overlay ? "on" : "off",
   };
@@ -103,6 +107,12 @@ function mountWord({
 
 function unwatchedFolders(count: number): string {
   return `degraded: a denied name that appears in ${count} of the project's folders is noticed only by a full search when a command begins or ends: fs.inotify.max_user_watches or max_user_instances is reached`;
+}
+
+function userWord(achieved: number, state: NamespaceState): string {
+  const more = STATE_WORDS[state];
+  if (hasNamespace(achieved, "user")) return more === undefined ? "on" : `on: ${more}`;
+  return `off: not needed, because init may unshare without it${more === undefined ? "" : `; ${more}`}`;
 }
 
 function namespace(achieved: number, name: NamespaceName): string {

@@ -4,6 +4,7 @@ import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import { abortError, WorldUnavailable } from "../model/unavailable.ts";
 import type { MountPlan } from "../plan/mounts.ts";
 import type { SeccompPrograms } from "../seccomp/programs.ts";
+import type { Openness } from "../seccomp/table.ts";
 import { errnoName } from "../model/errno.ts";
 import { decodeFields, decodeNumber } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
@@ -18,6 +19,8 @@ export type LaunchPlan = SeccompPrograms & {
   readonly init: string;
   /** The namespaces to unshare. */
   readonly namespaces: readonly NamespaceName[];
+  /** The namespaces that commands may make. */
+  readonly openness: Openness;
   readonly uid: number;
   readonly gid: number;
   readonly plan: MountPlan;

@@ -1,7 +1,9 @@
+import { release } from "node:os";
 import { join } from "node:path";
 import type { WorldSpec } from "../model/world.ts";
 import type { Isolation } from "../../schemas/generated/types.ts";
 import { cgroupWord } from "../cgroup/words.ts";
+import { isKernelAtLeast } from "../cgroup/where.ts";
 import { WorldGroups } from "../cgroup/world-group.ts";
 import { ChangeReader } from "../overlay/change-reader.ts";
 import { prepareLayers } from "../overlay/layers.ts";
@@ -12,6 +14,7 @@ import { telemetryOf } from "../plan/preload.ts";
 import { NetworkHelper } from "../network/helper.ts";
 import { launchBeside, type Networked, networkWord, startNetwork } from "../network/launch.ts";
 import { SpareNetwork } from "../network/spare.ts";
+import { namespaceState, opennessOf } from "../seccomp/openness.ts";
 import type { seccompPrograms } from "../seccomp/programs.ts";
 import { ALL, type Asked, lessAfter } from "./asked.ts";
 import { FoundNames } from "./found-names.ts";
@@ -144,14 +147,20 @@ export class WorldMaker {
     const own = ALWAYS.filter((name) => name !== "net" || network === undefined);
     const namespaces = userNamespace ? (["user", ...own] as const) : own;
     const base = this.#groups.base(asked.cgroupRefusal);
-    const { withCgroup, withoutCgroup } = this.#programs[spec.seccomp];
+    const state = namespaceState(spec, {
+      userNamespace,
+      isDirect: this.#launcher === DIRECT,
+      overlayKeepsMasks: isKernelAtLeast(release(), 5, 14),
+    });
+    const openness = opennessOf(state);
+    const { withCgroup, withoutCgroup } = this.#programs(spec.seccomp === "log" ? "log" : openness);
     // An overlay's upper layer holds every change; init records only direct writes.
     const recorded = spec.access.kind === "direct" ? spec.project : undefined;
     const launch = () =>
       launchLimited(this.#groups, base, spec.limits, userNamespace, (limited) => {
         const { plain, recording } = limited.cgroup === undefined ? withoutCgroup : withCgroup;
         const programs = { ...(recorded === undefined ? plain : recording), recorded };
-        const joined = { namespaces, network: network?.pid, plan, reports };
+        const joined = { namespaces, openness, network: network?.pid, plan, reports };
         const asking = { ...this.#options, ...joined, ...programs, ...limited };
         return this.#launcher.launch(id, asking, signal);
       });
@@ -181,6 +190,7 @@ export class WorldMaker {
               cut,
               cgroup,
               seccomp: spec.seccomp,
+              namespaces: state,
               network,
             }),
             backend: this.name,
@@ -192,6 +202,7 @@ export class WorldMaker {
         holding: launched.holding,
         network,
         gated: launched.gated,
+        namespaces: state,
         telemetry,
         cleanUp: launched.cleanUp,
       },

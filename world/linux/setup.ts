@@ -6,10 +6,14 @@ import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-co
 import type { LaunchPlan, Ready } from "./launch.ts";
 import { namespaceBits } from "./namespaces.ts";
 
+/** Values of NESTED. */
+const NESTED = { namespaces: 1, mounts: 2 } as const;
+
 export function encodeSetup(plan: LaunchPlan): Buffer {
   const { mounts, denied, zones } = plan.plan;
   return encodeFields(FRAME.SETUP, 0, [
     [TAG.NAMESPACES, namespaceBits(plan.namespaces)],
+    ...(plan.openness === "closed" ? [] : [[TAG.NESTED, NESTED[plan.openness]] as const]),
     [TAG.UID, plan.uid],
     [TAG.GID, plan.gid],
     ...(plan.network === undefined ? [] : [[TAG.NETWORK, plan.network] as const]),

@@ -1,3 +1,4 @@
+import type { NamespaceState } from "../seccomp/openness.ts";
 import type { Isolation } from "../../schemas/generated/types.ts";
 import type { WorldSpec } from "../model/world.ts";
 import type { WorldTelemetry } from "../model/telemetry.ts";
@@ -21,6 +22,7 @@ export type WorldFacts = {
   readonly quarantine: string;
   readonly holding: Holding;
   readonly network: NetworkHelper | undefined;
+  readonly namespaces: NamespaceState;
   /** Whether program starts can be gated. */
   readonly gated: boolean;
   readonly mountedAt: bigint | null;

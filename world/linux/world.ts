@@ -19,6 +19,8 @@ import { CommandRecord } from "../changes/command-record.ts";
 import type { NetworkHelper } from "../network/helper.ts";
 import { overlayDiff } from "../overlay/diff.ts";
 import { Strays } from "../overlay/strays.ts";
+import { hitViolation } from "../seccomp/hit.ts";
+import { namespaceViolation } from "../seccomp/openness.ts";
 import { isWithin, isWritable } from "../plan/scopes.ts";
 import { encodeExec, LinuxCommand } from "./command.ts";
 import { decodeFields, decodeNumber, encodeEmpty } from "./frame-codec.ts";
@@ -114,6 +116,8 @@ export class LinuxWorld implements World {
     const id = this.#takeId();
     const command = new LinuxCommand(id, (frame) => this.#send(frame), {
       ...request,
+      describeHit: (hit) =>
+        this.spec.seccomp === "log" ? hitViolation(hit) : namespaceViolation(hit, this.#facts.namespaces),
       record: new CommandRecord(this.spec),
       replace: (payload, judge) => answerReplacement(this.#facts.replacements, payload, judge, request),
       onStrayed: () => {

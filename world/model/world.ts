@@ -100,6 +100,8 @@ export type WorldSpec = {
    * depend on the refusal; those are reported too.
    */
   readonly seccomp: "enforce" | "log";
+  /** Commands may make namespaces of their own, as far as the world can hold then; absent: they may not. */
+  readonly namespaces?: "allow";
   /**
    * Shown in place of the host's files, or added where the host has no such file; absent: empty. Dropped where a folder takes no
    * overlay, or where the world has no network to join.
@@ -118,7 +120,15 @@ export type SocketOwner = { readonly run: CommandRun; readonly pid: number; read
 
 /** A command's breach of its world's rules: refused, undone, ended or (by policy) only noted. */
 export type WorldViolation = {
-  readonly kind: "system_call" | "denied_name" | "limit" | "name" | "connection" | "write" | "setting";
+  readonly kind:
+    | "system_call"
+    | "namespace"
+    | "denied_name"
+    | "limit"
+    | "name"
+    | "connection"
+    | "write"
+    | "setting";
   /** The system call, path, limit, looked-up name or `host:port`; for a write, the refused path. */
   readonly subject: string;
   /** A sentence for people: the event, and the reaction to it. */

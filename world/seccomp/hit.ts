@@ -68,6 +68,7 @@ function applies(tests: readonly ArgumentTest[] | undefined, hit: Hit): boolean 
   });
 }
 
-function lowHalf(hit: Hit, argument: number): number {
+/** Returns the part of an argument that the kernel reads. */
+export function lowHalf(hit: Hit, argument: number): number {
   return Number((hit.arguments[argument] ?? 0n) & 0xffff_ffffn);
 }

@@ -82,6 +82,7 @@ const NUMBERS: Readonly<Record<string, readonly [x64: number | null, arm64: numb
   setdomainname: [171, 162],
   sethostname: [170, 161],
   setns: [308, 268],
+  setsockopt: [54, 208],
   settimeofday: [164, 170],
   socket: [41, 198],
   swapoff: [168, 225],

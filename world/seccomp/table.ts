@@ -33,6 +33,8 @@ export type SeccompRule = {
   readonly inLogMode?: StaysRefused;
   /** The leader needs the call to start a command in its cgroup, so only the command itself is refused. */
   readonly leaderNeeds?: true;
+  /** PID 1 refuses and reports the call where a command has a listener; elsewhere the command's own filter refuses it. */
+  readonly reported?: true;
 };
 
 /**
@@ -66,8 +68,19 @@ const NESTED: StaysRefused = {
 /** AF_VSOCK (include/linux/socket.h). */
 const VSOCK = 40;
 
-/** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME (include/uapi/linux/sched.h). */
-const NAMESPACE_FLAGS = 0x7e02_0080;
+/** The flags of clone(2) and unshare(2) that make a namespace (include/uapi/linux/sched.h). */
+export const NAMESPACES = {
+  CLONE_NEWTIME: 0x80,
+  CLONE_NEWNS: 0x2_0000,
+  CLONE_NEWCGROUP: 0x200_0000,
+  CLONE_NEWUTS: 0x400_0000,
+  CLONE_NEWIPC: 0x800_0000,
+  CLONE_NEWUSER: USER_NAMESPACE,
+  CLONE_NEWPID: 0x2000_0000,
+  CLONE_NEWNET: 0x4000_0000,
+} as const;
+
+const NAMESPACE_FLAGS = Object.values(NAMESPACES).reduce((all, flag) => all | flag, 0);
 
 const MOUNTS = "a new mount could uncover files that the world masks";
 const KERNEL = "the call changes or reads the kernel itself";
@@ -82,7 +95,7 @@ export const DENIED: readonly SeccompRule[] = [
     MOUNTS,
   ),
   ...deny(["fsmount", "fspick", "mount_setattr", "open_tree_attr"], MOUNTS),
-  { call: "unshare", action: "EPERM", reason: CAPABILITIES, inLogMode: NESTED },
+  { call: "unshare", action: "EPERM", reason: CAPABILITIES, inLogMode: NESTED, reported: true },
   ...deny(["setns"], CAPABILITIES),
   {
     call: "clone",
@@ -90,6 +103,7 @@ export const DENIED: readonly SeccompRule[] = [
     reason: CAPABILITIES,
     when: [{ argument: 0, anyOf: NAMESPACE_FLAGS }],
     inLogMode: NESTED,
+    reported: true,
   },
   {
     call: "clone3",
@@ -165,13 +179,86 @@ export const DENIED: readonly SeccompRule[] = [
 ];
 
 /**
- * With cgroups, leaders start commands by a call of the second table (CLONE_INTO_CGROUP). Its rules form a separate short filter,
- * loaded by each command before its program. Without cgroups one filter has both tables.
+ * How far `world.namespaces: allow` opens a world. `namespaces`: user namespaces, and process, network, IPC and host name namespaces
+ * inside them. `mounts`: mount namespaces too.
  */
-export const DENIED_TO_ALL: readonly SeccompRule[] = DENIED.filter(({ leaderNeeds }) => leaderNeeds !== true);
-export const DENIED_TO_COMMANDS: readonly SeccompRule[] = DENIED.filter(
-  ({ leaderNeeds }) => leaderNeeds === true,
-);
+export type Openness = "closed" | "namespaces" | "mounts";
+
+/**
+ * Flags refused even in an open world: a cgroup namespace makes the cgroup file system mountable, and with it a command could
+ * change its own limits; nobody needs a time namespace. A mount namespace needs a world built for it (`native/mount/keeper.h`).
+ */
+const CLOSED_FLAGS: Readonly<Record<Exclude<Openness, "closed">, number>> = {
+  namespaces: NAMESPACES.CLONE_NEWCGROUP | NAMESPACES.CLONE_NEWTIME | NAMESPACES.CLONE_NEWNS,
+  mounts: NAMESPACES.CLONE_NEWCGROUP | NAMESPACES.CLONE_NEWTIME,
+};
+
+/**
+ * Calls that an open world leaves to the kernel, which asks for a capability over the namespace: commands have capabilities only
+ * over namespaces of their own.
+ */
+const OPENED: Readonly<Record<Exclude<Openness, "closed">, readonly string[]>> = {
+  namespaces: ["chroot"],
+  mounts: ["chroot", "mount", "umount2", "pivot_root"],
+};
+
+/** The newer calls for mounts: programs that get ENOSYS use mount(2) instead. */
+const NEW_MOUNT_CALLS = [
+  "move_mount",
+  "open_tree",
+  "fsopen",
+  "fsconfig",
+  "fsmount",
+  "fspick",
+  "mount_setattr",
+];
+
+/** SOL_IP and SOL_IPV6. */
+const LEVELS = [0, 41];
+
+/**
+ * IPT_SO_SET_REPLACE and _ADD_COUNTERS (the same numbers for IPv6), ARPT_SO_SET_*, EBT_SO_SET_*. In a network namespace of its own
+ * a command has CAP_NET_ADMIN, which opens these parts of netfilter; nftables stays closed by the row for netlink.
+ */
+const PACKET_TABLES = [64, 65, 96, 97, 128, 129];
+
+const IN_OPEN_WORLDS: readonly SeccompRule[] = [
+  {
+    call: "setsockopt",
+    action: "EPERM",
+    reason:
+      "the tables of iptables, arptables and ebtables are rarely tested kernel code, open to a network namespace's maker",
+    when: [
+      { argument: 1, isIn: LEVELS },
+      { argument: 2, isIn: PACKET_TABLES },
+    ],
+  },
+];
+
+/** Returns the rows for a world that is open this far. */
+export function deniedIn(openness: Openness): readonly SeccompRule[] {
+  if (openness === "closed") return DENIED;
+  const when = [{ argument: 0, anyOf: CLOSED_FLAGS[openness] }];
+  const rows = DENIED.filter(({ call }) => !OPENED[openness].includes(call)).map((row): SeccompRule => {
+    if (row.call === "unshare" || row.call === "clone") return { ...row, when };
+    if (openness === "mounts" && NEW_MOUNT_CALLS.includes(row.call)) return { ...row, action: "ENOSYS" };
+    return row;
+  });
+  return [...rows, ...IN_OPEN_WORLDS];
+}
+
+/**
+ * Divides rows between the filter of all processes of a world and the short filter that each command loads before its program. With
+ * cgroups, leaders start commands by a call of the second part (CLONE_INTO_CGROUP).
+ */
+export function dividedRows(
+  rows: readonly SeccompRule[],
+  withCgroup: boolean,
+): { readonly all: readonly SeccompRule[]; readonly commands: readonly SeccompRule[] } {
+  const isOwn = ({ leaderNeeds, reported }: SeccompRule): boolean =>
+    reported === true || (withCgroup && leaderNeeds === true);
+  return { all: rows.filter((row) => !isOwn(row)), commands: rows.filter(isOwn) };
+}
 
 function deny(calls: readonly string[], reason: string): readonly SeccompRule[] {
   return calls.map((call) => ({ call, action: "EPERM", reason }));

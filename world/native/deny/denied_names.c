@@ -41,6 +41,7 @@
 
 static int events = -1; /* -1: no inotify instance */
 static bool started;
+static bool pins_all; /* over an overlay too */
 static bool (*no_strays)(void); /* true when every process belongs to a command */
 static const struct scan_root *current; /* the root under scan */
 static size_t folders;             /* folders entered by the last full scan */
@@ -195,7 +196,8 @@ static bool on_found(const char *path, unsigned denies) {
     if (denies == 0) return true;
   }
   if (started) return on_late(path, denies);
-  seal_persons(path, denies, current->kind == SCAN_WATCH);
+  bool pins = current->kind == SCAN_WATCH || (pins_all && (denies & DENY_READ) != 0);
+  seal_persons(path, denies, pins);
   return (denies & DENY_READ) == 0;
 }
 
@@ -267,8 +269,9 @@ static bool begin_watching(void) {
   return events >= 0;
 }
 
-void names_start(bool (*settled)(void)) {
+void names_start(bool (*settled)(void), bool pins) {
   no_strays = settled;
+  pins_all = pins;
   if (rules_begin(DENY_IN_ROOTS) == NULL) return;
   denials_open();
   bool watched = !scan_roots_any(SCAN_WATCH) || begin_watching();

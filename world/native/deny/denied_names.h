@@ -9,8 +9,9 @@
 #include <sys/types.h>
 
 /* Runs the first scan, after the pivot, with full capabilities. `settled` says whether every process belongs
-   to a command. */
-void names_start(bool (*settled)(void));
+   to a command. `pins`: pin the folders above hidden names over an overlay too, because commands can bind folders
+   elsewhere: a hidden name moved into such a folder would be shown there. */
+void names_start(bool (*settled)(void), bool pins);
 /* True when PID 1 must keep the right to mount, because denied names may appear later. */
 bool names_guarded(void);
 /* Adds the inotify instance to epoll. */

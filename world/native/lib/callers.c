@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 static const char OURS[] = "/proc/1";
 
 int callers_proc = -1;
+bool callers_may_nest;
 
 /* In PID 1's procfs "self" means PID 1; returns the rest of such a path. */
 static const char *behind_self(const char *path) {
@@ -44,6 +46,60 @@ static int open_own(const struct view *view, const char *place, size_t length, c
   if (own < 0 || *rest == 0 || strcmp(rest, ".") == 0) return own;
   int fd = open_plainly(own, rest);
   return close_keeping_errno(own, fd);
+}
+
+bool callers_nested(pid_t caller) {
+  char path[32];
+  struct stat own, theirs;
+  if (!callers_may_nest) return false;
+  snprintf(path, sizeof path, "%d/ns/user", caller);
+  if (fstatat(callers_proc, "self/ns/user", &own, 0) < 0 || fstatat(callers_proc, path, &theirs, 0) < 0) return true;
+  return own.st_ino != theirs.st_ino || own.st_dev != theirs.st_dev;
+}
+
+/* Opens a path as if `root` were the root folder, without following magic links: `/proc` may be any procfs, or none.
+   -1 with ELOOP also where a link leads to one. */
+static int open_in(int root, const char *path) {
+  while (*path == '/') path++;
+  struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+  return (int)syscall(SYS_openat2, root, *path == 0 ? "." : path, &how, sizeof how);
+}
+
+static bool is_same_folder(int one, int other) {
+  struct stat here, there;
+  return fstat(one, &here) == 0 && fstat(other, &there) == 0 && here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
+/* Opens a path below a folder, from the caller's root: `..` and absolute links must not lead past that root. ELOOP where
+   the folder has no path from there. */
+static int open_from(int root, int base, const char *rest) {
+  static char top[PATH_MAX + 1], real[PATH_MAX + 1], path[2 * PATH_MAX + 2];
+  bool known = callers_real(root, top) && callers_real(base, real);
+  size_t length = strcmp(top, "/") == 0 ? 0 : strlen(top);
+  bool below = known && strncmp(real, top, length) == 0 && (real[length] == '/' || real[length] == 0);
+  int again = below ? open_in(root, real + length) : -1;
+  bool same = again >= 0 && is_same_folder(again, base);
+  if (again >= 0) close(again);
+  if (!same) {
+    errno = ELOOP;
+    return -1;
+  }
+  snprintf(path, sizeof path, "%s/%s", real + length, rest);
+  return open_in(root, path);
+}
+
+/* Opens a folder of a caller with another root or another mount namespace. */
+static int open_nested(const struct view *view, const char *folder) {
+  char place[64];
+  snprintf(place, sizeof place, "%d/root", view->caller);
+  int root = openat(callers_proc, place, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (root < 0 || folder[0] == '/') return close_keeping_errno(root, root < 0 ? -1 : open_in(root, folder));
+  if (view->folder == AT_FDCWD) snprintf(place, sizeof place, "%d/cwd", view->caller);
+  else snprintf(place, sizeof place, "%d/fd/%d", view->caller, view->folder);
+  int own = view->base >= 0 ? view->base : openat(callers_proc, place, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int fd = own < 0 ? -1 : open_from(root, own, folder);
+  if (own != view->base) fd = close_keeping_errno(own, fd);
+  return close_keeping_errno(root, fd);
 }
 
 /* Returns the length of the place's name in a path after `/proc/self/`. */
@@ -107,6 +163,7 @@ int callers_part(const struct view *view, char *text, const char **leaf) {
 
 int callers_open(const struct view *view, const char *folder) {
   char place[32];
+  if (view->nested) return open_nested(view, folder);
   const char *own = behind_self(folder);
   if (own != NULL) {
     size_t length = place_length(own);
@@ -138,6 +195,8 @@ static const char *behind_ours(const char *real) {
 int callers_settle(const struct view *view, int fd, char real[PATH_MAX + 1]) {
   static char path[PATH_MAX + 64];
   const char *rest = callers_real(fd, real) ? behind_ours(real) : "";
+  /* What is called /proc/1 in another mount namespace is not PID 1's. */
+  if (view->nested) rest = real[0] == '/' ? NULL : "";
   if (rest == NULL) return fd;
   close(fd);
   if (real[0] != '/') return -1;

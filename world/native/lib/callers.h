@@ -15,6 +15,7 @@
 /* Where a look-up begins. */
 struct view {
   pid_t caller;
+  bool nested; /* callers_nested */
   int base;   /* folder of the last link; -1: the caller's `folder` */
   int folder; /* AT_FDCWD, or a descriptor of the caller */
 };
@@ -27,6 +28,13 @@ struct caller {
 
 /* The procfs of PID 1. */
 extern int callers_proc;
+/* Whether commands may make user namespaces. */
+extern bool callers_may_nest;
+
+/* True for a caller in a user namespace of its own: only there can a process have another root, or another mount
+   namespace, than PID 1 (chroot(2) and setns(2) need a capability, and clone(2) shares no root with a new user
+   namespace). True too where this cannot be told. */
+bool callers_nested(pid_t caller);
 
 /* Opens a folder. -1 with errno: the caller's own call fails too, except for ELOOP, which may come from this
    look-up. */

@@ -298,5 +298,7 @@
 #define TAG_COLUMNS 114
 /* u64: The terminal's height. */
 #define TAG_ROWS 115
+/* u64: 1: commands may make namespaces of their own; 2: mount namespaces too. */
+#define TAG_NESTED 120
 
 #endif

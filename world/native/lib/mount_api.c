@@ -7,7 +7,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lib/descriptors.h"
+
 /* Values of <linux/mount.h>, which conflicts with <sys/mount.h> of some C libraries. */
+#define MS_PRIVATE (1 << 18)
 #define TREE_CLONE 1
 #define TREE_CLOEXEC O_CLOEXEC
 #define MOVE_FROM_EMPTY_PATH 0x04
@@ -37,8 +40,18 @@ int open_below(int root, const char *path, int flags, int walk) {
   return (int)syscall(SYS_openat2, root, *path == 0 ? "." : path, &how, sizeof how);
 }
 
-int mount_copy(int source) {
+int mount_twin(int source) {
   return (int)syscall(SYS_open_tree, source, "", TREE_CLONE | TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+}
+
+/* Private: a copy bound inside its own source would otherwise repeat each later mount there, and pins are such
+   copies, one inside the other. */
+int mount_copy(int source) {
+  struct attributes change = {.propagation = MS_PRIVATE};
+  int tree = mount_twin(source);
+  if (tree < 0) return -1;
+  if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &change, sizeof change) == 0) return tree;
+  return close_keeping_errno(tree, -1);
 }
 
 int mount_restrict(int tree, uint64_t attributes) {

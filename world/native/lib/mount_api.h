@@ -22,6 +22,8 @@ int mount_restrict(int tree, uint64_t attributes);
 int mount_restrict_one(int mount, uint64_t attributes);
 /* Clears attributes of a single mount that this namespace has set. */
 int mount_allow_one(int mount, uint64_t attributes);
+/* Makes a detached copy whose mounts share what is mounted on them with those of `source`, where these are shared. */
+int mount_twin(int source);
 int mount_place(int tree, int target);
 
 /* Makes a new file system: begin, add options (NULL value: a flag), make the detached mount. */

@@ -13,6 +13,7 @@
 #include "lib/failure.h"
 #include "lib/mount_api.h"
 #include "mount/host_overlays.h"
+#include "mount/keeper.h"
 #include "mount/mount_steps.h"
 #include "mount/targets.h"
 #include "outer/entrance.h"
@@ -100,13 +101,14 @@ void mounts_apply(struct stage *stage, const struct setup *setup) {
   if (got < 0) fail_protocol("SETUP: a mount with too many parts");
 }
 
-void mounts_finish(struct stage *stage) {
+void mounts_finish(struct stage *stage, bool keeps) {
   host_overlay_finish();
   close(stage->host);
   close(stage->empty_file);
   close(stage->empty_folder);
   close(stage->masks);
   close(stage->aside);
+  if (keeps) return keeper_place();
   /* Old and new root in the same place (pivot_root(2), "pivot_root(".", ".")"): the old root is on top and is
      detached. */
   if (chdir("/newroot") < 0) fail_world("pivot", "/newroot", errno);

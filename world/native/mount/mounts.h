@@ -2,6 +2,8 @@
 #ifndef SUBSTRATE_MOUNT_MOUNTS_H
 #define SUBSTRATE_MOUNT_MOUNTS_H
 
+#include <stdbool.h>
+
 #include "mount/stage.h"
 #include "outer/setup.h"
 
@@ -11,7 +13,7 @@ void mounts_stage(struct stage *stage);
 void mounts_apply(struct stage *stage, const struct setup *setup);
 /* Opens the topmost mount at the new root as `stage->world`; closed by the caller. */
 void mounts_look_into(struct stage *stage);
-/* Makes /newroot the root and releases all of the stage except `stage->proc`. */
-void mounts_finish(struct stage *stage);
+/* Makes /newroot the root and releases all of the stage except `stage->proc`. `keeps`: with a keeper (keeper.h). */
+void mounts_finish(struct stage *stage, bool keeps);
 
 #endif

@@ -14,6 +14,9 @@
 #include "lib/credentials.h"
 #include "lib/failure.h"
 
+/* User namespaces in a world at once, where commands may make them: a browser has one for each of its processes. */
+#define MOST_NESTED "256"
+
 static void write_text(int directory, const char *path, const char *text) {
   int fd = openat(directory, path, O_WRONLY | O_CLOEXEC);
   if (fd < 0) fail_world("write", path, errno);
@@ -101,6 +104,6 @@ void namespaces_prepare(const struct setup *setup, int proc_fd) {
     /* The limit belongs to this user namespace: the host's own stays. Without the limit every command could
        get all capabilities in a new namespace, and with them access to the kernel's mount and netfilter code.
        Write through the private procfs: a container's /proc/sys is often read-only. */
-    write_text(proc_fd, "sys/user/max_user_namespaces", "0");
+    write_text(proc_fd, "sys/user/max_user_namespaces", setup->nested == 0 ? "0" : MOST_NESTED);
   }
 }

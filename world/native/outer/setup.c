@@ -111,6 +111,12 @@ const char *setup_parse(uint8_t *payload, size_t length, const struct setup_take
       case TAG_MOUNT:
         if (field.length == 0) return "SETUP: empty MOUNT";
         break;
+      case TAG_NESTED:
+        if (setup->nested != 0 || !field_u64(&field, &setup->nested) || setup->nested < NESTED_NAMESPACES ||
+            setup->nested > NESTED_MOUNTS) {
+          return "SETUP: bad NESTED";
+        }
+        break;
       case TAG_REPORTS:
         if (setup->reports != 0 || !field_u64(&field, &setup->reports) || setup->reports != 1) {
           return "SETUP: bad REPORTS";
@@ -129,6 +135,8 @@ const char *setup_parse(uint8_t *payload, size_t length, const struct setup_take
   if ((setup->namespaces & CLONE_NEWUSER) != 0 && !(setup->has_uid && setup->has_gid)) {
     return "SETUP: a user namespace needs UID and GID";
   }
+  /* Without a user namespace between, a mount of the world would not be locked in a command's mount namespace. */
+  if (setup->nested != 0 && (setup->namespaces & CLONE_NEWUSER) == 0) return "SETUP: NESTED needs a user namespace";
   if (setup->network != 0 && (setup->namespaces & CLONE_NEWNET) != 0) {
     return "SETUP: a network namespace is joined or unshared";
   }

@@ -14,6 +14,10 @@
 #define FILTER_MAX 4096
 #define FILTER_INSTRUCTION 8
 
+/* Values of the field NESTED. */
+#define NESTED_NAMESPACES 1
+#define NESTED_MOUNTS 2
+
 struct mount_step {
   int count; /* parts; parts[0] is the operation's name */
   const char *parts[MOUNT_PARTS_MAX];
@@ -25,6 +29,7 @@ struct setup {
   uint32_t gid;
   bool has_uid, has_gid;
   uint64_t network; /* pid whose network namespace to join; 0: unshare a network namespace like the others */
+  uint64_t nested;  /* NESTED_*; 0: commands make no namespaces */
   const char *hostname; /* NULL: keep the namespace's initial host name */
   const uint8_t *filter; /* instructions of a BPF program, unaligned; NULL: no filter */
   size_t filter_length;  /* in instructions */

@@ -19,6 +19,7 @@
 #include "deny/denials.h"
 #include "deny/denied_names.h"
 #include "deny/host_names.h"
+#include "lib/callers.h"
 #include "lib/channel.h"
 #include "lib/commands.h"
 #include "lib/credentials.h"
@@ -34,6 +35,7 @@
 #include "notify/connects/dials.h"
 #include "notify/connects/own_sockets.h"
 #include "notify/listener.h"
+#include "notify/namespace_calls.h"
 #include "notify/notices.h"
 #include "notify/starts/lineage.h"
 #include "notify/starts/pending.h"
@@ -66,9 +68,10 @@ static bool hear_names(int listener, const struct seccomp_notif *notice, struct 
   return false;
 }
 
-/* Starts and connects create no name, so denied names need no check first. */
-static const struct notice_service SERVICES[] = {{start_serve, true},        {dial_serve, true},      {hear_names, false},
-                                                 {replacement_serve, false}, {record_serve, true}, {NULL, false}};
+/* Starts, connects and refused namespaces create no name, so denied names need no check first. */
+static const struct notice_service SERVICES[] = {{start_serve, true}, {dial_serve, true},         {namespace_call_serve, false},
+                                                 {hear_names, false}, {replacement_serve, false}, {record_serve, true},
+                                                 {NULL, false}};
 
 /* Drop the calls that wait at a listener. */
 static void (*const FORGETS[])(int listener) = {pending_forget, dials_forget, replacements_forget, NULL};
@@ -151,19 +154,20 @@ static int build(const struct setup *setup, int null) {
   names_mask_hidden(&stage);
   close(stage.world);
   uint64_t pid = host_pid(&stage);
-  mounts_finish(&stage);
+  mounts_finish(&stage, setup->nested == NESTED_MOUNTS);
   /* The plan was parsed in place; the frame's buffer is free from here on. */
   channel_release();
   if (faccessat(stage.proc, "1/task/1/children", R_OK, 0) < 0) fail_world("procfs", "children", errno);
   children_start(stage.proc, null, &LEADER_EVENTS);
   /* After the forker's start, so that the forker has no copy of the guard's descriptors. */
-  names_start(children_settled);
+  names_start(children_settled, setup->nested == NESTED_MOUNTS);
   dentries_start();
   spines_start();
   kept_writes_start();
   if (names_guarded() || dentries_any() || spines_any()) credentials_drop_but_mount();
   else credentials_drop();
   groups_open(&setup->limits);
+  callers_may_nest = setup->nested != 0;
   lookups_open(stage.proc, setup->project);
   own_sockets_open();
   dial_calls_open();

@@ -16,6 +16,7 @@ const END: CommandEnd = {
   argv: ["/bin/sh", "-c", "x"],
   failed: true,
   explained: false,
+  namespacesTold: false,
   builtins: [],
   stderr: () => "",
 };

@@ -390,10 +390,9 @@ test("host trees beyond those that a plan places are counted, and the vector say
     mountPoints: ["/", ...points],
   };
   expect(mountPlan(spec(), facts).beyond).toBe(89);
-  const achieved = {
-    ...{ achieved: namespaceBits(ALWAYS), unwatched: 0, unrefreshed: 0, unhidden: 0, bare: 0, cut: false },
-    ...({ gated: true, overlay: false, cgroup: "on", seccomp: "enforce", network: "on" } as const),
-  };
+  const none = { unwatched: 0, unrefreshed: 0, unhidden: 0, bare: 0, cut: false, overlay: false };
+  const rest = { cgroup: "on", network: "on", seccomp: "enforce", namespaces: "denied" } as const;
+  const achieved = { achieved: namespaceBits(ALWAYS), gated: true, ...none, ...rest };
   const mount = (count: number): string => isolationVector({ ...achieved, beyond: count }).mount;
   expect(mount(0)).toBe("on");
   expect(mount(89)).toMatch(/^degraded: 89 of the host's trees .* a world places 512/);

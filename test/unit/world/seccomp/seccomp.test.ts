@@ -13,7 +13,7 @@ import { callNumber, identifyCall } from "../../../../world/seccomp/numbers.ts";
 import { seccompPrograms } from "../../../../world/seccomp/programs.ts";
 import { SOCKET_CALLS } from "../../../../world/seccomp/socket-calls.ts";
 import { START_CALLS } from "../../../../world/seccomp/start-calls.ts";
-import { DENIED, DENIED_TO_COMMANDS } from "../../../../world/seccomp/table.ts";
+import { DENIED, dividedRows } from "../../../../world/seccomp/table.ts";
 import { AUDIT, type Call, run } from "../../../support/world/bpf.ts";
 
 const ALLOW = 0x7fff_0000;
@@ -172,15 +172,17 @@ describe.each(["x64", "arm64"] as const)("log mode for %s", (architecture) => {
 describe.each(["x64", "arm64"] as const)("with a cgroup for each command, on %s", (architecture) => {
   const clone3 = { number: callNumber("clone3", architecture) ?? -1 };
 
-  test.each(["enforce", "log"] as const)("in %s mode only clone3 moves to the command's filter", (mode) => {
-    const choice = seccompPrograms(architecture)[mode];
+  test.each(["closed", "log"] as const)("in %s mode only clone3 moves to the command's filter", (mode) => {
+    const choice = seccompPrograms(architecture)(mode);
     const [withCgroup, withoutCgroup] = [choice.withCgroup.plain, choice.withoutCgroup.plain];
+    const unshare = callNumber("unshare", architecture);
     for (let number = 0; number < 600; number += 1) {
       const moved = number === clone3.number;
       const before = run(withoutCgroup.filter, architecture, { number });
       expect(run(withCgroup.filter, architecture, { number }), String(number)).toBe(moved ? ALLOW : before);
       const own = run(withCgroup.commandFilter ?? Buffer.alloc(0), architecture, { number });
-      expect(own, String(number)).toBe(moved ? before : ALLOW);
+      const reported = mode === "closed" && number === unshare;
+      expect(own, String(number)).toBe(reported ? errno("EPERM") : moved ? before : ALLOW);
     }
     expect(run(withoutCgroup.filter, architecture, clone3)).toBe(errno("ENOSYS"));
     expect(withCgroup.guard).toEqual(withoutCgroup.guard);
@@ -199,11 +201,17 @@ test("what nobody is told of is refused as a whole: the filter cannot do one hal
   }
 });
 test.each(["x64", "arm64"] as const)(
-  "the commands' own filter for %s refuses clone3 and nothing else that is the architecture's",
+  "the commands' own filter for %s refuses clone3, unshare and namespaces by clone, and nothing else that is the architecture's",
   (architecture) => {
-    const filter = assembleShortFilter(DENIED_TO_COMMANDS, architecture);
+    const filter = assembleShortFilter(dividedRows(DENIED, true).commands, architecture);
+    const [clone, clone3, unshare] = ["clone", "clone3", "unshare"].map((call) =>
+      callNumber(call, architecture),
+    );
+    expect(run(filter, architecture, { number: clone ?? -1, arguments: [0x1000_0011n] })).toBe(
+      errno("EPERM"),
+    );
     for (let number = 0; number < 600; number += 1) {
-      const expected = number === callNumber("clone3", architecture) ? errno("ENOSYS") : ALLOW;
+      const expected = number === clone3 ? errno("ENOSYS") : number === unshare ? errno("EPERM") : ALLOW;
       expect(run(filter, architecture, { number }), String(number)).toBe(expected);
     }
   },
@@ -221,7 +229,8 @@ test("every row gives a reason, and another where it holds in log mode too", () 
 });
 
 describe.each(["x64", "arm64"] as const)("calls that change files, on %s", (architecture) => {
-  const { enforce, log } = seccompPrograms(architecture);
+  const programs = seccompPrograms(architecture);
+  const [enforce, log] = [programs("closed"), programs("log")];
   const filters = [
     enforce.withCgroup.recording.recordFilter,
     enforce.withoutCgroup.recording.recordFilter,
@@ -254,7 +263,9 @@ describe.each(["x64", "arm64"] as const)("calls that change files, on %s", (arch
     for (let each = 0; each < 600; each += 1) {
       if (told.has(each)) continue;
       const call = { number: each };
-      const before = run(plain.commandFilter ?? Buffer.alloc(0), architecture, call);
+      // PID 1 refuses and reports unshare.
+      const refused = run(plain.commandFilter ?? Buffer.alloc(0), architecture, call);
+      const before = each === number("unshare") ? NOTIFY : refused;
       if (!naming.has(each))
         expect(run(recording.recordFilter ?? Buffer.alloc(0), architecture, call), String(each)).toBe(before);
       expect(run(log.withCgroup.recording.filter, architecture, call), String(each)).toBe(

@@ -50,11 +50,24 @@ static const struct {
     {"/dev/fd/", "fd/"},
 };
 
+/* Opens the file at the path of a caller with another root. A link as the last component is not followed, and so is
+   refused. */
+static int open_nested_target(pid_t task, const char *path) {
+  char text[sizeof(struct sockaddr_un) + 1];
+  const char *leaf;
+  struct view view = {.caller = task, .nested = true, .base = -1, .folder = AT_FDCWD};
+  snprintf(text, sizeof text, "%s", path);
+  int folder = callers_part(&view, text, &leaf);
+  if (folder < 0) return -1;
+  return close_keeping_errno(folder, openat(folder, leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+}
+
 /* Opens the file at the caller's path, as the caller's own call would resolve the path. A path that resolves
    differently for PID 1 (a link to /proc/self) is harmless: PID 1 checks the file behind this descriptor and
    connects to the same file. */
 static int open_target(pid_t task, const char *path) {
   char text[sizeof(struct sockaddr_un) + 32];
+  if (callers_nested(task)) return open_nested_target(task, path);
   for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++) {
     size_t length = strlen(OWN[i].name);
     if (strncmp(path, OWN[i].name, length) != 0) continue;

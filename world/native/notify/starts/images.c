@@ -39,7 +39,9 @@ static enum image_found missing(struct image *image, int error) {
 }
 
 /* Classifies a failed open of a folder: either the call must fail too, or PID 1 itself lacks a resource. */
-static enum image_found no_folder(struct image *image) {
+static enum image_found no_folder(struct image *image, bool nested) {
+  /* A caller in a user namespace of its own may enter folders that PID 1 may not. */
+  if (nested && errno == EACCES) return unknown(image, "its folder cannot be opened");
   if (errno == ELOOP) return unknown(image, "its path leads through links in /proc");
   bool ours = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOSYS;
   return ours ? unknown(image, "its folder cannot be opened") : missing(image, errno == 0 ? ENOENT : errno);
@@ -195,7 +197,7 @@ static enum image_found walk(struct image *image, struct view *view, bool follow
     if (length == 0) return missing(image, ENOENT);
     if (text[length - 1] == '/') return no_file(image, view, text);
     int fd = callers_part(view, text, &leaf);
-    if (fd < 0) return no_folder(image);
+    if (fd < 0) return no_folder(image, view->nested);
     fd = callers_is_dots(leaf) ? (close(fd), -2) : callers_settle(view, fd, real);
     if (fd < 0) return fd == -2 ? missing(image, EACCES) : unknown(image, "its folder has no path");
     int more = look(image, fd, real, leaf, follow, text, &found);
@@ -206,19 +208,29 @@ static enum image_found walk(struct image *image, struct view *view, bool follow
   return missing(image, ELOOP);
 }
 
+/* Rules go by names, and in a mount namespace of its own a caller gives any file any name. So the file's name there must
+   lead to the same file here. Every caller is checked: a folder opened in another namespace can be handed on. */
+static enum image_found as_named_here(struct image *image, enum image_found found) {
+  struct stat here;
+  if (!callers_may_nest || found != IMAGE_FOUND || image->path[0] == 0) return found;
+  bool same = lstat(image->path, &here) == 0 && here.st_dev == image->stat.st_dev && here.st_ino == image->stat.st_ino;
+  return same ? found : unknown(image, "in its namespace the name stands for another file than in the world");
+}
+
 enum image_found image_find(pid_t caller, int folder, int flags, struct image *image) {
-  struct view view = {.caller = caller, .base = -1, .folder = folder};
+  struct view view = {.caller = caller, .nested = callers_nested(caller), .base = -1, .folder = folder};
   image->path[0] = 0;
   image->head_length = 0;
   image->unknown = NULL;
   image->writable = true;
   if (image->called[0] == 0) {
     bool named = (flags & AT_EMPTY_PATH) == 0;
-    return named || folder == AT_FDCWD ? missing(image, named ? ENOENT : EACCES) : take_descriptor(caller, folder, image);
+    if (named || folder == AT_FDCWD) return missing(image, named ? ENOENT : EACCES);
+    return as_named_here(image, take_descriptor(caller, folder, image));
   }
   enum image_found found = walk(image, &view, (flags & AT_SYMLINK_NOFOLLOW) == 0);
   if (view.base >= 0) close(view.base);
-  return found;
+  return as_named_here(image, found);
 }
 
 int image_open(const struct image *image) {

@@ -56,8 +56,9 @@ static enum found read_descriptor(struct search *search, int fd) {
 }
 
 /* Classifies a failed look-up: either the call must fail too, or PID 1 lacks a resource. EACCES for PID 1 is
-   EACCES for the caller: nobody in a world has more rights than PID 1, nor an own user namespace. */
-static enum found found_nothing(void) {
+   EACCES for the caller, unless the caller has a user namespace of its own. */
+static enum found found_nothing(const struct search *search) {
+  if (search->view.nested && errno == EACCES) return UNREADABLE;
   bool ours = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ELOOP || errno == ENOSYS;
   return ours ? UNREADABLE : ELSEWHERE;
 }
@@ -181,6 +182,19 @@ static void note_refusal(const struct search *search, int fd, const struct file_
   if (made && names_refuse(place->refused_path)) place->refused = EPERM;
 }
 
+/* True when the name leads to the same file for PID 1: a caller in a mount namespace of its own can show the project's
+   files under any name. */
+static bool is_as_here(const struct search *search, int fd, const struct lookup *place) {
+  struct stat here, there;
+  int own = open(search->real, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (own < 0) return false;
+  bool same = fstat(own, &here) == 0 && fstat(fd, &there) == 0 && here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+  bool exists = fstatat(own, search->leaf, &here, AT_SYMLINK_NOFOLLOW) == 0;
+  close(own);
+  if (!same || exists != place->exists) return false;
+  return !exists || (here.st_dev == place->stat.st_dev && here.st_ino == place->stat.st_ino);
+}
+
 /* Resolves one step: the leaf in the folder `fd`. Returns 1 for a link to follow, with its target in
    `text`. */
 static int look(struct search *search, int fd, const struct file_name *name, bool follow, struct lookup *place,
@@ -192,7 +206,7 @@ static int look(struct search *search, int fd, const struct file_name *name, boo
   if (below || is_opened(search, place)) *found = FOUND;
   place->exists = fstatat(fd, search->leaf, &place->stat, AT_SYMLINK_NOFOLLOW) == 0;
   if (!place->exists && errno != ENOENT && errno != ENOTDIR) {
-    *found = found_nothing();
+    *found = found_nothing(search);
     return 0;
   }
   if (follow && place->exists && S_ISLNK(place->stat.st_mode)) {
@@ -204,6 +218,10 @@ static int look(struct search *search, int fd, const struct file_name *name, boo
     search->text[length] = 0;
     return 1;
   }
+  if (search->view.nested && !is_as_here(search, fd, place)) {
+    *found = UNREADABLE;
+    return 0;
+  }
   note_refusal(search, fd, name, below, place);
   if (below) put_path(search, place);
   return 0;
@@ -214,9 +232,9 @@ static enum found walk(struct search *search, const struct file_name *name, bool
   for (int links = 0; links < CALLERS_LINKS_MAX; links++) {
     const char *last = strrchr(search->text, '/');
     errno = 0;
-    if (callers_is_dots(last == NULL ? search->text : last + 1) && name_folder(search) < 0) return found_nothing();
+    if (callers_is_dots(last == NULL ? search->text : last + 1) && name_folder(search) < 0) return found_nothing(search);
     int fd = callers_part(&search->view, search->text, &search->leaf);
-    if (fd < 0) return found_nothing();
+    if (fd < 0) return found_nothing(search);
     fd = callers_settle(&search->view, fd, search->real);
     if (fd < 0) return UNREADABLE;
     int more = look(search, fd, name, follow, place, &found);
@@ -230,6 +248,7 @@ static enum found walk(struct search *search, const struct file_name *name, bool
 enum found lookup_find(pid_t caller, struct file_name *name, struct lookup *place) {
   static struct search search;
   search.view.caller = caller;
+  search.view.nested = callers_nested(caller);
   search.view.base = -1;
   search.view.folder = name->folder;
   place->refused = 0;
@@ -248,6 +267,8 @@ enum found lookup_find(pid_t caller, struct file_name *name, struct lookup *plac
   if (descriptor) {
     enum found found = read_descriptor(&search, name->folder);
     if (found != FOUND) return found;
+    /* The path that PID 1 reads of the descriptor begins at PID 1's root. */
+    search.view.nested = false;
   }
   enum found found = walk(&search, name, name->follow && !descriptor, place);
   if (search.view.base >= 0) close(search.view.base);

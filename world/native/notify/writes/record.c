@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "lib/callers.h"
 #include "lib/file_calls.h"
 #include "notify/notices.h"
 #include "notify/writes/lookups.h"
@@ -26,7 +27,7 @@ static bool is_folder(const struct lookup *from, const struct lookup *to, bool e
 static bool serve_removal(int listener, const struct seccomp_notif *notice, const struct command *command,
                           const struct file_name *names, const struct lookup *places, int count) {
   static char target[PATH_MAX];
-  if (count == 0 || places[0].refused == 0) return false;
+  if (count == 0 || places[0].refused == 0 || callers_nested((pid_t)notice->pid)) return false;
   struct removal removal = {.path = places[0].refused_path, .refused = places[0].refused};
   if (count == 1) return names[0].removes && asks_removal(listener, notice, command, &removal);
   bool is_free = !places[1].exists && places[1].refused == 0 && lookup_whole(&places[1], target);
