@@ -49,7 +49,10 @@ describe.each(actors())("the same inside as outside, as $kind", (actor) => {
         return skip(`fidelity of "${row.name}"`, `${why}`);
       }
       const sides = extent === "bare" ? (["bare"] as const) : sidesOf(row, { short: extent === "quick" });
-      const rounds = await roundsOf(place, row, sides);
+      const rounds = await roundsOf(place, row, sides).catch((error: unknown) => {
+        keep({ failed: String(error) });
+        throw error;
+      });
       keep({ rounds });
       expect(differencesIn(rounds), JSON.stringify(row.known)).toEqual([]);
     });

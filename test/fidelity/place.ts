@@ -109,7 +109,11 @@ export class Place {
 
   /** Makes the project as the row wants it, and keeps a copy to fill it from. Throws what the script of the row printed. */
   async prepare(row: Workload): Promise<void> {
-    const project = this.projectOf(row);
+    await this.#fill(row, this.projectOf(row));
+    copy(this.#rowOf(row), this.#preparedOf(row));
+  }
+
+  async #fill(row: Workload, project: string): Promise<void> {
     mkdirSync(project, { recursive: true });
     for (const [path, text] of Object.entries(row.files ?? {})) {
       mkdirSync(dirname(join(project, path)), { recursive: true });
@@ -117,12 +121,11 @@ export class Place {
       if (text.startsWith("#!")) chmodSync(join(project, path), 0o755);
     }
     if (row.packages !== undefined) copyPackages(CHECKOUT, row.packages, project);
-    give(this.actor, this.#rowOf(row));
+    give(this.actor, dirname(project));
     if (row.prepare !== undefined) {
       const { code, stdout, stderr } = await this.#run(["/bin/sh", "-ec", row.prepare], project);
       if (code !== 0) throw new Error(`The preparation ended with ${code}: ${stdout}${stderr}`);
     }
-    copy(this.#rowOf(row), this.#preparedOf(row));
   }
 
   /** The project as it was prepared, with the same times. */
@@ -139,7 +142,8 @@ export class Place {
   /** Runs the row's command on the host, in another project, so that the caches of the home folder have what it needs. */
   async #warm(row: Workload): Promise<void> {
     const other = `${this.#rowOf(row)}-before`;
-    copy(this.#preparedOf(row), other);
+    // Prepared anew: the programs of a virtual environment name the folder that it was made in.
+    await this.#fill(row, join(other, "project"));
     const { code, stdout, stderr } = await this.#run(["/bin/sh", "-c", row.command], join(other, "project"));
     removeTrees(other);
     if (code !== 0) throw new Error(`The command ended with ${code} on the host: ${stdout}${stderr}`);

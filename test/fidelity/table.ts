@@ -6,14 +6,18 @@ export type Line = {
   readonly who: string;
   readonly row: Workload;
   readonly seconds: number;
-  readonly outcome: { readonly rounds: readonly Round[] } | { readonly skipped: string };
+  readonly outcome:
+    | { readonly rounds: readonly Round[] }
+    | { readonly skipped: string }
+    | { readonly failed: string };
 };
 
-export type Word = "same" | "refused" | "different" | "skipped";
+export type Word = "same" | "refused" | "different" | "skipped" | "failed";
 
 /** A row is what the worse of its rounds is. */
 export function wordOf({ outcome }: Line): Word {
   if ("skipped" in outcome) return "skipped";
+  if ("failed" in outcome) return "failed";
   const results = outcome.rounds.map(({ result }) => result.result);
   return (["different", "refused", "same"] as const).find((word) => results.includes(word)) ?? "different";
 }
@@ -30,7 +34,7 @@ export function closing(lines: readonly Line[]): string {
   return [...counts, ...staleNotes(lines)].map((line) => `${line}\n`).join("");
 }
 
-/** One sentence with the three counts. */
+/** One sentence with the three counts; a row that could not be compared has its own. */
 function countsLine(who: string, lines: readonly Line[]): string {
   const count = (word: Word): number => lines.filter((line) => wordOf(line) === word).length;
   const known = lines.filter((line) => wordOf(line) === "different" && isKnown(line)).length;
@@ -38,7 +42,8 @@ function countsLine(who: string, lines: readonly Line[]): string {
   return (
     `fidelity, as ${who}: ${run} workloads: ${count("same")} same, ` +
     `${count("refused")} refused with the notice that was expected, ${count("different")} different` +
-    `${known === 0 ? "" : ` (${known} of them known)`}; ${count("skipped")} skipped`
+    `${known === 0 ? "" : ` (${known} of them known)`}; ${count("skipped")} skipped` +
+    `${count("failed") === 0 ? "" : `; ${count("failed")} could not be compared`}`
   );
 }
 
@@ -46,6 +51,7 @@ function countsLine(who: string, lines: readonly Line[]): string {
 export function tableLine(line: Line): string {
   const { who, row, seconds, outcome } = line;
   if ("skipped" in outcome) return `skipped    ${row.name} [${who}] — ${outcome.skipped}\n`;
+  if ("failed" in outcome) return `failed     ${row.name} [${who}]: ${outcome.failed}\n`;
   const words = outcome.rounds.map(
     (round) => `${round.side} ${round.result.result}${isKnownOf(row, round) ? " (known)" : ""}`,
   );
@@ -55,7 +61,7 @@ export function tableLine(line: Line): string {
 
 /** Whether the row says why each of its differences is there. */
 function isKnown({ row, outcome }: Line): boolean {
-  if ("skipped" in outcome) return false;
+  if (!("rounds" in outcome)) return false;
   return outcome.rounds.every((round) => round.result.result !== "different" || isKnownOf(row, round));
 }
 
@@ -74,7 +80,7 @@ function details({ known }: Workload, { side, result }: Round): string[] {
 /** Marks that hold for nobody any more. */
 function staleNotes(lines: readonly Line[]): string[] {
   const rounds = lines.flatMap(({ row, outcome }) =>
-    "skipped" in outcome ? [] : outcome.rounds.map(({ side, result }) => ({ row, side, result })),
+    !("rounds" in outcome) ? [] : outcome.rounds.map(({ side, result }) => ({ row, side, result })),
   );
   const marked = rounds.filter(({ row, side }) => side !== "bare" && row.known?.[side] !== undefined);
   const differs = marked.filter(({ result }) => result.result === "different").map(nameOf);
