@@ -1677,6 +1677,8 @@ export interface GivenCommand {
   readonly not_kept?: readonly ("env" | "stdin" | "scope_token")[];
   /** What the command left running was to stay in the world of its session. */
   readonly keeps_background?: boolean;
+  /** Whether the command had a home of its own, whose content the span does not keep. */
+  readonly own_home?: boolean;
   /** The span that this command repeats. It ran on an overlay that was dropped. */
   readonly replays?: string;
   /** The policy that a replay was asked to run under. */
