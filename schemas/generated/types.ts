@@ -1818,6 +1818,10 @@ export interface StreamOptions {
    */
   readonly on_disconnect?: "kill" | "detach";
   /**
+   * own: the command has a home of its own, which the profile (else the policy) keeps from one command to the next; of the person's home it sees only the project and what fs.read and fs.write name there. real (default): the person's home, as the policy shows it.
+   */
+  readonly home?: "real" | "own";
+  /**
    * WebSocket only. false: the command reads /dev/null. true: stdin_taken messages say how many bytes of input the command has taken. Absent: input is taken without such messages.
    */
   readonly stdin?: boolean;
