@@ -128,12 +128,13 @@ function withoutLongInput(job: Job): Job {
 function surroundings(broker: QuestionNeeds, job: Job): Parameters<typeof namedPrograms>[1] {
   const env = environmentOf(job);
   const { policies, hash } = job.effective;
+  const { write } = broker.warmSpecs.of(hash, policies, job.site).files;
   return {
     cwd: job.place.cwd,
     project: job.place.project,
     home: env["HOME"] ?? broker.around.home,
     path: env["PATH"] ?? "",
-    writable: broker.warmSpecs.of(hash, policies, job.site).files.write,
+    writable: job.ownHome === undefined ? write : [...write, `${broker.around.home}/**`],
   };
 }
 

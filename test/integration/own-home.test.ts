@@ -81,6 +81,26 @@ describe.each(actors())("a home of its own, as $kind", (actor) => {
     expect(others.join("\n")).not.toContain("homes/agent");
   });
 
+  test("says what is not there, whether or not the real home has it", async () => {
+    const reason =
+      "in a home of the command's own: of yours it has only what fs.read and fs.write name there";
+    const told = async (cmd: string, more = {}): Promise<string> => {
+      const { lines } = (await own(broker, cmd, more)).end;
+      return (lines ?? []).join("\n");
+    };
+    const missing = join(broker.folder, "missing");
+    const hidden = join(broker.folder, "secrets/key");
+    for (const path of [missing, hidden])
+      expect(await told(`cat ${path}`)).toContain(`'${path}' is ${reason}`);
+    expect(await told("cat missing")).not.toContain(reason);
+    expect(await told(`cat ${hidden}`, { home: "real" })).not.toContain(reason);
+    const bin = join(broker.folder, ".local/bin");
+    const PATH = `${bin}:/usr/bin:/bin`;
+    const unfound = await told("", { cmd: undefined, argv: ["mine"], caller_env: { PATH } });
+    expect(unfound).toContain(`'mine' was not found. '${bin}' is ${reason}`);
+    expect(await told("", { cmd: undefined, argv: ["true"], caller_env: { PATH } })).toBe("");
+  });
+
   test("gets the variables that world.env names, and no other of the broker's", async () => {
     const names = (await works(broker, "env")).split("\n").map((line) => line.split("=")[0]);
     expect(names).toContain("PASSED");
