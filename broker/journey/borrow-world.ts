@@ -102,7 +102,7 @@ function specFor(broker: Broker, job: Job): SpecOfFiles {
   if (job.ownHome === undefined) return sharedSpecFor(broker, job);
   const { home, around } = broker;
   const needs = { homes: home.homes, userHome: around.home, uid: broker.projectRules().uid };
-  return { ...sharedSpecFor(broker, job), ownHome: openOwnHome(needs, job.ownHome) };
+  return { ...sharedSpecFor(broker, job), ownHome: openOwnHome(needs, job.ownHome, job.site.project) };
 }
 
 function sharedSpecFor(broker: Broker, job: Job): SpecOfFiles {

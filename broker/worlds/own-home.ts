@@ -1,6 +1,8 @@
 /** The folders below SUBSTRATE_HOME that serve as homes of their own, one for each profile. */
-import { lstatSync, mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync } from "node:fs";
 import { type OwnHome, WorldUnavailable } from "../../world/backend.ts";
+import { isWithin } from "../model/folders.ts";
+import { lookExactlyAt } from "../model/host-paths.ts";
 
 /** An id of a policy, so never a path. */
 const ID = /^[a-z0-9-]+$/;
@@ -15,39 +17,48 @@ export type HomeNeeds = {
 };
 
 /**
- * Returns the home of a profile, and makes its folder when first needed. A link or a file there, or a folder of another user, is
- * refused. Throws `WorldUnavailable`.
+ * Returns the home of a profile for a project, and makes its folder when first needed. A link or a file there, or a folder of
+ * another user, is refused. Throws `WorldUnavailable`.
  */
-export function openOwnHome({ homes, userHome, uid }: HomeNeeds, id: string): OwnHome {
+export function openOwnHome({ homes, userHome, uid }: HomeNeeds, id: string, project: string): OwnHome {
   const folder = `${homes}/${id}`;
   if (!ID.test(id)) throw unusable(folder, "its name is not the id of a policy");
   if (userHome === "/")
     throw unusable(folder, "the home of this user is '/', which it cannot take the place of");
-  const { dev, ino } = lookAt(folder, uid) ?? made(folder, uid);
-  return { path: userHome, folder, identity: `${dev}:${ino}` };
-}
-
-type Look = { readonly dev: bigint; readonly ino: bigint };
-
-function made(folder: string, uid: number): Look {
-  try {
-    // mkdir(2) does not follow a link in the last component.
-    mkdirSync(folder, { mode: 0o700 });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw unusable(folder, (error as Error).message);
-  }
-  const look = lookAt(folder, uid);
-  if (look === undefined) throw unusable(folder, "it was removed at once");
-  return look;
-}
-
-/** Undefined for a missing folder. */
-function lookAt(folder: string, uid: number): Look | undefined {
-  const stat = lstatSync(folder, { bigint: true, throwIfNoEntry: false });
-  if (stat === undefined) return undefined;
+  const problem = makeFolder(folder);
+  const stat = lookExactlyAt(folder);
+  if (stat === undefined) throw unusable(folder, problem ?? "it was removed at once");
   if (!stat.isDirectory()) throw unusable(folder, "it is a link or a file");
   if (stat.uid !== BigInt(uid)) throw unusable(folder, `it belongs to user ${stat.uid}; this is user ${uid}`);
-  return { dev: stat.dev, ino: stat.ino };
+  // A command may have closed its home to itself.
+  if ((stat.mode & 0o700n) !== 0o700n) chmodSync(folder, 0o700);
+  return { path: userHome, folder, identity: identityOf(stat), way: wayTo(project, userHome, folder) };
+}
+
+/**
+ * Makes the first folder, so that the first command does not change its identity. The world refuses whatever else has the name.
+ */
+function wayTo(project: string, userHome: string, folder: string): string | null {
+  if (!isWithin(project, userHome)) return null;
+  const first = `${folder}/${project.slice(userHome.length + 1).split("/", 1)[0] ?? ""}`;
+  makeFolder(first);
+  const stat = lookExactlyAt(first);
+  // An inode number is soon used again; no program can set the birth time.
+  return stat === undefined ? "missing" : `${identityOf(stat)}:${stat.birthtimeNs}`;
+}
+
+/** Returns a problem. mkdir(2) does not follow a link in the last component. */
+function makeFolder(path: string): string | undefined {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+    return undefined;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EEXIST" ? undefined : (error as Error).message;
+  }
+}
+
+function identityOf({ dev, ino }: { readonly dev: bigint; readonly ino: bigint }): string {
+  return `${dev}:${ino}`;
 }
 
 function unusable(folder: string, why: string): WorldUnavailable {

@@ -67,6 +67,16 @@ describe.each(actors())("a home of its own, as $kind", (actor) => {
     expect(readFileSync(join(homeOf(broker, "agent"), "state"), "utf8")).toBe("new\n");
   });
 
+  test("a person may empty it under a warm world: the next command is in its project all the same", async () => {
+    const cwd = join(broker.folder, "deep/clients/app");
+    const first = (await own(broker, "echo old > ~/state; touch made", { cwd })).end.world_id;
+    expect((await own(broker, "true", { cwd })).end.world_id).toBe(first);
+    const home = homeOf(broker, "agent");
+    for (const name of readdirSync(home)) rmSync(join(home, name), { recursive: true });
+    expect(existsSync(join(cwd, "made"))).toBe(true);
+    expect(await works(broker, "cat here; ls ~", { cwd })).toBe("the other projectdeep\n");
+  });
+
   test("a command with the real home never gets such a world, and neither ends the other's", async () => {
     const first = (await own(broker, "true")).end.world_id;
     const real = (await own(broker, "true", { home: "real" })).end.world_id;
@@ -119,6 +129,15 @@ describe.each(actors())("a home of its own, as $kind", (actor) => {
     expect(await broker.span(span)).toMatchObject({ replayable: false, given: { own_home: true } });
     const replay = await broker.operator("POST", `/v1/replay/${span}`, {});
     expect(JSON.stringify(replay.document)).toContain("it had a home of its own");
+  });
+
+  test("is there for a policy that shows no more of the host than programs and the project", async () => {
+    const more = { profile: "narrow" };
+    expect(await works(broker, "echo own > ~/state; cat ~/state; touch in; ls ~", more)).toBe(
+      "own\nproject\nstate\n",
+    );
+    expect((await own(broker, "cat ~/secrets/key; ls /home /opt", more)).out).not.toMatch(/real|secrets/);
+    expect((await own(broker, "touch /stray", more)).end.exit).not.toBe(0);
   });
 
   test("the home as working directory is refused with one sentence", async () => {

@@ -1,5 +1,5 @@
 /** Makes the mount points in a world's own home. */
-import { chmodSync, closeSync, constants, fstatSync, mkdirSync, openSync, type Stats } from "node:fs";
+import { closeSync, constants, fstatSync, mkdirSync, openSync, type Stats } from "node:fs";
 import { WorldUnavailable } from "../model/unavailable.ts";
 import type { OwnHome } from "../model/world.ts";
 import type { HomePlace } from "../plan/own-home.ts";
@@ -32,7 +32,6 @@ export function prepareHomePlaces(home: OwnHome, places: readonly HomePlace[]): 
   }
 }
 
-/** Opens the folder, and gives its owner access again, should a command have taken it away. */
 function openHome({ folder, identity }: OwnHome): number {
   const top = walk(openSync("/", PLACE), folder.slice(1).split("/"), (parent, name) =>
     openFolder({ folder: parent, name, at: folder }),
@@ -42,7 +41,6 @@ function openHome({ folder, identity }: OwnHome): number {
     closeSync(top);
     throw unusable(folder, "it was replaced meanwhile");
   }
-  chmodSync(`/proc/self/fd/${top}`, 0o700);
   return top;
 }
 

@@ -87,6 +87,11 @@ export type OwnHome = {
   readonly folder: string;
   /** Identifies the folder itself: a folder replaced under the same name needs a new world. */
   readonly identity: string;
+  /**
+   * Identifies the first folder in it on the way to the project: a person who empties the home takes the mounts of warm worlds
+   * away. Null for a project outside the home.
+   */
+  readonly way: string | null;
 };
 
 /** Everything in which worlds differ. Two equal specs may share a world. */

@@ -28,6 +28,13 @@ mode: enforce
 selectable: true
 fs: { read: ["/**"], write: ["/**"] }
 `,
+  narrow: `
+id: narrow
+name: An agent that sees programs and its project
+mode: enforce
+selectable: true
+fs: { read: ["/usr/**", "/bin/**", "/lib/**", "/lib64/**", "/etc/**", "$PROJECT/**"], write: ["$PROJECT/**"] }
+`,
   default: `
 id: default
 name: Everything that the profiles narrow

@@ -13,7 +13,7 @@ type Files = Partial<WorldSpec["files"]>;
 
 function own(files: Files = {}, change: Partial<WorldSpec> = {}): WorldSpec {
   return spec({
-    ownHome: { path: HOME, folder: FOLDER, identity: "1:9" },
+    ownHome: { path: HOME, folder: FOLDER, identity: "1:9", way: null },
     hidden: [`${HOME}/.substrate`],
     ...change,
     files: { ...spec().files, ...files },
@@ -152,7 +152,7 @@ describe("the plan of a world with a home of its own", () => {
   });
 
   test("a home below /tmp is placed after the private /tmp", () => {
-    const ownHome = { path: "/tmp/ann", folder: "/srv/homes/agent", identity: "1:9" };
+    const ownHome = { path: "/tmp/ann", folder: "/srv/homes/agent", identity: "1:9", way: null };
     const plan = lines(
       mountPlan(own({ write: ["/tmp/ann/work/**"] }, { ownHome, project: "/tmp/ann/work" }), host()),
     );
