@@ -13,6 +13,7 @@ import {
 import { execFileSync, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { Person } from "../support/broker/approvals.ts";
 import type { TestBroker } from "../support/broker/broker.ts";
 import { homeOf, open, own, personsHome, refusal, start, works } from "../support/broker/own-home.ts";
 import { recordSkip } from "../support/run/skips.ts";
@@ -158,6 +159,19 @@ describe.each(actors())("attacks around a home of its own, as $kind", (actor) =>
     expect(await works(broker, own, { cwd: join(broker.folder, "deep/clients/app") })).toContain("E");
     running.leave();
     expect(lstatSync(join(broker.home)).mode & 0o77).toBe(0);
+  });
+
+  test("an answer for a home of its own holds for no other home", async () => {
+    const person = new Person(broker);
+    const asked = async (more = {}) => (await own(broker, "touch asked", more)).end;
+    const error = (await asked()).error;
+    expect(error?.code).toBe("approval_required");
+    const { notes } = await person.question(error?.approval_id);
+    expect(notes).toContain("The command has a home of its own, 'agent', and not yours");
+    await person.answer(error?.approval_id, "session");
+    expect((await asked()).exit).toBe(0);
+    expect((await asked({ home: "real" })).error?.code).toBe("approval_required");
+    rmSync(join(broker.project, "asked"));
   });
 
   test("a name that is no policy's makes no folder", async () => {

@@ -18,7 +18,7 @@ id: agent
 name: What a coding agent needs of the home
 mode: enforce
 selectable: true
-commands: { isolated: ["touch held"] }
+commands: { isolated: ["touch held"], ask: ["touch asked"] }
 world: { env: [LANG, PASSED] }
 ${FILES}`,
   other: `
