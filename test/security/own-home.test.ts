@@ -67,6 +67,14 @@ describe.each(actors())("attacks around a home of its own, as $kind", (actor) =>
     expect((await own(broker, `test -e ${socket}; echo $?`, { home: "real" })).out).toBe("1\n");
   });
 
+  test("a name denied everywhere is denied in the project and in what is shared, not in the home's own folders", async () => {
+    const more = { profile: "env", cwd: join(broker.folder, "deep/clients/app") };
+    for (const path of [".env", "~/.cache/sub/.env"])
+      expect((await own(broker, `cat ${path}`, more)).out).toBe("");
+    expect(await works(broker, "echo own > ~/.env; cat ~/.env here", more)).toBe("own\nthe other project");
+    expect(await works(broker, "cat ~/.cache/sub/.env", { cwd: more.cwd })).toBe("the real env");
+  });
+
   test("a hard link out of the project or of a shared path is refused, one inside the home is made", async () => {
     await works(broker, "echo x > file; echo x > ~/one; ln ~/one ~/two; rm ~/one; test -f ~/two");
     for (const from of ["file", "~/.gitconfig", "~/.cache/old", "~/.config/tool/settings"])

@@ -28,6 +28,13 @@ mode: enforce
 selectable: true
 fs: { read: ["/**"], write: ["/**"] }
 `,
+  env: `
+id: env
+name: An agent that reads no .env
+mode: enforce
+selectable: true
+fs: { read: ["/**"], deny_read: ["**/.env"], write: ["$PROJECT/**", "$HOME/.cache/**"] }
+`,
   narrow: `
 id: narrow
 name: An agent that sees programs and its project
@@ -58,6 +65,8 @@ export function personsHome(actor: Actor): string {
     ".cache/old": "real cache",
     ".cache/secret": "the real secret",
     "deep/clients/app/here": "the other project",
+    "deep/clients/app/.env": "the real env",
+    ".cache/sub/.env": "the real env",
     ".local/bin/mine": "not named",
   };
   for (const [path, text] of Object.entries(files)) {
