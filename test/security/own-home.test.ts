@@ -138,7 +138,7 @@ describe.each(actors())("attacks around a home of its own, as $kind", (actor) =>
     await early.started();
     const late = await open(
       broker,
-      "read line; cat here; mkdir -p ~/free; echo shared > ~/note; read line; cat here; mv ~/project ~/x; mv ~/deep ~/x; mv ~/deep/clients ~/x; true",
+      "read line; cat here; mkdir -p ~/free; echo shared > ~/note; read line; cat here; mv ~/project ~/x; mv ~/deep ~/x; true",
       { cwd },
     );
     await late.started();
@@ -150,10 +150,34 @@ describe.each(actors())("attacks around a home of its own, as $kind", (actor) =>
     late.type("go\n");
     await late.shows(/project[^]*project/);
     expect((await late.ended()).exit).toBe(0);
-    expect(late.err.toString().match(/busy/gi)?.length).toBe(3);
+    expect(late.err.toString().match(/busy/gi)?.length).toBe(2);
+    expect(existsSync(join(cwd, "here"))).toBe(true);
     early.type("go\n");
     expect((await early.ended()).exit).toBe(0);
     expect(await works(broker, "cat ~/note; ls ~/deep/clients/app")).toBe("shared\n");
+  });
+
+  test("a command that swaps the way to a project while another world starts is stopped, or the start is", async () => {
+    const cwd = join(broker.folder, "deep/clients/app");
+    const swap = "mv ~/deep ~/aside; ln -s /etc ~/deep; rm -f ~/deep; mv ~/aside ~/deep";
+    for (let round = 0; round < 3; round += 1) {
+      const cmd = `mkdir -p ~/deep; echo begun; while :; do ${swap}; done 2>/dev/null`;
+      const swapping = await open(broker, cmd, { profile: "env", agent_id: `swaps-${round}` });
+      await swapping.shows("begun");
+      const { out, end } = await own(broker, "cat here .env; pwd -P; echo written > by", {
+        cwd,
+        profile: "env",
+        agent_id: `starts-${round}`,
+      });
+      swapping.tell({ type: "signal", signal: "SIGKILL" });
+      await swapping.ended();
+      if (end.type === "error") expect(end.error?.code).toBe("isolation_unavailable");
+      expect(out).toBe(end.type === "exit" ? `the other project${cwd}\n` : "");
+      expect(existsSync(join(cwd, "by"))).toBe(end.type === "exit");
+      rmSync(join(cwd, "by"), { force: true });
+      rmSync(homeOf(broker, "env"), { recursive: true, force: true });
+    }
+    expect((await own(broker, "cat here", { cwd, profile: "env" })).out).toBe("the other project");
   });
 
   test("a socket of one world is not reached from another of the same home", async () => {
