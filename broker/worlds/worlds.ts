@@ -110,10 +110,13 @@ export class Worlds {
   }
 
   /**
-   * Returns the world for the session's next command with the user's home; undefined without one, existing or starting.
+   * Returns the world that a session's ports lead to: one with a home of its own while a command runs there (a whole program),
+   * else the world of the next command. Undefined without a world, existing or starting.
    */
   current(session: string): Promise<World> | undefined {
-    return this.#warm.get(session)?.world;
+    const all = [...this.#warm.values()].filter((warm) => warm.session === session);
+    const running = all.find(({ wanted, users }) => wanted.spec.ownHome !== undefined && users > 0);
+    return (running ?? this.#warm.get(session) ?? all[0])?.world;
   }
 
   /** Calls `listener` for each session whose world has ended without a successor. */
@@ -121,7 +124,7 @@ export class Worlds {
     this.#onGone.push(listener);
   }
 
-  /** Whether the session has a world, existing or starting. */
+  /** Whether the session has a world with the user's home, existing or starting. */
   isWarm(session: string): boolean {
     return this.#warm.has(session);
   }
@@ -248,7 +251,7 @@ export class Worlds {
     clearTimeout(warm.idle);
     this.#retired.delete(warm);
     if (this.#warm.get(warm.key) === warm) this.#warm.delete(warm.key);
-    if (!this.isWarm(warm.session)) for (const tell of this.#onGone) tell(warm.session);
+    if (this.current(warm.session) === undefined) for (const tell of this.#onGone) tell(warm.session);
   }
 }
 

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { HealthReply } from "../../schemas/generated/types.ts";
 import type { TestBroker } from "../support/broker/broker.ts";
-import { homeOf, own, personsHome, refusal, start, works } from "../support/broker/own-home.ts";
+import { homeOf, open, own, personsHome, refusal, start, works } from "../support/broker/own-home.ts";
+import { freePort } from "../support/broker/published.ts";
 import { actors } from "../support/users/users.ts";
 
 describe.each(actors())("a home of its own, as $kind", (actor) => {
@@ -109,6 +110,35 @@ describe.each(actors())("a home of its own, as $kind", (actor) => {
     const unfound = await told("", { cmd: undefined, argv: ["mine"], caller_env: { PATH } });
     expect(unfound).toContain(`'mine' was not found. '${bin}' is ${reason}`);
     expect(await told("", { cmd: undefined, argv: ["true"], caller_env: { PATH } })).toBe("");
+  });
+
+  test("a published port leads to the program that runs there, and back to the usual world after its end", async () => {
+    const port = await freePort();
+    const serve = (word: string): string =>
+      `node -e "require('http').createServer((_, r) => r.end('${word}')).listen(${port}, '127.0.0.1', () => console.log('ready'))"`;
+    const ask = (): string => {
+      const { stdout } = spawnSync("node", [
+        "-e",
+        `fetch("http://127.0.0.1:${port}").then((r) => r.text()).then(console.log, () => console.log("none"))`,
+      ]);
+      return stdout.toString().trim();
+    };
+    const program = await open(broker, serve("own"));
+    await program.shows("ready");
+    const asked = await broker.operator("POST", "/v1/world/publish", {
+      port,
+      agent_id: "test",
+      cwd: broker.project,
+    });
+    expect(asked.status).toBe(200);
+    const usual = await open(broker, serve("real"), { home: "real" });
+    await usual.shows("ready");
+    expect(ask()).toBe("own");
+    program.tell({ type: "signal", signal: "SIGKILL" });
+    await program.ended();
+    expect(ask()).toBe("real");
+    usual.tell({ type: "signal", signal: "SIGKILL" });
+    await usual.ended();
   });
 
   test("gets the variables that world.env names, and no other of the broker's", async () => {
