@@ -24,7 +24,7 @@ function asNothing({ argv: _argv, ...request }: ExecuteRequest): ExecuteRequest 
 /** Makes a live command for a client; `run` takes it through the journey, and the client is told the end. */
 export function liveCommand(
   { broker, caller, log }: Context,
-  { request, live, typed }: StreamOrder,
+  { request, live, typed, hasOwnHome }: StreamOrder,
   client: LiveClient,
   call: string,
 ): { readonly command: LiveCommand; readonly run: () => Promise<void> } {
@@ -38,6 +38,7 @@ export function liveCommand(
     ...(live.isShell === true ? { judgedAs: asNothing } : {}),
     call,
     live: command,
+    hasOwnHome,
   };
   const run = async (): Promise<void> => {
     let outcome: Outcome | undefined;

@@ -10,6 +10,7 @@ import { agentDocument, checked, isObject } from "./valid-request.ts";
 export type StreamOrder = {
   readonly request: ExecuteRequest;
   readonly live: LiveOptions;
+  readonly hasOwnHome: boolean;
   /** Whether the client is told how much input was taken. */
   readonly tellsTaken: boolean;
   /** All that a terminal's command is to read, as given by `stdin_b64`. */
@@ -22,6 +23,7 @@ const OPTIONS: readonly (keyof StreamOptions)[] = [
   "rows",
   "term",
   "on_disconnect",
+  "home",
   "stdin",
   "session_shell",
 ];
@@ -74,6 +76,7 @@ function orderOf(request: ExecuteRequest, options: StreamOptions, canType: boole
       isShell: options.session_shell === true,
       onDisconnect: options.on_disconnect ?? "kill",
     },
+    hasOwnHome: options.home === "own",
     tellsTaken: stdin === true,
     typed: pty && given !== undefined ? Buffer.from(given, "base64") : undefined,
   };

@@ -46,7 +46,9 @@ export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut
   const entry = alwaysEntry(job, named);
   const recorded = recordedCommand(job);
   const scopes = scopesOfJob(job)?.texts ?? [];
-  const notes = [...notesOf(named, recorded.isSecret), ...scopes.map(noteOfScope)];
+  const home =
+    job.ownHome === undefined ? [] : [`The command has a home of its own, '${job.ownHome}', and not yours`];
+  const notes = [...notesOf(named, recorded.isSecret), ...scopes.map(noteOfScope), ...home];
   const isLasting =
     scopes.length === 0 && job.place.project !== NO_PROJECT && entry.project_folder !== undefined;
   const offers = offersOf(named, recorded.isSecret).filter((how) => how !== "always" || isLasting);
@@ -126,12 +128,13 @@ function withoutLongInput(job: Job): Job {
 function surroundings(broker: QuestionNeeds, job: Job): Parameters<typeof namedPrograms>[1] {
   const env = environmentOf(job);
   const { policies, hash } = job.effective;
+  const { write } = broker.warmSpecs.of(hash, policies, job.site).files;
   return {
     cwd: job.place.cwd,
     project: job.place.project,
     home: env["HOME"] ?? broker.around.home,
     path: env["PATH"] ?? "",
-    writable: broker.warmSpecs.of(hash, policies, job.site).files.write,
+    writable: job.ownHome === undefined ? write : [...write, `${broker.around.home}/**`],
   };
 }
 
@@ -176,11 +179,13 @@ function madeFolder(path: string): string | undefined {
   }
 }
 
-/** The call's own variables, and the host's variables without {@link MANNERS}. */
-function variablesThatMatter({ environment, request }: Job): readonly (readonly [string, string])[] {
+/** The call's own variables, the host's variables without {@link MANNERS}, and the name of a home of its own. */
+function variablesThatMatter({ environment, request, ownHome }: Job): readonly (readonly [string, string])[] {
   const added = Object.entries(request.env ?? {}).map(([name, value]) => [`+${name}`, value] as const);
   const host = Object.entries(environment.bound).filter(([name]) => !MANNERS.test(name));
-  return [...host, ...added].sort(([one], [other]) => (one < other ? -1 : 1));
+  // No variable has such a name.
+  const home = ownHome === undefined ? [] : ([["=home", ownHome]] as const);
+  return [...host, ...added, ...home].sort(([one], [other]) => (one < other ? -1 : 1));
 }
 
 function keyOf(job: Job, entry: Omit<AlwaysApproval, "id">, { programs }: NamedPrograms): string {

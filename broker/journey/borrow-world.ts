@@ -1,4 +1,4 @@
-import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
+import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { join } from "node:path";
 import { WorldUnavailable } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
@@ -8,6 +8,7 @@ import type { Effective } from "../model/effective.ts";
 import { leaseWorld } from "./lease-world.ts";
 import type { UsedScopes } from "../model/scope.ts";
 import { lacksNetwork, spendScopes } from "../scopes/use-scopes.ts";
+import { openOwnHome } from "../worlds/own-home.ts";
 import { type SpecOfFiles, worldSpec } from "../worlds/world-spec.ts";
 import type { Lease } from "../worlds/worlds.ts";
 
@@ -16,6 +17,7 @@ export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Ref
   const scopes = scopesOfJob(job);
   const fresh = isIsolated(job) || scopes !== undefined || givesFreshWorlds(job.effective);
   if (fresh && job.request.background === "keep") return cannotKeep();
+  if (job.ownHome !== undefined && isIsolated(job)) return cannotIsolate(job);
   return scopes === undefined ? await borrow(broker, job, fresh) : await borrowWith(broker, job, scopes);
 }
 
@@ -97,6 +99,13 @@ function asItIs(broker: Broker, job: Job): () => Effective | undefined {
 }
 
 function specFor(broker: Broker, job: Job): SpecOfFiles {
+  if (job.ownHome === undefined) return sharedSpecFor(broker, job);
+  const { home, around } = broker;
+  const needs = { homes: home.homes, userHome: around.home, uid: broker.projectRules().uid };
+  return { ...sharedSpecFor(broker, job), ownHome: openOwnHome(needs, job.ownHome, job.site.project) };
+}
+
+function sharedSpecFor(broker: Broker, job: Job): SpecOfFiles {
   const scopes = scopesOfJob(job);
   const { policies, hash } = scopes?.effective ?? job.effective;
   if (isIsolated(job)) {
@@ -124,6 +133,17 @@ function missingParts({ policies }: Effective, lease: Lease): readonly string[] 
 
 function isAchieved(part: string, word: string): boolean {
   return word === "on" || word.startsWith("on: ") || (part === "capabilities" && word === "none");
+}
+
+/** An overlay holds the changes of the project, and a home of its own has none. */
+function cannotIsolate({ effective, decision }: Job): Refusal {
+  const rule = decision.rule === null ? "" : ` (rule ${quoted(decision.rule.pattern)})`;
+  return refusal(
+    "invalid_request",
+    `home: must be 'real', because the policy isolates this command${rule} and its writes to a home of its own could not be held, received 'own'`,
+    "Leave 'home' out, or let the profile allow the program: the commands that it starts are judged all the same",
+    { policy_id: effective.id },
+  );
 }
 
 function cannotKeep(): Refusal {

@@ -117,7 +117,8 @@ async function borrow(broker: Broker, { session, ground, now }: Spot): Promise<L
 }
 
 async function warmId(broker: Broker, session: string): Promise<string | undefined> {
-  return (await broker.worlds.all()).find((known) => known.session === session)?.world.id;
+  const all = await broker.worlds.all();
+  return all.find((known) => known.session === session && known.world.spec.ownHome === undefined)?.world.id;
 }
 
 async function endWorlds(

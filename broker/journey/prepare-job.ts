@@ -20,7 +20,7 @@ export function prepareJob(
   broker: Broker,
   agent: string,
   asked: ExecuteRequest,
-  { argvOf, placeOf, asker, call, live, judgedAs }: How = IN_WORLD,
+  { argvOf, placeOf, asker, call, live, judgedAs, hasOwnHome }: How = IN_WORLD,
 ): Job | Refusal {
   const request = withoutWorldVariables(asked);
   if (request.no_time_limit === true && request.timeout_ms !== undefined) return twoLimits();
@@ -45,6 +45,7 @@ export function prepareJob(
     span: newId("spn"),
     ...(call === undefined ? {} : { call }),
     ...(live === undefined ? {} : { live }),
+    ...(hasOwnHome === true ? { ownHome: request.profile ?? site.profile ?? effective.id } : {}),
     agent,
     request,
     argv,
@@ -52,7 +53,7 @@ export function prepareJob(
     session,
     effective,
     site,
-    decision: judge(broker, judgedAs?.(request) ?? request, place, holds, environment),
+    decision: judge(broker, judgedAs?.(request) ?? request, place, holds, environment, hasOwnHome),
     scopes,
     approval: null,
     environment,

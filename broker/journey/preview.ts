@@ -30,6 +30,7 @@ const MAX_NAMES = 20;
 export async function previewCommand(broker: Broker, job: Job, layers: string): Promise<ApprovalPreview> {
   if (job.place.project === NO_PROJECT)
     return noPreview("The command's folder is not in a project, and only a project has an overlay");
+  if (job.ownHome !== undefined) return noPreview("The command has a home of its own, which has no overlay");
   const lease = await overlayWorld(broker, job, layers);
   if (typeof lease === "string") return noPreview(lease);
   try {

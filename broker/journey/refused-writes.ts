@@ -21,11 +21,16 @@ export type WriteRules = Folders & {
   readonly places: readonly WritePlace[];
   /** The command's PATH. */
   readonly searched: string;
+  /** Set for a command with a home of its own. */
+  readonly ownHome?: OwnHomeRules;
   /** Whether the command writes straight to the project; an isolated command could write more of the project. */
   readonly plain: boolean;
   /** Explains how git uses a path named by its settings or links. */
   readonly gitReason?: (path: string) => string | undefined;
 };
+
+/** The user's home, and the paths below it that a world with a home of its own shows. */
+export type OwnHomeRules = { readonly path: string; readonly shown: readonly string[] };
 
 /** Collects the rules for the writes of one command in a world. */
 export function writeRules(
@@ -39,7 +44,23 @@ export function writeRules(
   const searched = environment.variables["PATH"] ?? "";
   const gitReason = (path: string): string | undefined => gitNamed.reason(project, path);
   const own = { project, home: around.home, installation, places, searched, gitReason };
-  return { policies: effective.policies, ...own, plain: access.kind === "direct" };
+  return { policies: effective.policies, ...own, ...ownHomeOf(spec), plain: access.kind === "direct" };
+}
+
+function ownHomeOf({ ownHome, files, project, gitFolder }: World["spec"]): Pick<WriteRules, "ownHome"> {
+  if (ownHome === undefined) return {};
+  const { path } = ownHome;
+  const named = [...files.read, ...files.write].map((scope) => scope.replace(/\/\*\*$/, ""));
+  const shown = [...named, project, gitFolder ?? project].filter(
+    (one) => one !== path && isWithin(one, path),
+  );
+  return { ownHome: { path, shown } };
+}
+
+/** Whether a world with a home of its own has its own file at a path, instead of the user's. */
+export function isCoveredByOwnHome(path: string, { ownHome }: Pick<WriteRules, "ownHome">): boolean {
+  if (ownHome === undefined || !isWithin(path, ownHome.path)) return false;
+  return !ownHome.shown.some((one) => isWithin(path, one));
 }
 
 /**

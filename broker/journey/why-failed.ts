@@ -1,6 +1,6 @@
 import { isIsolated, type Job } from "../model/job.ts";
 import type { FailureTold, WorldLacks } from "../programs/world-lacks.ts";
-import { reasonOf, type WriteRules } from "./refused-writes.ts";
+import { isCoveredByOwnHome, reasonOf, type WriteRules } from "./refused-writes.ts";
 import type { Ran } from "../worlds/run.ts";
 import { resolve } from "node:path";
 import { deniedBy } from "../policy/files/path-denials.ts";
@@ -33,7 +33,24 @@ export function whyFailed(
     builtins: job.decision.builtins.map(({ fragment }) => fragment),
     stderr: () => words.stderr.toString("latin1"),
   });
-  return [...paths.map((message) => ({ program: null, message })), ...lacking];
+  const unfound = notInOwnHome(job, ran, writes);
+  return [...[...paths, ...unfound].map((message) => ({ program: null, message })), ...lacking];
+}
+
+/** Explains a program that was not found, where PATH leads to the user's home. Says nothing about files there. */
+function notInOwnHome({ argv: [program = ""] }: Job, { ending }: Ran, writes: WriteRules): readonly string[] {
+  if (ending.kind !== "not_started" || ending.step !== "execve" || ending.errno !== "ENOENT") return [];
+  const asked = program.includes("/") ? [program] : writes.searched.split(":");
+  const covered = asked.filter((path) => isCoveredByOwnHome(path, writes));
+  if (covered.length === 0) return [];
+  const folders = `'${covered.join("', '")}'`;
+  return [`'${program}' was not found. ${notShown(folders, covered.length > 1)}`];
+}
+
+/** `what`: paths in quotes. */
+function notShown(what: string, areSeveral = false): string {
+  const [is, it] = areSeveral ? ["are", "them"] : ["is", "it"];
+  return `${what} ${is} in a home of the command's own: of yours it has only what fs.read and fs.write name there, and "substrate policy allow read PATH" shows it more of ${it}`;
 }
 
 /**
@@ -101,6 +118,7 @@ function pathIn(line: string, patterns: readonly RegExp[], cwd: string): string 
 
 /** Explains a hidden name without revealing whether the file exists. */
 function hiddenBy(path: string, rules: WriteRules): string | undefined {
+  if (isCoveredByOwnHome(path, rules)) return notShown(`'${path}'`);
   for (const { id, document, rules: set } of rules.policies) {
     const pattern = deniedBy(path, fileLists(document).deny_read, rules);
     if (pattern !== undefined)

@@ -16,6 +16,8 @@ export type Job = {
   readonly call?: string;
   /** Absent: the outputs are in the reply. */
   readonly live?: Live;
+  /** Name of the command's own home; absent: the command sees the user's home as its policies show it. */
+  readonly ownHome?: string;
   readonly agent: string;
   readonly request: ExecuteRequest;
   readonly argv: readonly string[];

@@ -5,6 +5,8 @@ export type Site = {
   readonly identity: string;
   /** Profile files, which choose policies: write access inside would let a command choose its own rules outside. */
   readonly profiles: readonly string[];
+  /** The policy named by the profile file at or above the project, else by one below; undefined without such a file. */
+  readonly profile?: string | undefined;
   /** Set when `.git` is a file. */
   readonly git: GitLink | undefined;
   /** The project's git folder, when it lies in the project under a name other than `.git`. */

@@ -16,6 +16,8 @@ export type Question = {
   readonly env: string;
   readonly cwd: string;
   readonly project: string;
+  /** Whether the command has a home of its own, where no list of writes holds. */
+  readonly hasOwnHome: boolean;
 };
 
 /** Resolved programs of a command, by their spelling. */
@@ -40,8 +42,8 @@ export class Decisions {
   /** Returns a cached decision while `find` resolves its programs to the same files, or decides anew. */
   of(question: Question, decide: () => Judged, find: (program: string) => Program | null): Decision {
     if (question.command.length + question.env.length > MAX_COMMAND) return decide().decision;
-    const { policy, shell, project, cwd, command, env } = question;
-    const key = `${policy}\0${shell}\0${project}\0${cwd}\0${env}\0${command}`;
+    const { policy, shell, project, cwd, command, env, hasOwnHome } = question;
+    const key = `${policy}\0${hasOwnHome}\0${shell}\0${project}\0${cwd}\0${env}\0${command}`;
     const known = this.#kept.get(key);
     const kept = (known === undefined ? undefined : stillTrue(known, find)) ?? {
       ...decide(),

@@ -81,7 +81,10 @@ export function groundOf(
   // Without repositories made by commands: git/brought.ts judges these.
   const nested = broker.marks.below(project, identity)?.marked ?? [];
   const gitNamed = broker.gitNamed.of({ project, folder: gitFolder, nested, home, uid });
-  return { effective, site: { project, identity, profiles: folder.files, git, gitInside, gitNamed } };
+  return {
+    effective,
+    site: { project, identity, profiles: folder.files, profile: folder.names[0], git, gitInside, gitNamed },
+  };
 }
 
 /**
@@ -133,7 +136,7 @@ function narrowedAsBefore(
 
 /**
  * Judges a command. Variables of the request and of the caller's shell count: either can load code into any program, and move the
- * home folder.
+ * home folder. `hasOwnHome`: only the world knows where a write below the home goes.
  */
 export function judge(
   broker: JudgeNeeds,
@@ -141,6 +144,7 @@ export function judge(
   place: Place,
   effective: Effective,
   environment: BaseEnvironment,
+  hasOwnHome = false,
 ): Decision {
   const { argv, cmd = "" } = request;
   const env = { ...environment.brought, ...request.env };
@@ -156,6 +160,7 @@ export function judge(
     ),
     project: place.project,
     cwd: place.cwd,
+    hasOwnHome,
   };
   const path = env["PATH"] ?? environment.variables["PATH"] ?? broker.environments.path;
   const find = (program: string): Program | null => broker.programs.find(program, path, place.cwd);
@@ -167,7 +172,10 @@ export function judge(
       programs.set(program, found);
       return found;
     };
-    const leaves = (written: string): boolean => isForTheWorld(broker, place, written);
+    const { home } = broker.around;
+    const leaves = (written: string): boolean =>
+      (hasOwnHome && isWithin(written, home) && !isWithin(written, place.project)) ||
+      isForTheWorld(broker, place, written);
     const read = readCommand(request);
     let restsOnFolders = false;
     const isForeign = (folder: string): boolean => {
@@ -175,7 +183,7 @@ export function judge(
       return isForeignGit(folder, place, broker.projectRules, broker.gitFolders);
     };
     const files = { resolve, leaves, given: environment.trusted, isForeignGit: isForeign };
-    const wheres = wheresOf(place, broker.around.home, env, files);
+    const wheres = wheresOf(place, home, env, files);
     return {
       decision: decideAll(effective.policies, withVariables(read, env), wheres),
       programs,

@@ -71,6 +71,8 @@ export type How = {
   readonly live?: Live;
   /** The request whose command is judged, where it is another than the one that runs. Absent: the call's. */
   readonly judgedAs?: (request: ExecuteRequest) => ExecuteRequest;
+  /** Whether the command has a home of its own; absent: no. */
+  readonly hasOwnHome?: boolean;
 };
 
 /** Finds the place of a command and notes the use of its project. */

@@ -29,6 +29,8 @@ export type Home = {
   readonly overlay: string;
   /** Denied names made by commands, moved out of projects. */
   readonly quarantine: string;
+  /** Homes of commands that have one of their own, by profile. */
+  readonly homes: string;
   /** The folder to put first on PATH. */
   readonly shims: string;
   /** Hidden in every world: this home, and the held changes of every home. */
@@ -70,6 +72,7 @@ export function homeLayout(asked: string, askedOverlay: string | undefined): Hom
         ? join(root, "overlay")
         : join(overlay, createHash("sha256").update(root).digest("hex").slice(0, 16)),
     quarantine: join(root, "quarantine"),
+    homes: join(root, "homes"),
     shims: join(root, "shims"),
     hidden: overlay === undefined ? [root] : [root, overlay],
     containers: join(root, "run/containers"),

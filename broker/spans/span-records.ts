@@ -172,6 +172,7 @@ function givenOf(job: Job): GivenCommand {
     ...(shell === undefined ? {} : { caller_env: shell }),
     ...(missing.length === 0 ? {} : { not_kept: [...missing] }),
     ...(background === "keep" ? { keeps_background: true } : {}),
+    ...(job.ownHome === undefined ? {} : { own_home: true }),
     ...(replays === undefined ? {} : { replays: replays.span }),
     ...(replays?.under === undefined ? {} : { under: replays.under }),
   };
@@ -180,7 +181,8 @@ function givenOf(job: Job): GivenCommand {
 /** Whether the span records the whole call. */
 function isKept(job: Job): boolean {
   const { argv = [], background } = job.request;
-  return notKept(job).length === 0 && background !== "keep" && argv.every(isUnchangedBySpan);
+  const stays = background === "keep" || job.ownHome !== undefined;
+  return notKept(job).length === 0 && !stays && argv.every(isUnchangedBySpan);
 }
 
 /** Whether a command with this outcome can be compared with another run. */

@@ -5,6 +5,8 @@ import { isSame, type Wanted } from "./world-spec.ts";
 
 type Warm = {
   readonly session: string;
+  /** See {@link keyOf}. */
+  readonly key: string;
   readonly wanted: Wanted;
   readonly world: Promise<World>;
   readonly startedAt: string;
@@ -60,7 +62,7 @@ export class Worlds {
    * after its last command. Throws `WorldUnavailable`.
    */
   async lease(session: string, wanted: Wanted): Promise<Lease> {
-    const known = this.#warm.get(session);
+    const known = this.#warm.get(keyOf(session, wanted));
     const warm = known !== undefined && serves(known, wanted) ? known : this.#start(session, wanted, known);
     warm.hash = wanted.hash;
     warm.users += 1;
@@ -69,7 +71,7 @@ export class Worlds {
       const world = await warm.world;
       const first = !warm.used;
       warm.used = true;
-      return { world, release: () => this.#release(session, warm), first };
+      return { world, release: () => this.#release(warm), first };
     } catch (error) {
       warm.users -= 1;
       throw error;
@@ -97,7 +99,7 @@ export class Worlds {
 
   /** Lists the warm worlds. */
   async all(): Promise<readonly WarmWorld[]> {
-    const entries = [...this.#warm].map(async ([session, { world, startedAt, users }]) => ({
+    const entries = [...this.#warm.values()].map(async ({ session, world, startedAt, users }) => ({
       session,
       world: await world,
       startedAt,
@@ -107,9 +109,14 @@ export class Worlds {
     return settled.flatMap((entry) => (entry.status === "fulfilled" ? [entry.value] : []));
   }
 
-  /** Returns the world for the session's next command; undefined without one, existing or starting. */
+  /**
+   * Returns the world that a session's ports lead to: one with a home of its own while a command runs there (a whole program),
+   * else the world of the next command. Undefined without a world, existing or starting.
+   */
   current(session: string): Promise<World> | undefined {
-    return this.#warm.get(session)?.world;
+    const all = [...this.#warm.values()].filter((warm) => warm.session === session);
+    const running = all.find(({ wanted, users }) => wanted.spec.ownHome !== undefined && users > 0);
+    return (running ?? this.#warm.get(session) ?? all[0])?.world;
   }
 
   /** Calls `listener` for each session whose world has ended without a successor. */
@@ -117,7 +124,7 @@ export class Worlds {
     this.#onGone.push(listener);
   }
 
-  /** Whether the session has a world, existing or starting. */
+  /** Whether the session has a world with the user's home, existing or starting. */
   isWarm(session: string): boolean {
     return this.#warm.has(session);
   }
@@ -134,7 +141,7 @@ export class Worlds {
    */
   async restart(session: string | undefined, cause: string): Promise<readonly EndedWarm[]> {
     const ended = this.#of(session).map(async (warm) => {
-      if (this.#warm.get(warm.session) === warm) this.#warm.delete(warm.session);
+      if (this.#warm.get(warm.key) === warm) this.#warm.delete(warm.key);
       clearTimeout(warm.idle);
       // The world never started, ignoring: its caller got the error.
       const world = await warm.world.catch(() => undefined);
@@ -153,8 +160,9 @@ export class Worlds {
   /** Starts a world independently of the first command's lifetime: other commands may wait for the same world. */
   #start(session: string, wanted: Wanted, before: Warm | undefined): Warm {
     const staleGone = this.#endStale(wanted);
-    if (before !== undefined && this.#warm.get(session) === before)
-      this.#retire(session, before, "its policy has changed");
+    const key = keyOf(session, wanted);
+    if (before !== undefined && this.#warm.get(key) === before)
+      this.#retire(before, "its policy has changed");
     if (this.#warm.size >= MAX_WARM) {
       throw new WorldUnavailable(
         `Cannot start another world: ${MAX_WARM} worlds are warm already`,
@@ -163,14 +171,14 @@ export class Worlds {
     }
     const world = staleGone.then(() => this.#make(wanted));
     const begun = { startedAt: new Date().toISOString(), hash: wanted.hash, users: 0, used: false };
-    const warm: Warm = { session, wanted, world, ...begun, idle: undefined, follows: true };
-    this.#warm.set(session, warm);
+    const warm: Warm = { session, key, wanted, world, ...begun, idle: undefined, follows: true };
+    this.#warm.set(key, warm);
     void warm.world.then(
       (world) => {
         warm.follows = world.network !== null;
-        return world.ended.then(() => this.#forget(session, warm));
+        return world.ended.then(() => this.#forget(warm));
       },
-      () => this.#forget(session, warm),
+      () => this.#forget(warm),
     );
     return warm;
   }
@@ -180,11 +188,11 @@ export class Worlds {
    * new folder cannot be sealed there. Resolves after their end; never rejects.
    */
   async #endStale({ spec }: Wanted): Promise<void> {
-    const stale = [...this.#warm].filter(
-      ([, { wanted }]) => wanted.spec.project === spec.project && wanted.spec.identity !== spec.identity,
+    const stale = [...this.#warm.values()].filter(
+      ({ wanted }) => wanted.spec.project === spec.project && wanted.spec.identity !== spec.identity,
     );
-    const gone = stale.map(async ([session, warm]) => {
-      this.#retire(session, warm, "its project was replaced by another folder");
+    const gone = stale.map(async (warm) => {
+      this.#retire(warm, "its project was replaced by another folder");
       // A world with a running command ends after that command; the caller does not wait for it.
       if (warm.users === 0) await (await warm.world).ended;
     });
@@ -197,33 +205,33 @@ export class Worlds {
     return this.#backend.start(newId("wld"), { ...spec, network, settings }, patience);
   }
 
-  #release(session: string, warm: Warm): void {
+  #release(warm: Warm): void {
     warm.users -= 1;
     if (warm.users > 0) return;
-    if (this.#warm.get(session) !== warm) return this.#end(warm, "its policy has changed");
-    this.#watchIdle(session, warm);
+    if (this.#warm.get(warm.key) !== warm) return this.#end(warm, "its policy has changed");
+    this.#watchIdle(warm);
   }
 
   /** Ends a warm world unless in use. A world with kept processes is in use, although no command runs there. */
-  async #endIfIdle(session: string, warm: Warm): Promise<void> {
+  async #endIfIdle(warm: Warm): Promise<void> {
     const world = await warm.world;
     const kept = await world.processes(AbortSignal.timeout(5000)).catch(() => []);
     if (warm.users > 0) return;
     if (kept.length === 0) {
-      this.#forget(session, warm);
+      this.#forget(warm);
       return this.#end(warm, "it was idle");
     }
-    this.#watchIdle(session, warm);
+    this.#watchIdle(warm);
   }
 
-  #watchIdle(session: string, warm: Warm): void {
+  #watchIdle(warm: Warm): void {
     clearTimeout(warm.idle);
-    warm.idle = setTimeout(() => void this.#endIfIdle(session, warm), this.#idleMs());
+    warm.idle = setTimeout(() => void this.#endIfIdle(warm), this.#idleMs());
     warm.idle.unref();
   }
 
-  #retire(session: string, warm: Warm, cause: string): void {
-    this.#warm.delete(session);
+  #retire(warm: Warm, cause: string): void {
+    this.#warm.delete(warm.key);
     clearTimeout(warm.idle);
     if (warm.users === 0) this.#end(warm, cause);
     else this.#retired.add(warm);
@@ -239,12 +247,17 @@ export class Worlds {
     );
   }
 
-  #forget(session: string, warm: Warm): void {
+  #forget(warm: Warm): void {
     clearTimeout(warm.idle);
     this.#retired.delete(warm);
-    if (this.#warm.get(session) === warm) this.#warm.delete(session);
-    if (!this.#warm.has(session)) for (const tell of this.#onGone) tell(session);
+    if (this.#warm.get(warm.key) === warm) this.#warm.delete(warm.key);
+    if (this.current(warm.session) === undefined) for (const tell of this.#onGone) tell(warm.session);
   }
+}
+
+/** A session has one warm world with the user's home, and one for each home of its own: neither makes the other cold. */
+function keyOf(session: string, { spec: { ownHome } }: Wanted): string {
+  return ownHome === undefined ? session : `${session} ${ownHome.folder}`;
 }
 
 function serves({ wanted: made, hash, follows }: Warm, wanted: Wanted): boolean {

@@ -284,6 +284,18 @@ export interface SealedFrame {
   readonly errno: number;
 }
 /**
+ * Keeps folders of the world's own home from being renamed or replaced by its commands: other worlds of that home have mounts there. PINNED answers. The id is the question's.
+ */
+export interface PinFrame {
+  /** Absolute paths of existing folders, those above first. */
+  readonly path: readonly string[];
+}
+/** Whether the folders of PIN are kept. */
+export interface PinnedFrame {
+  /** 0: all are. Any other: why the first of the others is not. */
+  readonly errno: number;
+}
+/**
  * Seals git folders made by commands, if processes live on: the folders of PATH, and all unsealed ones when no command runs. SETTLED answers. The id is the question's.
  */
 export interface SettleFrame {
@@ -493,6 +505,10 @@ export const FRAME = {
   SEAL: 20,
   /** init → broker, id question, fields: Whether the file of SEAL is sealed. */
   SEALED: 91,
+  /** broker → init, id question, fields: Keeps folders of the world's own home from being renamed or replaced by its commands: other worlds of that home have mounts there. PINNED answers. The id is the question's. */
+  PIN: 23,
+  /** init → broker, id question, fields: Whether the folders of PIN are kept. */
+  PINNED: 95,
   /** broker → init, id question, fields: Seals git folders made by commands, if processes live on: the folders of PATH, and all unsealed ones when no command runs. SETTLED answers. The id is the question's. */
   SETTLE: 22,
   /** init → broker, id question, fields: The result of SETTLE. */

@@ -1677,6 +1677,8 @@ export interface GivenCommand {
   readonly not_kept?: readonly ("env" | "stdin" | "scope_token")[];
   /** What the command left running was to stay in the world of its session. */
   readonly keeps_background?: boolean;
+  /** Whether the command had a home of its own, whose content the span does not keep. */
+  readonly own_home?: boolean;
   /** The span that this command repeats. It ran on an overlay that was dropped. */
   readonly replays?: string;
   /** The policy that a replay was asked to run under. */
@@ -1815,6 +1817,10 @@ export interface StreamOptions {
    * When the client goes away: kill the command (default), or detach it, so that it goes on and can be attached to.
    */
   readonly on_disconnect?: "kill" | "detach";
+  /**
+   * own: the command has a home of its own, which the profile (else the policy) keeps from one command to the next; of the person's home it sees only the project and what fs.read and fs.write name there. real (default): the person's home, as the policy shows it.
+   */
+  readonly home?: "real" | "own";
   /**
    * WebSocket only. false: the command reads /dev/null. true: stdin_taken messages say how many bytes of input the command has taken. Absent: input is taken without such messages.
    */

@@ -46,6 +46,7 @@ export class Trials {
           mounts,
           denied: [],
           zones: [],
+          homePlaces: [],
           sockets: [],
           unhidden: 0,
           bare: 0,

@@ -41,6 +41,9 @@ type Search = { readonly whole: Promise<Found>; readonly soFar: () => Found };
 
 type Known = { readonly at: number; readonly search: Search; next: Search | undefined };
 
+/** The patterns as init's words, and the trees hidden as a whole: homes of commands may hold any number of such names. */
+type Wanted = { readonly words: readonly string[]; readonly skipped: readonly string[] };
+
 export class FoundNames {
   readonly #init: string;
   readonly #known = new Map<string, Known>();
@@ -54,12 +57,12 @@ export class FoundNames {
   async of(spec: WorldSpec, signal: AbortSignal): Promise<Found> {
     const names = floating(spec);
     if (names.length === 0) return NOTHING;
-    const words = names.map((name) => denialWords(name).join("\0"));
-    const key = words.join("\n");
+    const wanted = { words: names.map((name) => denialWords(name).join("\0")), skipped: spec.hidden };
+    const key = [...wanted.words, "", ...wanted.skipped].join("\n");
     const known = this.#known.get(key);
     const age = known === undefined ? Number.POSITIVE_INFINITY : Date.now() - known.at;
-    const search = known !== undefined && age < FRESH_MS ? known.search : this.#look(key, words);
-    if (known !== undefined && age >= RIPE_MS && age < FRESH_MS) this.#lookAhead(key, words, known);
+    const search = known !== undefined && age < FRESH_MS ? known.search : this.#look(key, wanted);
+    if (known !== undefined && age >= RIPE_MS && age < FRESH_MS) this.#lookAhead(key, wanted, known);
     return await inTime(search, signal);
   }
 
@@ -69,21 +72,21 @@ export class FoundNames {
     this.#known.clear();
   }
 
-  #look(key: string, words: readonly string[]): Search {
+  #look(key: string, wanted: Wanted): Search {
     const running = this.#known.get(key)?.next;
     if (running !== undefined) return running;
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();
-    const search = find(this.#init, words, this.#closing.signal);
+    const search = find(this.#init, wanted, this.#closing.signal);
     this.#known.set(key, { at: Date.now(), search, next: undefined });
     // The caller gets the error; later calls search again.
     search.whole.catch(() => this.#known.delete(key));
     return search;
   }
 
-  #lookAhead(key: string, words: readonly string[], known: Known): void {
+  #lookAhead(key: string, wanted: Wanted, known: Known): void {
     if (known.next !== undefined) return;
     const at = Date.now();
-    const next = find(this.#init, words, this.#closing.signal);
+    const next = find(this.#init, wanted, this.#closing.signal);
     known.next = next;
     next.whole.then(
       () => this.#known.set(key, { at, search: next, next: undefined }),
@@ -95,9 +98,10 @@ export class FoundNames {
   }
 }
 
-function find(init: string, words: readonly string[], closing: AbortSignal): Search {
+function find(init: string, { words, skipped }: Wanted, closing: AbortSignal): Search {
   const fields: readonly Field[] = [
     ...unfound({ folders: foldersIn }).map(({ kind, path }): Field => [TAG.ZONE, `${kind}\0${path}`]),
+    ...skipped.map((path): Field => [TAG.ZONE, `skip\0${path}`]),
     ...words.map((word): Field => [TAG.DENY, word]),
   ];
   const child = spawn(init, ["find"], {

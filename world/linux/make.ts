@@ -23,6 +23,7 @@ import { isolationVector } from "./isolation.ts";
 import { DIRECT, type Launcher } from "./launch.ts";
 import { launchLimited } from "./limits.ts";
 import { ALWAYS, hasNamespace } from "./namespaces.ts";
+import { OwnHomes } from "./own-homes.ts";
 import { Replacements } from "./replacements.ts";
 import { LinuxWorld } from "./world.ts";
 
@@ -63,6 +64,7 @@ export class WorldMaker {
   readonly #changes: ChangeReader;
   readonly #replacements: Replacements;
   readonly #found: FoundNames;
+  readonly #homes = new OwnHomes();
   #asked: Asked;
 
   constructor(options: LinuxOptions, programs: ReturnType<typeof seccompPrograms>) {
@@ -164,50 +166,54 @@ export class WorldMaker {
         const asking = { ...this.#options, ...joined, ...programs, ...limited };
         return this.#launcher.launch(id, asking, signal);
       });
-    const launched = await launchBeside(network, spec.network, launch);
-    if (this.#asked.userNamespace === undefined) this.#asked = { ...this.#asked, userNamespace };
-    const overlay = spec.access.kind === "overlay";
-    const cgroup = cgroupWord(base);
-    const alone = hasNamespace(launched.achieved, "net");
-    return new LinuxWorld(
-      {
-        id,
-        init: this.#options.init,
-        spec,
-        mountedAt,
-        changes: this.#changes,
-        replacements: this.#replacements,
-        userxattr: userNamespace,
-        isolation: keptForWord(
-          () => networkWord(networked, spec.network, alone),
-          (network) => ({
-            ...isolationVector({
-              ...launched,
-              overlay,
-              unhidden: plan.unhidden,
-              bare: plan.bare,
-              beyond: plan.beyond,
-              cut,
-              cgroup,
-              seccomp: spec.seccomp,
-              namespaces: state,
-              network,
+    const make = async (): Promise<LinuxWorld> => {
+      const launched = await launchBeside(network, spec.network, launch);
+      if (this.#asked.userNamespace === undefined) this.#asked = { ...this.#asked, userNamespace };
+      const overlay = spec.access.kind === "overlay";
+      const cgroup = cgroupWord(base);
+      const alone = hasNamespace(launched.achieved, "net");
+      return new LinuxWorld(
+        {
+          id,
+          init: this.#options.init,
+          spec,
+          mountedAt,
+          changes: this.#changes,
+          replacements: this.#replacements,
+          userxattr: userNamespace,
+          isolation: keptForWord(
+            () => networkWord(networked, spec.network, alone),
+            (network) => ({
+              ...isolationVector({
+                ...launched,
+                overlay,
+                unhidden: plan.unhidden,
+                bare: plan.bare,
+                beyond: plan.beyond,
+                cut,
+                cgroup,
+                seccomp: spec.seccomp,
+                namespaces: state,
+                network,
+              }),
+              backend: this.name,
             }),
-            backend: this.name,
-          }),
-        ),
-        mounts: plan.mounts.map(operationLine),
-        strays: plan.kept,
-        quarantine: this.#options.quarantine,
-        holding: launched.holding,
-        network,
-        gated: launched.gated,
-        namespaces: state,
-        telemetry,
-        cleanUp: launched.cleanUp,
-      },
-      launched,
-    );
+          ),
+          mounts: plan.mounts.map(operationLine),
+          strays: plan.kept,
+          quarantine: this.#options.quarantine,
+          holding: launched.holding,
+          network,
+          gated: launched.gated,
+          namespaces: state,
+          telemetry,
+          cleanUp: launched.cleanUp,
+        },
+        launched,
+      );
+    };
+    const { ownHome } = spec;
+    return ownHome === undefined ? await make() : await this.#homes.join(ownHome, plan.homePlaces, make);
   }
 }
 

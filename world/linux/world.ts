@@ -31,6 +31,7 @@ import { DefinedGates } from "./program-gates.ts";
 import type { Launched } from "./launch.ts";
 import { abortError } from "../model/unavailable.ts";
 import { Owners } from "./owners.ts";
+import { Pins } from "./own-homes.ts";
 import { answerReplacement, Seals } from "./replacements.ts";
 import { Settling } from "./settling.ts";
 import { takeOut } from "./quarantine.ts";
@@ -61,6 +62,10 @@ export class LinuxWorld implements World {
   readonly #gates = new DefinedGates((frame) => this.#send(frame));
   readonly #seals = new Seals((frame) => this.#send(frame));
   readonly #settling = new Settling(
+    (frame) => this.#send(frame),
+    () => void this.end("its init did not answer"),
+  );
+  readonly pins = new Pins(
     (frame) => this.#send(frame),
     () => void this.end("its init did not answer"),
   );
@@ -235,6 +240,7 @@ export class LinuxWorld implements World {
     if (type === FRAME.LISTED) return this.#takeList(payload);
     if (type === FRAME.OWNED) return this.#owners.take(id, payload);
     if (type === FRAME.SEALED) return this.#seals.take(id, payload);
+    if (type === FRAME.PINNED) return this.pins.take(id, payload);
     if (type === FRAME.SETTLED) return this.#settling.take(id, payload);
     if (type === FRAME.BROUGHT) return this.#takeBrought(payload);
     if (type === FRAME.FAILED) return this.#lose(failureWords(payload));
@@ -303,6 +309,7 @@ export class LinuxWorld implements World {
     this.#owners.close();
     this.#seals.close();
     this.#settling.close();
+    this.pins.close();
     this.#ended(cause);
   }
 }

@@ -79,6 +79,21 @@ export type SharedSocket = {
   readonly folderMode?: string;
 };
 
+/** A folder of the broker's, shown writable in place of the user's home. */
+export type OwnHome = {
+  /** Real path of the user's home. Below it a world shows only what `files` names there, the project and its git folder. */
+  readonly path: string;
+  /** Real path of the folder on the host. */
+  readonly folder: string;
+  /** Identifies the folder itself: a folder replaced under the same name needs a new world. */
+  readonly identity: string;
+  /**
+   * Identifies the first folder in it on the way to the project: a person who empties the home takes the mounts of warm worlds
+   * away. Null for a project outside the home.
+   */
+  readonly way: string | null;
+};
+
 /** Everything in which worlds differ. Two equal specs may share a world. */
 export type WorldSpec = {
   readonly project: string;
@@ -87,6 +102,8 @@ export type WorldSpec = {
   readonly access: ProjectAccess;
   /** Git folder outside the project (worktree, submodule): bound at its own path, never an overlay. */
   readonly gitFolder?: string;
+  /** Absent: the user's home is a host tree like others. Only with direct access. */
+  readonly ownHome?: OwnHome;
   readonly files: FileScope;
   /** The folders of `files.write` outside the project; absent: not looked up. */
   readonly places?: readonly WritePlace[];

@@ -9,6 +9,15 @@ import type { HostFacts } from "./host-facts.ts";
 import { hostTrees } from "./host-trees.ts";
 import { devices, privateFolders, processes } from "./kernel-folders.ts";
 import { nameFiles } from "./name-files.ts";
+import {
+  type HomePlace,
+  homePlan,
+  isInOwnHome,
+  otherHomes,
+  outsideOwnHome,
+  sharedReads,
+  withoutRealHome,
+} from "./own-home.ts";
 import { preload } from "./preload.ts";
 import type { MountOperation } from "./operations.ts";
 import type { KeptWrites } from "./scratch.ts";
@@ -35,6 +44,8 @@ export type MountPlan = {
   readonly bare: number;
   /** Number of host trees beyond the maximum of a plan. */
   readonly beyond: number;
+  /** Mount points that the world's own home must have before init applies the plan. */
+  readonly homePlaces: readonly HomePlace[];
   /** Folders and files outside the project bound writable from the host. */
   readonly opened: readonly string[];
   /** Folders outside the project whose writes stay in the world. */
@@ -47,11 +58,13 @@ export type MountPlan = {
 
 /**
  * Returns the plan. Its order is the security argument: the read-only host first, then writable paths from shallow to deep, then
- * private folders, then the project, and finally the restrictions (sealed, sockets), so that nothing opened later uncovers a
- * restricted path. Denied names come last of all: init looks for them in the finished tree.
+ * private folders, then the world's own home with the shared paths of the real one, then the project, and finally the
+ * restrictions (sealed, sockets), so that nothing opened later uncovers a restricted path. Denied names come last of all: init
+ * looks for them in the finished tree.
  */
 export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
-  const spec = { ...asked, files: { ...asked.files, write: openable(asked, facts) } };
+  const open = { ...asked, files: { ...asked.files, write: openable(asked, facts) } };
+  const spec = withoutRealHome(open, facts);
   const project = projectPlace(spec, facts);
   const writable = writablePaths(spec, facts);
   const git = gitFolder(spec, facts);
@@ -61,22 +74,32 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
     ...writable,
   ];
   const opened = bound.filter((path) => facts.kind(path) === "folder" && isWritable(path, spec));
-  const gone = denials(spec, bound, facts);
+  const others = otherHomes(spec, facts);
+  const denied = denials(spec, bound, facts);
+  const gone = { ...denied, hidden: shallowFirst([...denied.hidden, ...others]) };
   const seen = (path: string): boolean => !gone.hidden.some((name) => isWithin(path, name));
   const kept = bound.filter(seen);
-  const trees = hostTrees(spec, gone, facts);
-  const ground = { seen, bound, isVeiled: (path: string) => isVeiled(path, trees.parts) };
-  const shared = sharedSockets(spec, ground, facts);
+  const trees = hostTrees(outsideOwnHome(spec), gone, facts);
+  const shared = sharedSockets(spec, { seen }, facts);
+  const read = sharedReads(spec, bound, facts).filter(({ path }) => seen(path));
+  const home = homePlan(spec, { bound: kept, sockets: shared.map(({ target }) => target), read }, facts);
+  const parts = [...trees.parts, ...home.parts];
+  const ground = { seen, bound, isVeiled: (path: string) => isVeiled(path, parts) };
   const outside = writable.filter((path) => seen(path) && !isWithin(path, spec.project));
+  const isInHome = (path: string): boolean => isInOwnHome(path, spec);
   return {
     mounts: [
       ...trees.operations,
       ...devices(spec),
       ...(trees.spines.length > 0 ? [{ op: "sources", target: "/dev/.trees" } as const] : []),
       ...processes(facts),
-      ...outside.flatMap((path) => [...placeFor(path, writable, spec, facts), bindWritable(path)]),
+      ...outside
+        .filter((path) => !isInHome(path))
+        .flatMap((path) => [...placeFor(path, writable, spec, facts), bindWritable(path)]),
       ...privateFolders(spec, facts),
       ...preload(facts),
+      ...home.operations,
+      ...outside.filter(isInHome).map(bindWritable),
       ...(kept.includes(spec.gitFolder ?? "") ? git : []),
       ...(kept.includes(spec.project) ? (project ?? []) : []),
       ...writable.filter((path) => seen(path) && isWithin(path, spec.project)).map(bindWritable),
@@ -84,17 +107,19 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
       ...sharedSocketMounts(shared, spec, ground),
       ...pinned(spec, opened, facts),
       ...sealed(spec, opened, facts),
-      ...unveiledNames(gone.hidden, trees.parts, facts),
-      ...maskedSockets(spec, shared, ground, facts),
+      ...others.filter((path) => isInAny(bound, path)).map((target) => ({ op: "mask", target }) as const),
+      ...unveiledNames(gone.hidden.filter(home.shows), parts, facts),
+      ...maskedSockets(spec, shared, ground, facts).filter(({ target }) => home.shows(target)),
       // A write into the newly made root would be lost with the world, without a report.
       ...(readsEverything(spec) ? [] : [{ op: "closed" } as const]),
     ],
+    homePlaces: home.places,
     sockets: shared.map(({ target }) => target),
     denied: gone.names,
-    unhidden: gone.hidden.filter((path) => !isVeiled(path, trees.parts)).length,
-    zones: [...zones(spec, kept, facts), ...unsearched()],
+    unhidden: gone.hidden.filter((path) => home.shows(path) && !isVeiled(path, parts)).length,
+    zones: [...zones(spec, kept, facts), ...unsearched(), ...home.unsearched],
     opened: [...kept.filter((path) => isOwnGit(path, spec)), ...outside],
-    bare: trees.parts.filter(({ kind }) => kind === "bare").length,
+    bare: parts.filter(({ kind }) => kind === "bare").length,
     beyond: trees.beyond,
     kept: trees.kept,
   };
@@ -157,8 +182,7 @@ function placeFor(
 function gitFolder(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] {
   const path = spec.gitFolder;
   if (path === undefined || !isReadable(path, spec) || facts.kind(path) !== "folder") return [];
-  const below = isPrivate(path) || !readsEverything(spec);
-  const place: MountOperation[] = below ? [{ op: "dir", target: path, mode: "755" }] : [];
+  const place: MountOperation[] = isPlaceless(path, spec) ? [{ op: "dir", target: path, mode: "755" }] : [];
   return [...place, { op: "bind", source: path, target: path, access: isWritable(path, spec) ? "rw" : "ro" }];
 }
 
@@ -174,12 +198,18 @@ function isOwnGit(path: string, spec: WorldSpec): boolean {
  */
 function projectPlace(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] | undefined {
   if (!isReadable(spec.project, spec)) return undefined;
-  const below = isPrivate(spec.project) || !readsEverything(spec);
+  const isCovered = isInOwnHome(spec.project, spec);
+  const below = isPlaceless(spec.project, spec);
   const place: MountOperation[] = below ? [{ op: "dir", target: spec.project, mode: "755" }] : [];
   if (spec.access.kind === "overlay") return [...place, overlay(spec.project, spec.access.layers, facts)];
   const access = isWritable(spec.project, spec) ? "rw" : "ro";
-  if (access === "ro" && !below) return undefined;
+  if (access === "ro" && !below && !isCovered) return undefined;
   return [...place, { op: "bind", source: spec.project, target: spec.project, access }];
+}
+
+/** Whether init makes a mount point; an own home has its mount points already (`homePlaces`). */
+function isPlaceless(path: string, spec: WorldSpec): boolean {
+  return !isInOwnHome(path, spec) && (isPrivate(path) || !readsEverything(spec));
 }
 
 function overlay(path: string, layers: string, facts: HostFacts): MountOperation {

@@ -18,7 +18,7 @@ export type SocketGround = {
 /** Returns the shared sockets that exist and are not denied. */
 export function sharedSockets(
   spec: WorldSpec,
-  { seen }: SocketGround,
+  { seen }: Pick<SocketGround, "seen">,
   facts: HostFacts,
 ): readonly SharedSocket[] {
   return (spec.sockets ?? []).filter(

@@ -139,12 +139,6 @@ static bool is_gone(int error) {
   return error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG;
 }
 
-static bool is_mount_root(int fd) {
-  struct statx status;
-  if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, 0U, &status) < 0) return false;
-  return (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
-}
-
 /* Mounts a copy of the tree `source` over `place`. */
 static int cover(int place, int source, uint64_t attributes) {
   int tree = mount_copy(source);
@@ -153,12 +147,11 @@ static int cover(int place, int source, uint64_t attributes) {
   return close_keeping_errno(tree, result);
 }
 
-/* Binds a folder onto itself: the kernel does not rename a mount point (EBUSY), so the folder stays in
-   place. */
+/* Keeps a folder in place. */
 static bool pin(const char *path) {
   int folder = open_below(root, path, O_PATH | O_NOFOLLOW | O_DIRECTORY, WALK_NO_SYMLINKS);
   if (folder < 0 && is_gone(errno)) return false;
-  if (folder < 0 || (!is_mount_root(folder) && cover(folder, folder, 0) < 0)) fail_world(STEP, path, errno);
+  if (folder < 0 || mount_pin(folder) < 0) fail_world(STEP, path, errno);
   close(folder);
   return true;
 }
@@ -177,7 +170,7 @@ bool denial_close(const char *top, const char *folder) {
   if (!pin_between(top, folder)) return false;
   int place = open_below(root, folder, O_PATH | O_NOFOLLOW | O_DIRECTORY, WALK_NO_SYMLINKS);
   if (place < 0) return false;
-  bool closed = !is_mount_root(place) && cover(place, place, ATTR_RDONLY) == 0;
+  bool closed = !mount_is_root(place) && cover(place, place, ATTR_RDONLY) == 0;
   close(place);
   return closed;
 }
@@ -186,7 +179,7 @@ void denial_open_again(const char *folder) {
   int place = open_below(root, folder, O_PATH | O_NOFOLLOW | O_DIRECTORY, WALK_NO_SYMLINKS);
   /* Folder removed meanwhile, and the mount with it. */
   if (place < 0 && is_gone(errno)) return;
-  if (place < 0 || (is_mount_root(place) && mount_allow_one(place, ATTR_RDONLY) < 0)) fail_world(STEP, folder, errno);
+  if (place < 0 || (mount_is_root(place) && mount_allow_one(place, ATTR_RDONLY) < 0)) fail_world(STEP, folder, errno);
   close(place);
 }
 
@@ -200,7 +193,7 @@ static int deny(int place, unsigned denies) {
 }
 
 int denial_seal(int place) {
-  return is_mount_root(place) ? 0 : cover(place, place, ATTR_RDONLY);
+  return mount_is_root(place) ? 0 : cover(place, place, ATTR_RDONLY);
 }
 
 int denial_open(const char *path, int flags) {
@@ -326,7 +319,7 @@ bool denial_apply(const char *top, const char *path, unsigned denies, bool pins)
 bool denial_holds(const char *path) {
   int place = open_below(root, path, O_PATH | O_NOFOLLOW, WALK_NO_SYMLINKS);
   if (place < 0) return false;
-  bool holds = is_mount_root(place);
+  bool holds = mount_is_root(place);
   close(place);
   return holds;
 }

@@ -107,6 +107,10 @@
 #define FRAME_SEAL 20
 /* init → broker, id question, fields: Whether the file of SEAL is sealed. */
 #define FRAME_SEALED 91
+/* broker → init, id question, fields: Keeps folders of the world's own home from being renamed or replaced by its commands: other worlds of that home have mounts there. PINNED answers. The id is the question's. */
+#define FRAME_PIN 23
+/* init → broker, id question, fields: Whether the folders of PIN are kept. */
+#define FRAME_PINNED 95
 /* broker → init, id question, fields: Seals git folders made by commands, if processes live on: the folders of PATH, and all unsealed ones when no command runs. SETTLED answers. The id is the question's. */
 #define FRAME_SETTLE 22
 /* init → broker, id question, fields: The result of SETTLE. */

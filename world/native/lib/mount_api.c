@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <linux/stat.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -72,6 +73,18 @@ int mount_allow_one(int mount, uint64_t attributes) {
 
 int mount_place(int tree, int target) {
   return (int)syscall(SYS_move_mount, tree, "", target, "", MOVE_FROM_EMPTY_PATH | MOVE_TO_EMPTY_PATH);
+}
+
+bool mount_is_root(int fd) {
+  struct statx status;
+  if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, 0U, &status) < 0) return false;
+  return (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+int mount_pin(int folder) {
+  if (mount_is_root(folder)) return 0;
+  int tree = mount_copy(folder);
+  return tree < 0 ? -1 : close_keeping_errno(tree, mount_place(tree, folder));
 }
 
 int filesystem_begin(const char *type) {

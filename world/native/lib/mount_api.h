@@ -2,6 +2,7 @@
 #ifndef SUBSTRATE_LIB_MOUNT_API_H
 #define SUBSTRATE_LIB_MOUNT_API_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Mount attributes of mount_setattr(2) and fsmount(2). */
@@ -25,6 +26,9 @@ int mount_allow_one(int mount, uint64_t attributes);
 /* Makes a detached copy whose mounts share what is mounted on them with those of `source`, where these are shared. */
 int mount_twin(int source);
 int mount_place(int tree, int target);
+bool mount_is_root(int fd);
+/* Binds a folder onto itself unless it is a mount point: the kernel does not rename mount points (EBUSY). */
+int mount_pin(int folder);
 
 /* Makes a new file system: begin, add options (NULL value: a flag), make the detached mount. */
 int filesystem_begin(const char *type);

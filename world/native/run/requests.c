@@ -20,6 +20,7 @@
 #include "run/listing.h"
 #include "run/outputs.h"
 #include "run/owner.h"
+#include "run/pins.h"
 #include "run/terminal.h"
 #include "seals/replacements.h"
 #include "seals/settle.h"
@@ -126,6 +127,9 @@ bool requests_serve(int proc) {
         break;
       case FRAME_SEAL:
         replacement_seal(&frame);
+        break;
+      case FRAME_PIN:
+        pins_add(&frame);
         break;
       case FRAME_SETTLE:
         new_repositories_settle(&frame);
