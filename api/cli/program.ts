@@ -167,11 +167,14 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     );
   program
     .command("run")
-    .description("Run a whole program in a world, such as a coding agent, with this terminal as its own")
+    .description(
+      "Run a whole program in a world, such as a coding agent, with this terminal as its own and a home of its own per profile",
+    )
     .option(...agent)
     .option(...profile)
     .option(...env)
     .option("--detach", "print the program's span and leave it running: 'substrate attach SPAN' takes it up")
+    .option("--real-home", "show the program your own home, as the policy allows it, as 'exec' does")
     .passThroughOptions()
     .argument("<program...>", "the program and its arguments; a single word with spaces is a shell command")
     .usage("[options] -- PROGRAM...")

@@ -170,11 +170,16 @@ function bareTerminal() {
     () =>
       new Promise((resolve) => {
         let bytes = 0;
-        const terminal = spawnTerminal("/bin/sh", ["-c", RAW], { cwd: project, encoding: null });
+        const terminal = spawnTerminal("/bin/sh", ["-c", `${RAW}; sleep 60`], {
+          cwd: project,
+          encoding: null,
+        });
         terminal.onData((data) => {
           bytes += data.length;
-          // node-pty loses what is left when the program ends, so the end is the last byte.
-          if (bytes === 20 * MB) resolve(bytes);
+          // node-pty loses what is left when the program ends, so the program lives until the last byte has come.
+          if (bytes < 20 * MB) return;
+          terminal.kill();
+          resolve(bytes);
         });
       }),
     20 * MB,

@@ -7,7 +7,10 @@ import { harmlessLine, printLine, type Terminal } from "../terminal/terminal.ts"
 import { type CommandOptions, commandBody, commandSocket, parentSpan, variable } from "./command-body.ts";
 import { streamed } from "./exec-stream.ts";
 
-export type RunOptions = Omit<CommandOptions, "shell"> & { readonly detach?: boolean };
+export type RunOptions = Omit<CommandOptions, "shell"> & {
+  readonly detach?: boolean;
+  readonly realHome?: boolean;
+};
 
 /** Runs a program with this terminal as its own; without a terminal, with pipes. */
 export async function runCommand(
@@ -22,6 +25,7 @@ export async function runCommand(
     ...programBody(terminal, words, options),
     ...parentSpan(terminal),
     no_time_limit: true,
+    home: options.realHome === true ? "real" : "own",
     ...(pty ? { pty, ...sizeOf(terminal.out), ...(term === undefined ? {} : { term }) } : {}),
     ...(options.detach === true ? DETACHED : { stdin: true }),
   };
