@@ -148,7 +148,10 @@ class Connection {
     if (isRefusal(control)) return this.#fail(control);
     const { type, cols = 0, rows = 0, signal } = control.valid;
     if (type === "stdin_eof") command.endInput();
-    else if (type === "line") void this.#line(command, control.valid);
+    else if (type === "line")
+      this.#line(command, control.valid).catch((error: unknown) =>
+        this.#fail(logBug(this.#context.log, this.#id, error)),
+      );
     else if (type === "line_end") command.lines?.ended(control.valid.exit ?? 0);
     else if (type === "resize") command.resize({ columns: cols, rows });
     else if (signal !== undefined) command.interrupt(signal);

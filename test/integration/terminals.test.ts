@@ -1,5 +1,7 @@
 /** Terminals of a world, through a WebSocket: what the kernel's terminal does, inside as outside. */
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { withBroker } from "../support/broker/budgets.ts";
 import { StreamClient } from "../support/broker/stream.ts";
@@ -114,6 +116,32 @@ describe.each(actors())("terminals, as $kind", (actor) => {
         expect(await client.ended()).toMatchObject({ exit: 0 });
         expect(client.screen).toContain("over\r\n");
       }
+    });
+  });
+
+  test("many ends of input, between as much input as fits, do no harm to the world or to other commands", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const other = await StreamClient.open(broker, {
+        cmd: "until [ -e go ]; do sleep 0.05; done; echo lived",
+      });
+      const client = await StreamClient.open(broker, {
+        cmd: "stty -echo; echo ready; until [ -e go ]; do sleep 0.05; done; cat > /dev/null",
+        pty: true,
+      });
+      await client.shows("ready\r\n");
+      const line = `${"x".repeat(63)}\n`;
+      for (let round = 0; round < 40; round += 1) {
+        client.type(line.repeat(500));
+        client.tell({ type: "stdin_eof" });
+        client.tell({ type: "stdin_eof" });
+      }
+      // As much as fits has been sent then, and waits.
+      await sleep(1500);
+      broker.write(join(broker.project, "go"), "");
+      await other.ended();
+      expect(other.screen).toBe("lived\n");
+      client.tell({ type: "signal", signal: "SIGINT" });
+      expect((await client.ended()).type).toBe("exit");
     });
   });
 

@@ -17,7 +17,8 @@
 #include "lib/watch.h"
 #include "run/terminal.h"
 
-/* Beyond the window: the end-of-file characters of a terminal. */
+/* Beyond the window: the end-of-file characters of a terminal, which wait once at most. The broker counts them as taken when they
+   have been written, so it may send as many bytes too early. */
 #define END_BYTES 2
 #define ROOM (FRAME_INPUT_WINDOW + END_BYTES)
 
@@ -26,6 +27,7 @@ struct input {
   bool stream;   /* INPUT frames may follow */
   bool terminal;
   bool watched;
+  bool ending;  /* end-of-file characters wait */
   bool in_line; /* the last byte typed at the terminal ended no line */
   size_t length, written;
   uint8_t bytes[];
@@ -152,7 +154,10 @@ void input_pump(struct command *command) {
   bool over = input->written == input->length;
   if (!over) await_room(command);
   else if (!input->stream && !input->terminal) close_end(input);
-  if (over) input->length = input->written = 0;
+  if (over) {
+    input->length = input->written = 0;
+    input->ending = false;
+  }
   if (stream) tell_taken(command, count);
 }
 
@@ -173,7 +178,7 @@ void input_add(const struct frame *frame) {
   if (input == NULL || !input->stream || input->fd < 0) return tell_taken(command, frame->length);
   if (frame->length == 0) return;
   size_t waiting = input->length - input->written;
-  if (waiting > FRAME_INPUT_WINDOW || frame->length > FRAME_INPUT_WINDOW - waiting) fail_protocol("INPUT: beyond its window");
+  if (frame->length > ROOM - waiting) fail_protocol("INPUT: beyond its window");
   append(input, frame->payload, frame->length);
   input->in_line = frame->payload[frame->length - 1] != '\n';
   input_pump(command);
@@ -187,10 +192,11 @@ void input_end(const struct frame *frame) {
   if (input->terminal) {
     int character = terminal_end_character(input->fd);
     uint8_t ends[2] = {(uint8_t)character, (uint8_t)character};
-    /* In a line that has begun, the first one only hands the line over. Room for one end is all that is kept. */
-    size_t count = input->in_line ? 2 : 1;
-    if (character < 0 || input->length - input->written + count > ROOM) return;
+    /* In a line that has begun, the first one only hands the line over. */
+    size_t count = input->in_line ? END_BYTES : 1;
+    if (character < 0 || input->ending || input->length - input->written + count > ROOM) return;
     append(input, ends, count);
+    input->ending = true;
     input->in_line = false;
   } else {
     input->stream = false;
