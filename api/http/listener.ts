@@ -30,6 +30,8 @@ export function createListener(broker: Broker, caller: () => Caller, log: Log): 
   const answer = directFirst(context, lazyExpress(context));
   const server = new ApiServer({ keepAliveTimeout: KEEP_ALIVE_MS }, answer);
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    // Node has taken its own listener away: a client that has left already would end the broker.
+    socket.on("error", () => socket.destroy());
     server.keep(socket);
     upgrade(context(), { request, socket, head });
   });

@@ -28,7 +28,8 @@ export function liveCommand(
   client: LiveClient,
   call: string,
 ): { readonly command: LiveCommand; readonly run: () => Promise<void> } {
-  const command = new LiveCommand(live, client, (span, started) => broker.liveCommands.add(span, started));
+  const options = { ...live, isPersons: caller.kind === "operator" };
+  const command = new LiveCommand(options, client, (span, started) => broker.liveCommands.add(span, started));
   if (typed !== undefined) {
     command.type(typed);
     command.endInput();
@@ -42,14 +43,15 @@ export function liveCommand(
   };
   const run = async (): Promise<void> => {
     let outcome: Outcome | undefined;
+    const isCounted = live.onDisconnect === "kill" || broker.liveCommands.count();
     try {
-      if (live.onDisconnect === "detach" && !broker.liveCommands.hasRoom)
-        return command.end({ kind: "refused", error: tooManyDetached() });
+      if (!isCounted) return command.end({ kind: "refused", error: tooManyDetached() });
       outcome = await execute(broker, request.agent_id, request, command.signal, how);
       if (outcome.kind === "refused" && outcome.error.code === "internal")
         log.error({ refusal: outcome.error }, "A command failed because of a bug");
       command.end(outcome);
     } finally {
+      if (isCounted && live.onDisconnect === "detach") broker.liveCommands.countBack();
       if (command.span !== undefined && outcome === undefined) broker.liveCommands.forget(command.span);
       if (command.span !== undefined) broker.liveCommands.ended(command.span);
       if (outcome?.kind === "ran") outcome.sent?.();

@@ -100,6 +100,9 @@ function misfit(request: ExecuteRequest, options: StreamOptions, canType: boolea
   if (options.session_shell === true && (options.pty !== true || !canType)) {
     return useless("session_shell", "it needs a terminal", "Use GET /v1/stream with 'pty': true");
   }
+  if (options.session_shell === true && options.on_disconnect === "detach") {
+    return useless("on_disconnect", "a shell belongs to its terminal", "Leave it out");
+  }
   const size = (["cols", "rows", "term"] as const).find((name) => options[name] !== undefined);
   return size === undefined || options.pty === true
     ? undefined

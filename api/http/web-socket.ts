@@ -30,6 +30,12 @@ const BROKEN = 1011;
 /** A paused connection is not read, so its end is only noticed by writing. */
 const PING_MS = 500;
 
+/** Unread messages, beside the output of a command, whose window is smaller; more ends the connection. */
+const MOST_UNREAD = 4 * 1024 * 1024;
+
+/** How long a connection may be open without its first message. */
+const FIRST_MESSAGE_MS = 30_000;
+
 /** How long a client may take to close its side after the last message. */
 const CLOSE_MS = 2000;
 
@@ -62,6 +68,8 @@ class Connection {
   readonly #client: LiveClient;
   #command: LiveCommand | undefined;
   #tellsTaken = false;
+  #isOver = false;
+  readonly #firstMessage: NodeJS.Timeout;
   #pings: NodeJS.Timeout | undefined;
 
   constructor(context: Context, socket: WebSocket, id: string) {
@@ -79,12 +87,22 @@ class Connection {
         if (outcome.kind === "refused") return this.#refuse(outcome.error);
         const { complaint } = outcome;
         if (complaint !== undefined && complaint.length > 0) this.#sendBytes(STDERR, complaint, () => {});
-        this.#tell(exitMessage(outcome));
-        this.#close(NORMAL);
+        this.#finish(exitMessage(outcome), NORMAL);
       },
     };
-    socket.on("message", (data, isBinary) => this.#take(bytesOf(data), isBinary));
+    this.#firstMessage = setTimeout(
+      () => this.#refuse(misplaced("The first message did not come in time")),
+      FIRST_MESSAGE_MS,
+    ).unref();
+    socket.on("message", (data, isBinary) => {
+      try {
+        if (!this.#isOver) this.#take(bytesOf(data), isBinary);
+      } catch (error) {
+        this.#fail(logBug(this.#context.log, this.#id, error));
+      }
+    });
     socket.once("close", () => {
+      clearTimeout(this.#firstMessage);
       clearInterval(this.#pings);
       this.#command?.leave(this.#client);
     });
@@ -95,7 +113,10 @@ class Connection {
   attach(span: string): void {
     const { broker, caller } = this.#context;
     const command = broker.liveCommands.of(span);
-    if (command === undefined || !maySee(caller, command.agent)) {
+    clearTimeout(this.#firstMessage);
+    // Whoever attaches can type: reading another label's spans is less. A person's command is the person's.
+    const isTheirs = command?.isPersons !== true || caller.kind === "operator";
+    if (command === undefined || !maySee(caller, command.agent) || !command.isDetachable || !isTheirs) {
       return this.#refuse(
         refusal(
           "not_found",
@@ -133,6 +154,7 @@ class Connection {
   }
 
   #begin(bytes: Buffer): void {
+    clearTimeout(this.#firstMessage);
     const sent = parseJson(bytes);
     const order = isRefusal(sent) ? sent : streamOrder(sent.document, this.#context.caller, true);
     if (isRefusal(order)) return this.#refuse(order);
@@ -152,6 +174,7 @@ class Connection {
       this.#line(command, control.valid).catch((error: unknown) =>
         this.#fail(logBug(this.#context.log, this.#id, error)),
       );
+    else if (type === "line_end" && command.lines === undefined) this.#fail(noShell());
     else if (type === "line_end") command.lines?.ended(control.valid.exit ?? 0);
     else if (type === "resize") command.resize({ columns: cols, rows });
     else if (signal !== undefined) command.interrupt(signal);
@@ -163,7 +186,7 @@ class Connection {
     { cmd = "", cwd = "/", call, approval_wait_ms: approvalWaitMs = 0 }: StreamControl,
   ): Promise<void> {
     const { lines } = command;
-    if (lines === undefined) return this.#tell({ type: "line", error: noShell() });
+    if (lines === undefined) return this.#fail(noShell());
     if (!isTypeable(cmd)) return this.#tell({ type: "line", error: notTypeable() });
     const verdict = await lines.judge({ cmd, cwd, call, approvalWaitMs }, command.signal);
     if (isRefusal(verdict)) return this.#tell({ type: "line", error: verdict });
@@ -178,17 +201,26 @@ class Connection {
   }
 
   #refuse(error: Refusal): void {
-    this.#tell(errorMessage(error));
-    this.#close(error.code === "internal" ? BROKEN : REFUSED);
+    this.#finish(errorMessage(error), error.code === "internal" ? BROKEN : REFUSED);
   }
 
-  #close(code: number): void {
-    this.#socket.close(code);
-    setTimeout(() => this.#socket.terminate(), CLOSE_MS).unref();
+  /** Sends the last message, and waits for a slow reader: what it has not taken is bounded by the command's window. */
+  #finish(message: object, code: number): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#firstMessage);
+    if (this.#socket.readyState !== WebSocket.OPEN) return;
+    this.#socket.send(JSON.stringify(message), () => {
+      this.#socket.close(code);
+      setTimeout(() => this.#socket.terminate(), CLOSE_MS).unref();
+    });
   }
 
   #tell(message: object): void {
-    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(message));
+    if (this.#isOver || this.#socket.readyState !== WebSocket.OPEN) return;
+    // A client that asks and never reads the answers.
+    if (this.#socket.bufferedAmount > MOST_UNREAD) return this.#socket.terminate();
+    this.#socket.send(JSON.stringify(message));
   }
 
   /** `taken` is called when the kernel has the bytes, and also when the connection is broken. */

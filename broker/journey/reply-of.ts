@@ -190,7 +190,7 @@ function notStarted(step: string, path: string, errno: string): End | Refusal {
       "Send less in env, or write data to a file",
     );
   }
-  if (errno === "EAGAIN" || errno === "ENOMEM" || errno === "EMFILE") {
+  if (errno === "EAGAIN" || errno === "ENOMEM" || errno === "EMFILE" || errno === "ENOSPC") {
     return refusal(
       "busy",
       `Cannot start another process within the limits of the world or the host: ${step} failed with ${errno}`,

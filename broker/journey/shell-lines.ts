@@ -27,9 +27,9 @@ export class ShellLines implements LineJudge {
 
   readonly judge = async (line: ShellLine, signal: AbortSignal): Promise<LineVerdict | Refusal> => {
     this.#last = undefined;
-    const job = prepareJob(this.#broker, this.#shell.agent, this.#requestOf(line), this.#howOf(line));
-    if (isRefusal(job)) return job;
     try {
+      const job = prepareJob(this.#broker, this.#shell.agent, this.#requestOf(line), this.#howOf(line));
+      if (isRefusal(job)) return job;
       const denial = refuseByDecision(job);
       if (denial !== undefined) return this.#refused(job, denial);
       const allowed = mustAsk(job) ? await approved(this.#broker, job, signal) : job;
@@ -47,8 +47,12 @@ export class ShellLines implements LineJudge {
     const job = this.#last;
     this.#last = undefined;
     if (job === undefined) return;
-    const spans = builtinSpans(job, this.#lineOf(job), certaintiesAfter(exit), this.#shell.span);
-    for (const span of spans) this.#broker.trace.event(span);
+    try {
+      const spans = builtinSpans(job, this.#lineOf(job), certaintiesAfter(exit), this.#shell.span);
+      for (const span of spans) this.#broker.trace.event(span);
+    } catch (error) {
+      this.#broker.onFault("Cannot record a builtin of a shell", error);
+    }
   };
 
   #requestOf({ cmd, cwd, approvalWaitMs }: ShellLine): ExecuteRequest {

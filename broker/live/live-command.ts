@@ -24,6 +24,8 @@ export type LiveOptions = {
   /** Whether the client sends input; a terminal always has input. */
   readonly hasInput: boolean;
   readonly isShell?: boolean;
+  /** Whether a person started it, on the operator's socket. */
+  readonly isPersons?: boolean;
   /** Whether the command ends or goes on when its client leaves. */
   readonly onDisconnect: "kill" | "detach";
 };
@@ -76,6 +78,10 @@ export class LiveCommand implements Live {
 
   get agent(): string | null {
     return this.#start?.agent_id ?? null;
+  }
+
+  get isPersons(): boolean {
+    return this.#options.isPersons === true;
   }
 
   get isDetachable(): boolean {

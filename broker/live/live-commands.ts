@@ -13,12 +13,18 @@ const MOST_ENDED = 64;
 export class LiveCommands {
   readonly #commands = new Map<string, LiveCommand>();
 
-  /** Whether one more command may be detached. */
-  get hasRoom(): boolean {
-    const running = [...this.#commands.values()].filter(
-      (one) => one.isDetachable && one.outcome === undefined,
-    );
-    return running.length < MOST_DETACHABLE;
+  #detachable = 0;
+
+  /** Counts one more command that may be detached, from its request on; false: there are too many. */
+  count(): boolean {
+    if (this.#detachable >= MOST_DETACHABLE) return false;
+    this.#detachable += 1;
+    return true;
+  }
+
+  /** A counted command has ended, or was refused. */
+  countBack(): void {
+    this.#detachable -= 1;
   }
 
   add(span: string, command: LiveCommand): void {

@@ -18,7 +18,10 @@ const WINDOW = 512 * 1024;
 /** Milliseconds from SIGTERM to SIGKILL of the whole tree. */
 const GRACE_MS = 250;
 
-/** Milliseconds from SIGKILL to ending the world. */
+/** Milliseconds from SIGKILL to giving up output that nobody takes. */
+const DISCARD_MS = 1000;
+
+/** Milliseconds from then to ending the world. */
 const LAST_RESORT_MS = 5000;
 
 /** How long a reply waits for outputs held open by background processes. */
@@ -182,6 +185,12 @@ class Stopper {
 
   #end(): void {
     this.#run.kill();
+    this.#timer = setTimeout(() => this.#discard(), DISCARD_MS);
+  }
+
+  /** An end is told after the output, which a live command's reader may have left standing. */
+  #discard(): void {
+    this.#run.discard();
     this.#timer = setTimeout(
       () => void this.#world.end("a command in it could not be ended"),
       LAST_RESORT_MS,

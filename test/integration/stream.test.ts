@@ -3,6 +3,7 @@ import type { ChildProcess } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { request } from "node:http";
+import { connect } from "node:net";
 import { constants } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -174,6 +175,70 @@ describe.each(actors())("streams, as $kind", (actor) => {
       await client.ended();
       expect(client.out.length + client.err.length).toBeGreaterThanOrEqual(bytes);
       expect(client.out.subarray(0, bytes).equals(Buffer.alloc(bytes, "x"))).toBe(true);
+    });
+  });
+
+  test("clients that leave in the middle of a handshake end nothing, and one without a first message takes no command", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      for (const path of ["/nope", "/v1/stream", "/v1/stream/spn_x"]) {
+        for (let round = 0; round < 30; round += 1) {
+          const socket = connect(join(broker.home, "sock/agent.sock"));
+          socket.on("error", () => {});
+          socket.write(
+            `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: ${round % 2 === 0 ? "websocket" : "h2c"}\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
+            () => socket.destroy(),
+          );
+          await new Promise((resolve) => socket.once("close", resolve));
+        }
+      }
+      expect(await broker.run("echo lives")).toMatchObject({ stdout: "lives\n" });
+    });
+  });
+
+  test("a reader that is seconds behind gets all of the output and the exit", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const child = await execOf(broker, "seq 1 80000; exit 3");
+      const wanted = Array.from({ length: 80_000 }, (_, at) => `${at + 1}\n`).join("");
+      await sleep(4000);
+      let text = "";
+      child.stdout?.on("data", (part: Buffer) => (text += part.toString()));
+      expect(await exitOf(child)).toBe(3);
+      await eventually(() => text.length === wanted.length, 5000);
+      expect(text === wanted).toBe(true);
+    });
+  });
+
+  test("a reader that stands still when its command's time is over ends no other command", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const other = await StreamClient.open(broker, { cmd: "sleep 12; echo lived" });
+      const still = await StreamClient.open(broker, {
+        cmd: "head -c 3000000 /dev/zero; sleep 60",
+        timeout_ms: 1500,
+      });
+      await still.started();
+      still.pause();
+      expect(await other.ended()).toMatchObject({ exit: 0 });
+      still.resume();
+      expect(await still.ended()).toMatchObject({ timed_out: true });
+    });
+  });
+
+  test("an agent takes up neither a person's detached command nor one that was not to be detached", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const persons = { agent_id: "human", cmd: "sleep 60", on_disconnect: "detach" };
+      const person = await StreamClient.open(broker, persons, "control.sock");
+      const span = await person.started();
+      person.leave();
+      await sleep(200);
+      const stranger = await StreamClient.attach(broker, span);
+      expect((await stranger.ended()).error?.code).toBe("not_found");
+      const own = await StreamClient.attach(broker, span, "control.sock");
+      await own.started();
+      own.tell({ type: "signal", signal: "SIGKILL" });
+      expect(await own.ended()).toMatchObject({ exit: 137 });
+      const plain = await StreamClient.open(broker, { cmd: "sleep 60" });
+      const second = await StreamClient.attach(broker, await plain.started());
+      expect((await second.ended()).error?.code).toBe("not_found");
     });
   });
 

@@ -145,6 +145,23 @@ describe.each(actors())("terminals, as $kind", (actor) => {
     });
   });
 
+  test("input for a terminal that nobody has open costs nothing and blocks nothing", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const client = await StreamClient.open(broker, {
+        cmd: "echo ready; exec </dev/null >/dev/null 2>&1; sleep 3",
+        pty: true,
+        stdin: true,
+      });
+      await client.shows("ready\r\n");
+      await sleep(300);
+      for (let round = 0; round < 4; round += 1) client.type(Buffer.alloc(64 * 1024, "x"));
+      const { usage } = await client.ended();
+      expect(usage).toBeDefined();
+      const taken = client.messages.reduce((sum, { bytes = 0 }) => sum + bytes, 0);
+      expect(taken).toBe(4 * 64 * 1024);
+    });
+  });
+
   test("characters of several bytes that are split over messages arrive whole", async () => {
     await withBroker(actor, {}, async (broker) => {
       const client = await StreamClient.open(broker, {

@@ -72,7 +72,8 @@ export async function attachCommand(terminal: Terminal, span: string): Promise<n
     socket: terminal.home.controlSocket,
     path: `${STREAM}/${encodeURIComponent(span)}`,
     body: undefined,
-    hasInput: true,
+    // The end of a script's input would be the program's, which goes on when nobody looks.
+    hasInput: terminal.stdin.isTTY === true,
     ...(isTerminal(terminal) ? { detaches: (typed) => keys.areIn(typed) } : {}),
   });
   return endOf(terminal, answer);

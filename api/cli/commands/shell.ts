@@ -134,7 +134,7 @@ class Shell {
 
   /** The shell waits for a line. */
   #prompted(exit: number, cwd: string): void {
-    if (this.#wasPrompted) this.#stream.send({ type: "line_end", exit });
+    if (this.#wasPrompted) this.#stream.send({ type: "line_end", exit: Math.min(exit, 255) });
     this.#wasPrompted = true;
     this.#exit = exit;
     this.#cwd = cwd;

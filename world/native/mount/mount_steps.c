@@ -193,7 +193,7 @@ static int apply(const struct stage *stage, enum operation operation, const stru
     case DEVICE:
       return do_device(stage, parts[1]);
     case DEVPTS:
-      return place_filesystem(stage, "devpts", "newinstance,ptmxmode=0666,mode=0620", parts[1],
+      return place_filesystem(stage, "devpts", "newinstance,ptmxmode=0666,mode=0620,max=256", parts[1],
                               ATTR_NOSUID | ATTR_NOEXEC);
     case SYMLINK:
       return target_make_symlink(stage->world, parts[1], parts[2]);

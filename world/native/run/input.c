@@ -145,11 +145,13 @@ static void tell_taken(const struct command *command, size_t count) {
   if (count > 0) channel_send(FRAME_INPUT_TAKEN, command->id, number, sizeof number);
 }
 
-void input_pump(struct command *command) {
+void input_pump(struct command *command, uint32_t events) {
   struct input *input = command->input;
   if (input == NULL || input->fd < 0) return;
   bool stream = input->stream;
   size_t count = write_some(input->fd, input->bytes + input->written, input->length - input->written);
+  /* A terminal that nobody has open reports its end without end, and takes nothing. */
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) count = input->length - input->written;
   input->written += count;
   bool over = input->written == input->length;
   if (!over) await_room(command);
@@ -181,7 +183,7 @@ void input_add(const struct frame *frame) {
   if (frame->length > ROOM - waiting) fail_protocol("INPUT: beyond its window");
   append(input, frame->payload, frame->length);
   input->in_line = frame->payload[frame->length - 1] != '\n';
-  input_pump(command);
+  input_pump(command, 0);
 }
 
 void input_end(const struct frame *frame) {
@@ -201,7 +203,7 @@ void input_end(const struct frame *frame) {
   } else {
     input->stream = false;
   }
-  input_pump(command);
+  input_pump(command, 0);
 }
 
 void input_drop(struct input *input) {

@@ -22,8 +22,8 @@ void input_watch(struct command *command, struct input *input);
 void input_add(const struct frame *frame);
 /* Takes an INPUT_END frame. */
 void input_end(const struct frame *frame);
-/* Writes more: there is room, or no reader any more. */
-void input_pump(struct command *command);
+/* Writes more: there is room, or no reader any more (EPOLLHUP or EPOLLERR in `events`). */
+void input_pump(struct command *command, uint32_t events);
 /* Drops unread bytes. NULL: no input. */
 void input_drop(struct input *input);
 

@@ -87,18 +87,18 @@ static void prepare(void) {
   if (limits_enter_command() < 0) _exit(1);
 }
 
-/* Makes standard input the controlling terminal of this session, and all three standard descriptors. */
-static void enter_terminal(void) {
-  if (ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0 || dup2(STDIN_FILENO, STDOUT_FILENO) < 0 || dup2(STDIN_FILENO, STDERR_FILENO) < 0) {
-    give_up("terminal", "", errno);
-  }
-}
-
 static void forget_signals(void) {
   const struct timespec at_once = {0, 0};
   sigset_t all;
   sigfillset(&all);
   while (sigtimedwait(&all, NULL, &at_once) > 0) continue;
+}
+
+/* Makes standard input the controlling terminal of this session, and all three standard descriptors. */
+static void enter_terminal(void) {
+  if (ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0 || dup2(STDIN_FILENO, STDOUT_FILENO) < 0 || dup2(STDIN_FILENO, STDERR_FILENO) < 0) {
+    give_up("terminal", "", errno);
+  }
 }
 
 /* No allocation, lock or buffered output: the leader shares this memory, errno included. The leader waits in
@@ -123,11 +123,12 @@ static int run(void) {
   if (program_unpack(payload, job.order.length, &program) < 0) give_up("unpack", "", errno);
   program.asked = job.order.asked != 0;
   if (input && dup2(fds[0], STDIN_FILENO) < 0) give_up("stdin", "", errno);
+  /* Signals sent while the runner waited (kill -TERM -1 of another command) are not for this command; those of the terminal's keys,
+     from here on, are. */
+  forget_signals();
   if (job.order.terminal != 0) enter_terminal();
   if (memory && place_memory_file(fds[input]) < 0) give_up("memory file", "", errno);
   if (chdir(program.cwd) < 0) give_up("chdir", program.cwd, errno);
-  /* Signals sent while the runner waited (kill -TERM -1 of another command) are not for this command. */
-  forget_signals();
   sigemptyset(&none);
   if (sigprocmask(SIG_SETMASK, &none, NULL) < 0) give_up("sigprocmask", "", errno);
   give_up("execve", program.argv[0], program_execute(&program));

@@ -230,7 +230,7 @@ static void on_command(const struct event *event) {
   struct command *command = command_find(event->id);
   if (command == NULL) return;
   if (event->source == SOURCE_LEADER) ending_receive(command);
-  else if (event->source == SOURCE_STDIN) input_pump(command);
+  else if (event->source == SOURCE_STDIN) input_pump(command, event->events);
   else {
     outputs_pump(command, event->source == SOURCE_STDOUT ? 0 : 1);
     ending_advance(command);
