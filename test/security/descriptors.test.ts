@@ -27,7 +27,7 @@ describe.each(actors())("descriptors, as $kind", (actor) => {
       const kept = await broker.run({ cmd: "(sleep 0.1; ./descriptors > seen) & true", background: "keep" });
       expect(kept.exit).toBe(0);
       const reads = await broker.run(
-        "for p in /proc/[0-9]*; do for n in 9 1500 4000; do cat $p/fd/$n; echo stray > $p/fd/$n; done; done 2>/dev/null; cat seen",
+        "for p in /proc/[0-9]*; do for n in 9 1500 4000; do cat $p/fd/$n; echo stray > $p/fd/$n; done; done 2>/dev/null; until grep -qs end seen; do sleep 0.02; done; cat seen",
       );
       expect(reads.stdout).toBe("end\n");
       expect(readFileSync(held(broker), "utf8")).toBe("held\n");
