@@ -5,7 +5,7 @@ import { observedWords } from "./observed-words.ts";
 
 export type ExitMessage = Omit<ExecuteReply, "stdout_b64" | "stderr_b64"> & {
   readonly type: "exit";
-  /** One sentence each, without what the output says already. */
+  /** Verdict, notices and hint as sentences for a terminal; notices already in stderr are left out. */
   readonly lines: readonly string[];
 };
 

@@ -16,7 +16,7 @@ function tooManyDetached(): Refusal {
   );
 }
 
-/** A session shell runs nothing of its own: each of its lines is judged. `:` does nothing. */
+/** Replaces the command of a session shell by the no-op `:` for the verdict: the broker judges each line later. */
 function asNothing({ argv: _argv, ...request }: ExecuteRequest): ExecuteRequest {
   return { ...request, cmd: ":" };
 }

@@ -28,7 +28,7 @@ commands:
   denied: ["touch denied*"]
 `;
 
-/** One line of the shell: what it does in both fronts is compared. */
+/** A shell command line whose output and exit code the test compares between both fronts. */
 type Case = {
   readonly what: string;
   readonly words: readonly string[];

@@ -38,7 +38,7 @@ describe.each(actors())("terminals, as $kind", (actor) => {
     await withBroker(actor, {}, async (broker) => {
       const client = await StreamClient.open(broker, bash());
       await client.shows("READY> ");
-      // It says itself that it runs: what was typed is shown before anything has started.
+      // The program prints a line when it runs: the terminal echoes the typed line before the program has started.
       const sleeper = "sh -c 'echo in''side $0; exec sleep 1000'";
       client.type(`${sleeper} 1\r`);
       await client.shows("inside 1\r\n");

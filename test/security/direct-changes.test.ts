@@ -7,7 +7,7 @@ import { buildProgram } from "../support/programs/programs.ts";
 import { needs } from "../support/run/needs.ts";
 import { type Actor, actors } from "../support/users/users.ts";
 
-/** Programs that attack the process that records their writes. */
+/** C programs that attack PID 1, the recorder of file changes. */
 
 /** Makes FOLDER/a… while another thread swaps the text of the path for one that is refused. */
 const SWAP = `

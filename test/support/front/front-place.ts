@@ -9,7 +9,7 @@ import { type Call, StreamServer } from "./stream-server.ts";
 
 const BUILT = fileURLToPath(new URL("../../../.build/substrate", import.meta.url));
 
-/** Says that it was started, and with which words. */
+/** A stand-in for Node: prints its arguments. */
 export const NODE = `#!/bin/sh\nshift\nprintf 'Node:'\nprintf ' %s' "$@"\n`;
 
 export type Serve = (call: Call) => Promise<void> | void;
