@@ -61,6 +61,19 @@ describe.each(actors())("terminals, as $kind", (actor) => {
     });
   });
 
+  test("a script that closes its terminal and opens it again by name, for a password, is seen and can be typed to", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const client = await StreamClient.open(broker, {
+        cmd: "exec </dev/null >log 2>&1; for i in 1 2 3; do sleep 0.2; echo round $i >/dev/tty; done; read -r word </dev/tty; echo got $word >/dev/tty; sleep 0.2",
+        pty: true,
+      });
+      await client.shows("round 3");
+      client.type("secret\r");
+      expect(await client.ended()).toMatchObject({ exit: 0 });
+      expect(client.screen).toBe("round 1\r\nround 2\r\nround 3\r\nsecret\r\ngot secret\r\n");
+    });
+  });
+
   test("a new size reaches the foreground as SIGWINCH", async () => {
     await withBroker(actor, {}, async (broker) => {
       const client = await StreamClient.open(broker, {

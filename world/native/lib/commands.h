@@ -24,13 +24,14 @@ struct gate;
 struct input;
 struct refused_writes;
 
-enum armed { DISARMED, ARMED_FOR_END, ARMED_FOR_DATA };
+enum armed { DISARMED, ARMED_FOR_END, ARMED_FOR_DATA, ARMED_FOR_OPENING };
 
 /* stdout or stderr of a command. */
 struct output {
   int fd; /* open until the command is removed; -1: unreadable */
   enum armed armed;
   bool hung_up; /* all writers closed, but bytes may be left */
+  bool shut; /* a terminal that no process has open, but may open again */
   bool eof;
   uint64_t owed; /* bytes to send before EXIT */
 };

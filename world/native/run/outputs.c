@@ -29,8 +29,10 @@ static bool may_read(const struct command *command) {
 }
 
 /* Uses one-shot events: each event disarms its pipe. A pipe at its end can stay open (closing takes time, and
-   must not delay a command's end), and a pipe without credit cannot spin. */
+   must not delay a command's end), and a pipe without credit cannot spin. A terminal that no process has open reports
+   its end without end: its next event is one edge, the write of whoever opened it again. */
 static uint32_t events_of(enum armed armed) {
+  if (armed == ARMED_FOR_OPENING) return EPOLLIN | EPOLLET;
   return EPOLLONESHOT | (armed == ARMED_FOR_DATA ? EPOLLIN : 0);
 }
 
@@ -54,9 +56,9 @@ void outputs_watch(struct command *command) {
 /* Arms the pipes. A pipe without credit is not read, but its end must still be seen: epoll always reports a
    hang-up. */
 static void arm(struct command *command) {
-  enum armed wanted = may_read(command) ? ARMED_FOR_DATA : ARMED_FOR_END;
   for (int i = 0; i < 2; i++) {
     struct output *output = &command->outputs[i];
+    enum armed wanted = !may_read(command) ? ARMED_FOR_END : output->shut ? ARMED_FOR_OPENING : ARMED_FOR_DATA;
     if (output->eof || output->armed == wanted || (wanted == ARMED_FOR_END && output->hung_up)) continue;
     output->armed = wanted;
     watch_change(output->fd, events_of(wanted), source_of(i), command->id);
@@ -68,8 +70,8 @@ static void finish(struct output *output) {
   output->owed = 0;
 }
 
-/* Closes an unreadable pipe: the command gets EPIPE instead of waiting for a reader for ever. A terminal ends with EIO, when
-   no process has it open any more; its input may have the file open too, so the watch goes first. */
+/* Closes an unreadable pipe: the command gets EPIPE instead of waiting for a reader for ever. A terminal's input may have the
+   file open too, so the watch goes first. */
 static void give_up(struct output *output) {
   watch_remove(output->fd);
   close(output->fd);
@@ -77,13 +79,21 @@ static void give_up(struct output *output) {
   finish(output);
 }
 
+/* A terminal that no process has open (EIO) can be opened again by its name, by a script that asks for a password, while its
+   command runs. */
+static bool may_open_again(const struct command *command) {
+  return command->terminal && !command->ended;
+}
+
 /* Checks a pipe without credit: no writer is left, and the pipe is empty. */
-static void look_for_end(struct output *output) {
+static void look_for_end(const struct command *command, struct output *output) {
   struct pollfd state = {.fd = output->fd, .events = POLLIN};
   if (poll(&state, 1, 0) < 0) fail_world("poll", "output", errno);
   if ((state.revents & POLLHUP) == 0) return;
   output->hung_up = true;
-  if ((state.revents & POLLIN) == 0) finish(output);
+  /* Reading may begin again after an edge that nobody has used. */
+  output->shut = false;
+  if ((state.revents & POLLIN) == 0 && !may_open_again(command)) finish(output);
 }
 
 /* Reads as much as is there: a terminal gives at most a page at once (N_TTY_BUF_SIZE), and each frame has its price. */
@@ -101,7 +111,7 @@ static bool transfer(struct command *command, int which) {
   struct output *output = &command->outputs[which];
   if (output->eof) return false;
   if (!may_read(command)) {
-    look_for_end(output);
+    look_for_end(command, output);
     return false;
   }
   size_t most = command->discard || command->credit > CHUNK ? CHUNK : (size_t)command->credit;
@@ -111,6 +121,8 @@ static bool transfer(struct command *command, int which) {
     if (command->terminal && errno == EAGAIN) output->owed = 0;
     return false;
   }
+  output->shut = count < 0 && errno == EIO && may_open_again(command);
+  if (output->shut) return false;
   if (count <= 0) {
     if (count < 0) give_up(output);
     else finish(output);
@@ -124,7 +136,8 @@ static bool transfer(struct command *command, int which) {
 }
 
 void outputs_pump(struct command *command, int which) {
-  command->outputs[which].armed = DISARMED;
+  /* To change the watch of a shut terminal would report it at once. */
+  if (command->outputs[which].armed != ARMED_FOR_OPENING) command->outputs[which].armed = DISARMED;
   transfer(command, which);
   /* After the last byte that EXIT waited for, the end of file usually follows. */
   if (command->ended && !command->exit_sent && command->outputs[which].owed == 0) transfer(command, which);
