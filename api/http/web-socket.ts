@@ -13,6 +13,7 @@ import { maySee } from "./caller.ts";
 import type { Context } from "./context.ts";
 import { checked } from "./valid-request.ts";
 import { exitMessage } from "./exit-message.ts";
+import { OutputMessages } from "./output-messages.ts";
 import { streamOrder } from "./stream-order.ts";
 import { liveCommand } from "./run-live.ts";
 import { errorMessage } from "./server-sent-events.ts";
@@ -51,7 +52,11 @@ const server = new WebSocketServer({
  */
 export function serveWebSocket(
   context: Context,
-  upgrade: { readonly request: IncomingMessage; readonly socket: Duplex; readonly head: Buffer },
+  upgrade: {
+    readonly request: IncomingMessage;
+    readonly socket: Duplex;
+    readonly head: Buffer;
+  },
   id: string,
   span: string | undefined,
 ): void {
@@ -66,6 +71,7 @@ class Connection {
   readonly #socket: WebSocket;
   readonly #id: string;
   readonly #client: LiveClient;
+  readonly #output: OutputMessages;
   #command: LiveCommand | undefined;
   #tellsTaken = false;
   #isOver = false;
@@ -76,9 +82,10 @@ class Connection {
     this.#context = context;
     this.#socket = socket;
     this.#id = id;
+    this.#output = new OutputMessages((message, sent) => this.#sendBytes(message, sent));
     this.#client = {
       started: (start) => this.#tell({ type: "started", ...start }),
-      output: (stream, bytes, taken) => this.#sendBytes(stream === "stdout" ? STDOUT : STDERR, bytes, taken),
+      output: (stream, bytes, taken) => this.#output.add(stream === "stdout" ? STDOUT : STDERR, bytes, taken),
       inputTaken: (bytes) => {
         if (this.#tellsTaken) this.#tell({ type: "stdin_taken", bytes });
       },
@@ -86,7 +93,7 @@ class Connection {
       ended: (outcome) => {
         if (outcome.kind === "refused") return this.#refuse(outcome.error);
         const { complaint } = outcome;
-        if (complaint !== undefined && complaint.length > 0) this.#sendBytes(STDERR, complaint, () => {});
+        if (complaint !== undefined && complaint.length > 0) this.#output.add(STDERR, complaint, () => {});
         this.#finish(exitMessage(outcome), NORMAL);
       },
     };
@@ -209,6 +216,7 @@ class Connection {
     if (this.#isOver) return;
     this.#isOver = true;
     clearTimeout(this.#firstMessage);
+    this.#output.flush();
     if (this.#socket.readyState !== WebSocket.OPEN) return;
     this.#socket.send(JSON.stringify(message), () => {
       this.#socket.close(code);
@@ -218,18 +226,16 @@ class Connection {
 
   #tell(message: object): void {
     if (this.#isOver || this.#socket.readyState !== WebSocket.OPEN) return;
+    this.#output.flush();
     // A client that asks and never reads the answers.
     if (this.#socket.bufferedAmount > MOST_UNREAD) return this.#socket.terminate();
     this.#socket.send(JSON.stringify(message));
   }
 
-  /** `taken` is called when the kernel has the bytes, and also when the connection is broken. */
-  #sendBytes(kind: number, bytes: Uint8Array, taken: () => void): void {
-    if (this.#socket.readyState !== WebSocket.OPEN) return taken();
-    const message = Buffer.allocUnsafe(1 + bytes.length);
-    message[0] = kind;
-    message.set(bytes, 1);
-    this.#socket.send(message, { binary: true }, () => taken());
+  /** `sent` is called when the kernel has the bytes, and also when the connection is broken. */
+  #sendBytes(message: Buffer, sent: () => void): void {
+    if (this.#socket.readyState !== WebSocket.OPEN) return sent();
+    this.#socket.send(message, { binary: true }, () => sent());
   }
 
   #pause(isPaused: boolean): void {
