@@ -1,5 +1,5 @@
 /** `substrate approvals`, `approve` and `deny`: options and help. */
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { ApproveOptions } from "./commands/approvals.ts";
 import type { Action } from "./program-world.ts";
 
@@ -13,8 +13,11 @@ export function describeApprovals(program: Command, choose: (action: Action) => 
     .description("List the commands that wait for a person's approval, and why")
     .option("--watch", "keep running: show each new question, and at a terminal ask for your answer")
     .option("--json", "as JSON; with --watch one line per question")
-    .action((options: { json?: boolean; watch?: boolean }) =>
+    .addOption(new Option("--call <id>", "ask the questions of this call (the native front's)").hideHelp())
+    .action((options: { json?: boolean; watch?: boolean; call?: string }) =>
       choose(async (at) => {
+        if (options.call !== undefined)
+          return (await import("./questions/ask-here.ts")).askAboutCall(at, options.call);
         const json = options.json === true;
         return options.watch === true
           ? (await import("./commands/approvals-watch.ts")).watchApprovals(at, json)

@@ -42,6 +42,7 @@ export function liveCommand(
     hasOwnHome,
   };
   const run = async (): Promise<void> => {
+    const unlisten = broker.approvals.listeners.listen(call, (approval) => command.asked(approval));
     let outcome: Outcome | undefined;
     const isCounted = live.onDisconnect === "kill" || broker.liveCommands.count();
     try {
@@ -51,6 +52,7 @@ export function liveCommand(
         log.error({ refusal: outcome.error }, "A command failed because of a bug");
       command.end(outcome);
     } finally {
+      unlisten();
       if (isCounted && live.onDisconnect === "detach") broker.liveCommands.countBack();
       if (command.span !== undefined && outcome === undefined) broker.liveCommands.forget(command.span);
       if (command.span !== undefined) broker.liveCommands.ended(command.span);

@@ -27,7 +27,7 @@ export async function handleStream(call: Call<StreamOrder>): Promise<undefined> 
     "cache-control": "no-store",
   });
   response.flushHeaders();
-  const client = clientOf(response);
+  const client = clientOf(response, body.tellsQuestions);
   const id = String(response.getHeader("x-request-id"));
   const { command, run } = liveCommand(call, body, client, id);
   const leave = (): void => command.leave(client);
@@ -43,7 +43,7 @@ export async function handleStream(call: Call<StreamOrder>): Promise<undefined> 
   return undefined;
 }
 
-function clientOf(response: ServerResponse): LiveClient {
+function clientOf(response: ServerResponse, tellsQuestions: boolean): LiveClient {
   return {
     started: (start) => sendEvent(response, "started", { type: "started", ...start }),
     output: (stream, bytes, taken) => {
@@ -54,6 +54,9 @@ function clientOf(response: ServerResponse): LiveClient {
     },
     inputTaken: () => {},
     pause: () => {},
+    asked: (approval) => {
+      if (tellsQuestions) sendEvent(response, "question", { type: "question", approval_id: approval });
+    },
     ended: (outcome) => {
       if (outcome.kind === "refused") return sendEvent(response, "error", errorMessage(outcome.error));
       const { complaint } = outcome;

@@ -13,6 +13,8 @@ export type StreamOrder = {
   readonly hasOwnHome: boolean;
   /** Whether the client is told how much input was taken. */
   readonly tellsTaken: boolean;
+  /** Whether the client is told of questions that wait for a person. */
+  readonly tellsQuestions: boolean;
   /** All that a terminal's command is to read, as given by `stdin_b64`. */
   readonly typed: Buffer | undefined;
 };
@@ -26,6 +28,7 @@ const OPTIONS: readonly (keyof StreamOptions)[] = [
   "home",
   "stdin",
   "session_shell",
+  "questions",
 ];
 
 /** @param canType whether the connection carries input. */
@@ -78,6 +81,7 @@ function orderOf(request: ExecuteRequest, options: StreamOptions, canType: boole
     },
     hasOwnHome: options.home === "own",
     tellsTaken: stdin === true,
+    tellsQuestions: options.questions === true,
     typed: pty && given !== undefined ? Buffer.from(given, "base64") : undefined,
   };
 }

@@ -74,6 +74,7 @@ class Connection {
   readonly #output: OutputMessages;
   #command: LiveCommand | undefined;
   #tellsTaken = false;
+  #tellsQuestions = false;
   #isOver = false;
   readonly #firstMessage: NodeJS.Timeout;
   #pings: NodeJS.Timeout | undefined;
@@ -90,6 +91,9 @@ class Connection {
         if (this.#tellsTaken) this.#tell({ type: "stdin_taken", bytes });
       },
       pause: (isPaused) => this.#pause(isPaused),
+      asked: (approval) => {
+        if (this.#tellsQuestions) this.#tell({ type: "question", approval_id: approval });
+      },
       ended: (outcome) => {
         if (outcome.kind === "refused") return this.#refuse(outcome.error);
         const { complaint } = outcome;
@@ -166,6 +170,7 @@ class Connection {
     const order = isRefusal(sent) ? sent : streamOrder(sent.document, this.#context.caller, true);
     if (isRefusal(order)) return this.#refuse(order);
     this.#tellsTaken = order.tellsTaken;
+    this.#tellsQuestions = order.tellsQuestions;
     const { command, run } = liveCommand(this.#context, order, this.#client, this.#id);
     this.#command = command;
     run().catch((error: unknown) => this.#refuse(logBug(this.#context.log, this.#id, error)));

@@ -4,6 +4,7 @@ import type { Database, RootDatabase } from "lmdb";
 import type { Approval, ApprovalDecision, ApprovalPreview } from "../../schemas/generated/types.ts";
 import { newId } from "../model/ids.ts";
 import type { OnFault } from "../spans/span-index.ts";
+import { QuestionListeners } from "./listeners.ts";
 import { Pending, type QuestionEnd } from "./pending.ts";
 import { noPreview } from "./preview-words.ts";
 import type { BoundPolicy, Grant, Granted, Question } from "./question.ts";
@@ -26,6 +27,7 @@ export type RecordEvent = (
 ) => string;
 
 export class Approvals {
+  readonly listeners = new QuestionListeners();
   readonly #grants: Grants;
   readonly #record: RecordEvent;
   readonly #onFault: OnFault;

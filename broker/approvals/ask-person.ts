@@ -26,7 +26,10 @@ export async function askPerson(
     const pending = opened(approvals, question);
     if (isRefusal(pending)) return pending;
     await previewFirst(approvals, pending, question.call, signal);
-    const end = await pending.wait(until - performance.now(), signal, question.call);
+    const restMs = until - performance.now();
+    const waited = pending.wait(restMs, signal, question.call);
+    if (restMs > 0) approvals.listeners.tell(question.call, pending.id);
+    const end = await waited;
     if (!isYes(end)) return refusalBecause(end, pending);
   }
 }

@@ -15,6 +15,8 @@ export type LiveClient = {
   readonly inputTaken: (bytes: number) => void;
   /** True: send no more input, until false. */
   readonly pause: (isPaused: boolean) => void;
+  /** A question waits for a person before the command, or a program that it starts, goes on. */
+  readonly asked: (approval: string) => void;
   readonly ended: (outcome: Outcome) => void;
 };
 
@@ -128,6 +130,11 @@ export class LiveCommand implements Live {
     if (this.#client === undefined) taken();
     else this.#client.output(stream, bytes, taken);
   };
+
+  /** Tells the client of a question; a client that attaches later lists those that wait. */
+  asked(approval: string): void {
+    this.#client?.asked(approval);
+  }
 
   /** Tells the client how the command ended. */
   end(outcome: Outcome): void {

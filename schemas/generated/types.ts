@@ -1822,6 +1822,10 @@ export interface StreamOptions {
    */
   readonly home?: "real" | "own";
   /**
+   * true: a question message gives the approval_id of each question that waits for a person because of this command. Needs approval_wait_ms.
+   */
+  readonly questions?: boolean;
+  /**
    * WebSocket only. false: the command reads /dev/null. true: stdin_taken messages say how many bytes of input the command has taken. Absent: input is taken without such messages.
    */
   readonly stdin?: boolean;

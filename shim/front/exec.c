@@ -11,6 +11,7 @@
 #include "../client/json.h"
 #include "caller.h"
 #include "node.h"
+#include "questions.h"
 #include "refusal.h"
 #include "request.h"
 #include "signals.h"
@@ -24,18 +25,16 @@
 
 #define HEAD_SECONDS 10
 
+/* Longest wait that a request may ask for; the policy's `approval.timeout_secs` ends questions sooner
+   (api/cli/questions/ask-here.ts). */
+#define QUESTIONS ",\"approval_wait_ms\":86400000,\"questions\":true"
+
 #define SWITCHING_PROTOCOLS 101
 #define NOT_FOUND 404
 
-/* Whether a person at the terminal can answer a question about the command. Node asks such questions
-   (api/cli/questions); a broker that pushed them as events would end this case. */
-static bool can_be_asked(void) {
-  return isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
-}
-
 static bool is_for_node(void) {
   const char *world = getenv("SUBSTRATE_WORLD");
-  return (world != NULL && strcmp(world, "disabled") == 0) || !standard_is_open() || can_be_asked();
+  return (world != NULL && strcmp(world, "disabled") == 0) || !standard_is_open();
 }
 
 /* A terminal's input stays for the shell, and the null device has none. */
@@ -43,7 +42,8 @@ static bool has_input(void) {
   return isatty(STDIN_FILENO) != 1 && !standard_input_is_null();
 }
 
-static bool write_request(struct buffer *body, const struct caller *caller, const struct options *options, bool input) {
+static bool write_request(struct buffer *body, const struct caller *caller, const struct options *options,
+                          const struct stream *stream) {
   const char *parent = variable("SUBSTRATE_PARENT_SPAN");
   char limit[48] = ",\"no_time_limit\":true";
   if (!request_add(body, caller, options)) return false;
@@ -51,16 +51,17 @@ static bool write_request(struct buffer *body, const struct caller *caller, cons
   if (options->timeout_ms > 0) snprintf(limit, sizeof limit, ",\"timeout_ms\":%ld", options->timeout_ms);
   buffer_text(body, limit);
   /* Without the field the command would get a pipe that stays open (api/README.md). */
-  buffer_text(body, input ? ",\"stdin\":true}" : ",\"stdin\":false}");
+  if (*stream->call != 0) buffer_text(body, QUESTIONS);
+  buffer_text(body, stream->takes_input ? ",\"stdin\":true}" : ",\"stdin\":false}");
   return !body->failed && body->length <= MOST_REQUEST;
 }
 
 /* Sends the upgrade and the request in one write: the broker reads the request without waiting for a round. */
-static bool ask(struct broker *broker, const struct buffer *body) {
+static bool ask(struct stream *stream, const struct buffer *body) {
   struct buffer all = {0};
-  websocket_request(&all, PATH);
+  websocket_request(&all, PATH, stream->call);
   websocket_add(&all, TEXT, body->data, body->length);
-  bool sent = !all.failed && broker_write(broker, all.data, all.length);
+  bool sent = !all.failed && broker_write(&stream->broker, all.data, all.length);
   buffer_free(&all);
   return sent;
 }
@@ -98,8 +99,9 @@ static int upgrade(struct stream *stream) {
 
 /* Returns TO_NODE where the request did not leave as a whole: a part of a request runs nothing. */
 static int call(struct stream *stream, const struct buffer *body) {
-  int code = ask(&stream->broker, body) ? upgrade(stream) : TO_NODE;
+  int code = ask(stream, body) ? upgrade(stream) : TO_NODE;
   if (code == GOES_ON) code = stream_follow(stream);
+  questions_end();
   if (code == TO_NODE) signals_let();
   return code == TO_NODE && signals_first() != 0 ? 128 + signals_first() : code;
 }
@@ -109,8 +111,9 @@ int exec_run(const struct options *options) {
   static struct stream stream;
   struct buffer body = {0};
   if (is_for_node() || !caller_read(&caller, options)) return TO_NODE;
+  if (questions_possible() && !questions_name(stream.call)) return TO_NODE;
   stream.takes_input = has_input();
-  if (!write_request(&body, &caller, options, stream.takes_input)) return TO_NODE;
+  if (!write_request(&body, &caller, options, &stream)) return TO_NODE;
   if (!broker_open(&stream.broker, caller.socket)) return TO_NODE;
   signals_take();
   return call(&stream, &body);

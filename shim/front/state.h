@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "../client/broker.h"
+#include "questions.h"
 #include "websocket.h"
 
 /* Output passes through this much memory, whatever the command prints: the rest waits in the kernel, then in the
@@ -17,6 +18,7 @@
 
 struct stream {
   struct broker broker;
+  char call[CALL_SIZE]; /* the request id; empty: nobody can be asked */
   struct frames frames;
   char received[RECEIVED_SIZE];
   size_t begin, end;    /* received bytes not read yet */

@@ -20,11 +20,17 @@
 #define MOST_CONTROL 125
 #define CONTROL 0x08
 
-void websocket_request(struct buffer *to, const char *path) {
+void websocket_request(struct buffer *to, const char *path, const char *call) {
   buffer_text(to, "GET ");
   buffer_text(to, path);
   buffer_text(to, " HTTP/1.1\r\nhost: substrate\r\nupgrade: websocket\r\nconnection: Upgrade\r\n"
-                  "sec-websocket-version: 13\r\nsec-websocket-key: " KEY "\r\n\r\n");
+                  "sec-websocket-version: 13\r\nsec-websocket-key: " KEY "\r\n");
+  if (*call != 0) {
+    buffer_text(to, "x-request-id: ");
+    buffer_text(to, call);
+    buffer_text(to, "\r\n");
+  }
+  buffer_text(to, "\r\n");
 }
 
 bool websocket_accepts(const char *head) {

@@ -32,7 +32,7 @@ struct frames {
 enum read { PIECE, MORE, WRONG };
 
 /* Request for the upgrade of a connection. */
-void websocket_request(struct buffer *to, const char *path);
+void websocket_request(struct buffer *to, const char *path, const char *call);
 /* Whether the head of an answer 101 accepts that request. */
 bool websocket_accepts(const char *head);
 

@@ -18,7 +18,15 @@ commands:
 
 type Typed = { readonly code: number; readonly text: string };
 
-describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (actor) => {
+/** The launcher in Node, and the native front, which has Node ask. */
+type Front = "node" | "native";
+const FRONTS: readonly Front[] = ["node", "native"];
+
+describe.each(
+  actors()
+    .slice(0, 1)
+    .flatMap((actor) => FRONTS.map((front) => ({ actor, kind: actor.kind, front }))),
+)("exec at a terminal with the $front front, as $kind", ({ actor, front }) => {
   let broker: TestBroker;
   let person: Person;
   beforeAll(async () => {
@@ -30,7 +38,7 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
   const has = (name: string): boolean => existsSync(join(broker.project, name));
 
   const onTerminal = (words: readonly string[], typed: Keys, early = ""): Promise<Typed> =>
-    atTerminal(broker, ["exec", ...words], typed, early);
+    atTerminal(broker, ["exec", ...words], typed, early, front);
 
   test("exec asks at a terminal, shows what and why, and runs when told so", async () => {
     const { code, text } = await onTerminal(["--", "touch inline && echo ran"], ["y\r"]);
@@ -146,6 +154,18 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
     expect(text).toMatch(/allowed\r?\n$/);
     expect(code).toBe(0);
   });
+});
+
+describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (actor) => {
+  let broker: TestBroker;
+  let person: Person;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: POLICY } });
+    person = new Person(broker);
+  });
+  afterAll(() => broker.stop());
+
+  const has = (name: string): boolean => existsSync(join(broker.project, name));
 
   test("without a terminal it is refused with 126 and a sentence that says how to answer", async () => {
     for (const words of [
@@ -265,10 +285,12 @@ async function atTerminal(
   words: readonly string[],
   typed: Keys,
   early = "",
+  front: Front = "node",
 ): Promise<Typed> {
   const { actor } = broker;
-  const { node, launcher } = await installationFor(actor);
-  const terminal = spawn(node, [launcher, ...words], {
+  const { root, node, launcher } = await installationFor(actor);
+  const [program, ...first] = front === "native" ? [join(root, ".build/substrate")] : [node, launcher];
+  const terminal = spawn(program ?? node, [...first, ...words], {
     cwd: broker.project,
     cols: 200,
     env: { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "dumb", SUBSTRATE_HOME: broker.home },
@@ -289,6 +311,38 @@ async function atTerminal(
   await new Promise((resolve) => setTimeout(resolve, 100));
   return { code, text };
 }
+
+test("a killed exec leaves no question behind that reads the terminal, and the terminal as it was", async () => {
+  const [actor] = actors();
+  if (actor === undefined) throw new Error("There is no actor");
+  const broker = await TestBroker.start(actor, { policies: { default: POLICY } });
+  try {
+    const { root } = await installationFor(actor);
+    const begin = 'sh -c \'echo "pid $$;"; exec "$@"\' sh "$@"';
+    const script = `stty -g; ${begin}; sleep 1; stty -g; read -r line; echo "read $line"`;
+    const front = join(root, ".build/substrate");
+    const terminal = spawn("/bin/sh", ["-c", script, "sh", front, "exec", "--", "touch killed"], {
+      cwd: broker.project,
+      env: { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "dumb", SUBSTRATE_HOME: broker.home },
+    });
+    let text = "";
+    terminal.onData((data) => {
+      text += data;
+    });
+    const over = new Promise<void>((resolve) => terminal.onExit(() => resolve()));
+    expect(await eventually(() => text.includes("[n]"), 20_000), text).toBe(true);
+    process.kill(Number(/pid (\d+);/.exec(text)?.[1]), "SIGKILL");
+    const modes = (): string[] => text.match(/^[0-9a-f]+(:[0-9a-f]+)+/gm) ?? [];
+    expect(await eventually(() => modes().length === 2, 10_000), text).toBe(true);
+    terminal.write("for the shell\r");
+    await over;
+    expect(text).toContain("read for the shell");
+    expect(modes()[1]).toBe(modes()[0]);
+    expect(existsSync(join(broker.project, "killed"))).toBe(false);
+  } finally {
+    await broker.stop();
+  }
+});
 
 describe.each(actors())("approvals --watch, as $kind", (actor) => {
   let broker: TestBroker;

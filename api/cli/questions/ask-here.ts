@@ -52,6 +52,27 @@ export async function askingHere(terminal: Terminal, asking: Asking, send: Send)
   }
 }
 
+/**
+ * Puts the questions of another process's call to the person at the terminal, until SIGTERM. Resolves with the exit code of a denial
+ * where one was typed, else 0.
+ */
+export async function askAboutCall(terminal: Terminal, call: string): Promise<number> {
+  const over = new AbortController();
+  process.once("SIGTERM", () => over.abort());
+  // Ctrl-C outside a question is the command's.
+  process.on("SIGINT", () => {});
+  let deniedHere = false;
+  await eachQuestion(
+    terminal,
+    over.signal,
+    async (approval, gone) => {
+      deniedHere = (await askHere(terminal, approval, gone)) || deniedHere;
+    },
+    ({ calls }) => calls.includes(call),
+  );
+  return deniedHere ? EXIT_DENIED : 0;
+}
+
 async function withQuestions(
   terminal: Terminal,
   asking: Asking,

@@ -153,7 +153,7 @@ export const FILES: readonly Workload[] = [
     name: "flock between two processes",
     needs: ["flock"],
     command:
-      "(flock 9; echo first >> log; sleep 0.3; echo first done >> log) 9> lock & sleep 0.1; flock -n lock echo never; echo $?; flock lock sh -c 'echo second >> log'; wait; cat log; flock -s lock flock -s lock echo shared",
+      "(flock 9; echo first >> log; sleep 1; echo first done >> log) 9> lock & until [ -s log ]; do sleep 0.05; done; flock -n lock echo never; echo $?; flock lock sh -c 'echo second >> log'; wait; cat log; flock -s lock flock -s lock echo shared",
   },
   {
     name: "a fifo between two processes",

@@ -6,13 +6,13 @@ export const PROCESSES: readonly Workload[] = [
     name: "ps sees the command's own processes",
     needs: ["ps"],
     command:
-      "exec 2> /dev/null; sleep 9 & p=$!; sleep 0.5; ps -o comm= -p $p; ps -o stat= -p $p | cut -c1; kill $p; wait $p; echo $?; ps -o nice= -p $$; [ $(ps -o ppid= -p $(sh -c 'echo $PPID')) -ge 0 ] && echo parent",
+      "exec 2> /dev/null; sleep 9 & p=$!; until [ $(ps -o comm= -p $p) = sleep ]; do sleep 0.05; done; sleep 0.3; ps -o comm= -p $p; ps -o stat= -p $p | cut -c1; kill $p; wait $p; echo $?; ps -o nice= -p $$; [ $(ps -o ppid= -p $(sh -c 'echo $PPID')) -ge 0 ] && echo parent",
   },
   {
     name: "pgrep and pkill of one's own children",
     needs: ["pgrep", "pkill"],
     command:
-      "sleep 30 & sleep 31 & sleep 0.3; pgrep -c -P $$ sleep; pkill -P $$ -o sleep; sleep 0.3; pgrep -a -P $$ sleep | cut -d' ' -f2-; pkill -P $$ sleep; wait; echo $?",
+      "sleep 30 & sleep 31 & until [ $(pgrep -c -P $$ sleep) = 2 ]; do sleep 0.05; done; pgrep -c -P $$ sleep; pkill -P $$ -o sleep; until [ $(pgrep -c -P $$ sleep) = 1 ]; do sleep 0.05; done; pgrep -a -P $$ sleep | cut -d' ' -f2-; pkill -P $$ sleep; wait; echo $?",
   },
   {
     name: "setsid, and a process group that is signalled",
@@ -45,7 +45,7 @@ export const PROCESSES: readonly Workload[] = [
     name: "tmux runs a command in a session",
     needs: ["tmux"],
     command:
-      "export TMUX_TMPDIR=$PWD; tmux -f /dev/null new-session -d -x 80 -y 24 'echo inside > out; sleep 5'; sleep 0.5; tmux list-sessions -F '#{session_windows}'; tmux kill-server; cat out",
+      "export TMUX_TMPDIR=$PWD; tmux -f /dev/null new-session -d -x 80 -y 24 'echo inside > out; sleep 5'; until [ -s out ]; do sleep 0.05; done; tmux list-sessions -F '#{session_windows}'; tmux kill-server; cat out",
     varies: { paths: [/\/tmux-/] },
   },
   {
@@ -79,7 +79,7 @@ export const PROCESSES: readonly Workload[] = [
     name: "wget of a server that the command started",
     needs: ["wget", "python3"],
     command:
-      "mkdir www; echo body > www/f; python3 -m http.server 8124 -d www --bind 127.0.0.1 > /dev/null 2>&1 & p=$!; sleep 0.7; wget -q http://127.0.0.1:8124/f && cat f; wget -q http://127.0.0.1:8124/none; echo $?; kill $p",
+      "mkdir www; echo body > www/f; python3 -m http.server 8124 -d www --bind 127.0.0.1 > /dev/null 2>&1 & p=$!; for i in $(seq 50); do wget -q http://127.0.0.1:8124/f && break; sleep 0.2; done; cat f; wget -q http://127.0.0.1:8124/none; echo $?; kill $p",
   },
   {
     name: "inotifywait sees what the command itself does",
@@ -126,7 +126,7 @@ export const PROCESSES: readonly Workload[] = [
   {
     name: "tail -f follows a file that grows",
     command:
-      "touch log; (for i in 1 2 3; do sleep 0.1; echo $i; done >> log; sleep 0.3; kill $(cat pid)) & tail -n +1 -f log & echo $! > pid; wait; echo over",
+      "touch log; (for i in 1 2 3; do sleep 0.1; echo $i; done >> log; sleep 1; kill $(cat pid)) & tail -n +1 -f log & echo $! > pid; wait; echo over",
     varies: { content: [/\/pid$/] },
   },
   {
@@ -215,7 +215,7 @@ export const PROCESSES: readonly Workload[] = [
     name: "a signal to a tree of processes by timeout",
     needs: ["timeout"],
     command:
-      "exec 2> /dev/null; timeout 0.5 sh -c 'trap \"echo got term; exit 9\" TERM; while :; do sleep 0.05; done'; echo $?; timeout --preserve-status 0.2 sh -c 'sleep 9'; echo $?; timeout --foreground 0.2 sleep 9; echo $?",
+      "exec 2> /dev/null; timeout 1 sh -c 'trap \"echo got term; exit 9\" TERM; while :; do sleep 0.05; done'; echo $?; timeout --preserve-status 0.2 sh -c 'sleep 9'; echo $?; timeout --foreground 0.2 sleep 9; echo $?",
   },
   {
     name: "threads, shared memory and semaphores",

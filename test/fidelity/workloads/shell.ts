@@ -28,8 +28,7 @@ export const SHELL: readonly Workload[] = [
   {
     name: "background jobs and wait",
     quick: true,
-    command:
-      '(sleep 0.2; exit 3) & a=$!; (sleep 0.1; echo second) & wait $a; echo "first: $?"; wait; echo all',
+    command: '(sleep 1; exit 3) & a=$!; (sleep 0.1; echo second) & wait $a; echo "first: $?"; wait; echo all',
   },
   {
     name: "a trap for EXIT, INT and TERM",
@@ -190,7 +189,7 @@ export const SHELL: readonly Workload[] = [
     needs: ["bash"],
     shell: "bash",
     command:
-      "diff <(printf 'a\\nb\\n') <(printf 'a\\nc\\n'); a=(x 'y z'); printf '[%s]' \"${a[@]}\" ${#a[@]}; echo; tee >(tr a-z A-Z > up) <<< word > low; sleep 0.2; cat up low; declare -A m=([k]=v); echo ${m[k]} ${PIPESTATUS[@]}",
+      "diff <(printf 'a\\nb\\n') <(printf 'a\\nc\\n'); a=(x 'y z'); printf '[%s]' \"${a[@]}\" ${#a[@]}; echo; tee >(tr a-z A-Z > up) <<< word > low; until [ -s up ]; do sleep 0.05; done; cat up low; declare -A m=([k]=v); echo ${m[k]} ${PIPESTATUS[@]}",
   },
   {
     name: "pipefail, brace expansion and [[ ]] in bash",
@@ -212,7 +211,7 @@ export const SHELL: readonly Workload[] = [
     needs: ["bash"],
     shell: "bash",
     command:
-      "set -m; exec 2> /dev/null; sleep 30 & kill -STOP %1; sleep 0.1; jobs -s | sed 's/[+-]//'; kill -CONT %1; kill %1; wait %1; echo $?",
+      "set -m; exec 2> /dev/null; sleep 30 & kill -STOP %1; until s=$(jobs -s); [ -n \"$s\" ]; do sleep 0.05; done; jobs -s | sed 's/[+-]//'; kill -CONT %1; kill %1; wait %1; echo $?",
   },
   {
     name: "what is left in the background ends with its command",

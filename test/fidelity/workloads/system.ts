@@ -26,7 +26,7 @@ export const SYSTEM: readonly Workload[] = [
     prepare:
       "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout k.pem -out c.pem -days 9 -subj /CN=localhost 2> /dev/null",
     command:
-      "openssl s_server -accept 127.0.0.1:8443 -key k.pem -cert c.pem -www -quiet > /dev/null 2>&1 & p=$!; sleep 0.5; printf 'GET / HTTP/1.0\\r\\n\\r\\n' | openssl s_client -connect 127.0.0.1:8443 -CAfile c.pem -quiet -ign_eof 2> /dev/null | head -1; kill $p; wait $p 2> /dev/null; echo over",
+      "openssl s_server -accept 127.0.0.1:8443 -key k.pem -cert c.pem -www -quiet > /dev/null 2>&1 & p=$!; for i in $(seq 50); do printf 'GET / HTTP/1.0\\r\\n\\r\\n' | openssl s_client -connect 127.0.0.1:8443 -CAfile c.pem -quiet -ign_eof 2> /dev/null | head -1 | grep . && break; sleep 0.2; done; kill $p; wait $p 2> /dev/null; echo over",
   },
   {
     name: "gpg with its keys in the project",

@@ -17,6 +17,7 @@ function watching(): { readonly client: LiveClient; readonly seen: string[] } {
     },
     inputTaken: (bytes) => seen.push(`taken ${bytes}`),
     pause: (isPaused) => seen.push(isPaused ? "paused" : "resumed"),
+    asked: (approval) => seen.push(`asked ${approval}`),
     ended: ({ kind }) => seen.push(kind),
   };
   return { client, seen };
