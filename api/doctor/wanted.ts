@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import type { Home } from "../../broker/settings/home.ts";
-import { readTrace } from "../../broker/spans/trace-parts.ts";
+import { readTrace, spanIn } from "../../broker/spans/trace-parts.ts";
 import type { Span } from "../../schemas/generated/types.ts";
 import { claimedBy } from "../serve/claim.ts";
 
@@ -16,7 +16,7 @@ export async function wantedLayers(home: Home): Promise<(layers: string) => bool
   const running = claimedBy(home.startLock) !== undefined;
   const wanted = new Map(there.map((layers) => [layers, running] as const));
   for await (const text of readTrace(home.trace)) {
-    const span = spanOf(text);
+    const span = spanIn(text);
     if (span !== undefined && wanted.has(span.span_id)) wanted.set(span.span_id, isWanted(span, running));
   }
   return (layers) => wanted.get(layers) ?? true;
@@ -25,13 +25,4 @@ export async function wantedLayers(home: Home): Promise<(layers: string) => bool
 /** Whether a span's layers are in use; the span's last line decides. */
 function isWanted(span: Span, running: boolean): boolean {
   return span.event_type === "command_start" ? running : span.fs_diff?.held === true;
-}
-
-function spanOf(text: string): Span | undefined {
-  try {
-    return JSON.parse(text) as Span;
-  } catch {
-    // Skip a truncated or edited line; `trace verify` reports such lines.
-    return undefined;
-  }
 }

@@ -1,17 +1,12 @@
 /** Tells the caller of a command the verdict that an observing policy would enforce. */
+import { because } from "../../broker/model/refusal.ts";
 import type { ExecuteReply } from "../../schemas/generated/types.ts";
 
 /** Writes a sentence about the command; undefined if an enforcing policy would run the command the same way. */
 export function observedWords({ decision, policy_id: policy }: ExecuteReply): string | undefined {
   const then = THEN[decision.verdict];
   if (then === undefined) return undefined;
-  const { rule } = decision;
-  const reason = rule?.reason === undefined ? "" : `: ${rule.reason}`;
-  const why =
-    rule === null
-      ? ""
-      : `: '${rule.fragment}' matches '${rule.pattern}' in ${rule.list} (${rule.source})${reason}`;
-  return `policy '${policy}' only observes; with 'mode: enforce' it ${then}${why}`;
+  return `policy '${policy}' only observes; with 'mode: enforce' it ${then}${because(decision.rule)}`;
 }
 
 const THEN: Readonly<Partial<Record<ExecuteReply["decision"]["verdict"], string>>> = {

@@ -1,5 +1,5 @@
 /** Asks a person, from the question to the answer or the refusal. */
-import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
+import { because, isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { Approvals } from "./approvals.ts";
 import type { Pending, WaitEnd } from "./pending.ts";
 import type { Granted, Question } from "./question.ts";
@@ -139,11 +139,7 @@ function named({ kind }: Question): string {
 }
 
 function required(question: Question): string {
-  const { rule } = question;
-  const what = `A person must approve ${named(question)} first`;
-  if (rule === null) return what;
-  const reason = rule.reason === undefined ? "" : `: ${rule.reason}`;
-  return `${what}: '${rule.fragment}' matches '${rule.pattern}' in ${rule.list} (${rule.source})${reason}`;
+  return `A person must approve ${named(question)} first${because(question.rule)}`;
 }
 
 function requiredHint({ timeoutMs, offers, kind }: Question, id: string): string {

@@ -1,7 +1,7 @@
 /** Why a program does not start, in words that a model can act on. */
 import type { DecisionRule } from "../../schemas/generated/types.ts";
 import type { StartFinding } from "../policy/index.ts";
-import { type Refusal, refusal } from "../model/refusal.ts";
+import { because, type Refusal, refusal } from "../model/refusal.ts";
 
 export type RefusedStart = {
   readonly verdict: "deny" | "ask";
@@ -10,7 +10,7 @@ export type RefusedStart = {
 };
 
 export function deniedStart(finding: StartFinding): RefusedStart {
-  const message = `Policy '${finding.policyId}' refuses to start this program${because(finding)}`;
+  const message = `Policy '${finding.policyId}' refuses to start this program${because(finding.rule)}`;
   const hint =
     "Do the task another way, or ask the operator to change the policy; the program under another name gets the same answer";
   return denied(finding.rule, message, hint);
@@ -19,7 +19,7 @@ export function deniedStart(finding: StartFinding): RefusedStart {
 /** A running command cannot be moved onto an overlay. */
 export function needsOverlay(finding: StartFinding): RefusedStart {
   const { rule, policyId } = finding;
-  const message = `Policy '${policyId}' starts this program only on an overlay, and this command runs without one${because(finding)}`;
+  const message = `Policy '${policyId}' starts this program only on an overlay, and this command runs without one${because(finding.rule)}`;
   const hint = `Run '${rule.fragment}' as a separate command: that command is isolated and its changes are held`;
   return denied(rule, message, hint);
 }
@@ -30,7 +30,7 @@ export function unapproved({ rule }: StartFinding, error: Refusal): RefusedStart
 }
 
 export function nobodyIsAsked(finding: StartFinding, why: string): Refusal {
-  const message = `Policy '${finding.policyId}' wants a person to approve this program, but ${why}${because(finding)}`;
+  const message = `Policy '${finding.policyId}' wants a person to approve this program, but ${why}${because(finding.rule)}`;
   return refusal(
     "policy_denied",
     message,
@@ -39,7 +39,7 @@ export function nobodyIsAsked(finding: StartFinding, why: string): Refusal {
 }
 
 export function policyChanged(finding: StartFinding): RefusedStart {
-  const message = `The policy changed while a person was asked${because(finding)}`;
+  const message = `The policy changed while a person was asked${because(finding.rule)}`;
   const hint = "Run the command again: the new policy decides about it";
   return { verdict: "ask", rule: finding.rule, error: refusal("policy_changed", message, hint) };
 }
@@ -57,9 +57,4 @@ export function undecided(): RefusedStart {
 
 function denied(rule: DecisionRule | null, message: string, hint: string): RefusedStart {
   return { verdict: "deny", rule, error: refusal("policy_denied", message, hint) };
-}
-
-function because({ rule }: StartFinding): string {
-  const reason = rule.reason === undefined ? "" : `: ${rule.reason}`;
-  return `: '${rule.fragment}' matches '${rule.pattern}' in ${rule.list} (${rule.source})${reason}`;
 }

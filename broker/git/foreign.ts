@@ -52,11 +52,12 @@ function isInRepository(folder: string, { home }: ProjectRules): boolean {
  * `is_git_directory`).
  */
 function isRepository(folder: string): boolean {
-  if (stands(join(folder, ".git"))) return true;
-  return ["HEAD", "objects", "refs"].every((name) => stands(join(folder, name)));
+  if (mayExist(join(folder, ".git"))) return true;
+  return ["HEAD", "objects", "refs"].every((name) => mayExist(join(folder, name)));
 }
 
-function stands(path: string): boolean {
+/** Whether a path exists or cannot be looked at. */
+export function mayExist(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch {

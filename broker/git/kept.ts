@@ -8,6 +8,7 @@ import { basename, join } from "node:path";
 import type { FsDiff } from "../../schemas/generated/types.ts";
 import type { World } from "../../world/backend.ts";
 import { type Brought, type BroughtBy, leadsOut, takeSettled, withoutBroughtCode } from "./brought.ts";
+import { mayExist } from "./foreign.ts";
 import { leadsAstray } from "./links.ts";
 
 /** Time for a running `git init` or `git clone` to write its own settings and sample hooks. */
@@ -104,15 +105,7 @@ function namesThatRun(gitFolder: string): readonly string[] | undefined {
     const [last, first] = [names.filter(isCommon), names.filter((path) => !isCommon(path))];
     return [...first, ...last];
   } catch {
-    return isThere(gitFolder) ? undefined : [];
-  }
-}
-
-function isThere(path: string): boolean {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-  } catch {
-    return true;
+    return mayExist(gitFolder) ? undefined : [];
   }
 }
 

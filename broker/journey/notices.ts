@@ -4,6 +4,7 @@ import type { FsDiff, Notice, Verdict } from "../../schemas/generated/types.ts";
 import type { WritePlace } from "../../world/backend.ts";
 import { BUDGET_NAMES } from "../budgets/limits.ts";
 import { TIME_LIMIT } from "../budgets/time-limit.ts";
+import { because } from "../model/refusal.ts";
 import type { FailureTold } from "../programs/world-lacks.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 
@@ -173,12 +174,7 @@ const WOULD: Readonly<Partial<Record<Verdict, string>>> = {
 
 function observedWords({ decision, policy_id: policy }: SpanRecord): string {
   const { verdict, rule } = decision ?? { verdict: "allow" as const, rule: null };
-  const reason = rule?.reason === undefined ? "" : `: ${rule.reason}`;
-  const why =
-    rule === null
-      ? ""
-      : `: '${rule.fragment}' matches '${rule.pattern}' in ${rule.list} (${rule.source})${reason}`;
-  return `Policy '${policy}' only observes; with 'mode: enforce' it ${WOULD[verdict] ?? ""}${why}`;
+  return `Policy '${policy}' only observes; with 'mode: enforce' it ${WOULD[verdict] ?? ""}${because(rule)}`;
 }
 
 /** A start's subject is its argv as JSON (`redactWords`). */

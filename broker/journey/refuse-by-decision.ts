@@ -1,7 +1,8 @@
 import { pathPatterns } from "../policy/files/file-scope.ts";
 import { HELD_WHERE_ISOLATED, isHeldRow } from "../policy/files/held-names.ts";
+import { silentPolicy } from "../model/effective.ts";
 import type { Job } from "../model/job.ts";
-import { type Refusal, refusal } from "../model/refusal.ts";
+import { because, type Refusal, refusal } from "../model/refusal.ts";
 
 /** Allow lists, each with the command that extends it. No command lifts a deny list. */
 const LIFTED_BY: ReadonlyMap<string, string> = new Map([
@@ -23,17 +24,22 @@ export function refuseByDecision(job: Job): Refusal | undefined {
     const change = how === undefined ? "" : ` ('substrate policy allow ${how}')`;
     const held = isHeldElsewhere(job) ? `. Or let the operator isolate it: ${HELD_WHERE_ISOLATED}` : "";
     const hint = `Do the task another way, or ask the operator to change the policy${change}; other spellings of the command get the same answer${held}`;
-    return refusal("policy_denied", `Policy '${policyId}' denies this command${because(job)}`, hint, facts);
+    return refusal(
+      "policy_denied",
+      `Policy '${policyId}' denies this command${because(job.decision.rule)}`,
+      hint,
+      facts,
+    );
   }
   if (verdict === "ask" && job.replays !== undefined) {
     return refusal(
       "policy_denied",
-      `Policy '${policyId}' wants a person to approve this command${because(job)}; a replay cannot ask`,
+      `Policy '${policyId}' wants a person to approve this command${because(job.decision.rule)}; a replay cannot ask`,
       "Run the command itself with POST /v1/execute, or replay it under a policy that allows it",
       facts,
     );
   }
-  const silent = job.request.require_approval === true ? silentPolicy(job) : undefined;
+  const silent = job.request.require_approval === true ? silentPolicy(job.effective) : undefined;
   if (silent === undefined) return undefined;
   return refusal(
     "policy_denied",
@@ -43,18 +49,8 @@ export function refuseByDecision(job: Job): Refusal | undefined {
   );
 }
 
-function silentPolicy({ effective }: Job): string | undefined {
-  return effective.policies.find(({ document }) => document.approval?.interactive === false)?.id;
-}
-
 /** Whether the denying row leaves isolated commands alone. */
 function isHeldElsewhere({ decision: { rule }, place: { project } }: Job): boolean {
   if (rule?.list !== "fs.deny_write") return false;
   return pathPatterns([rule.pattern], project, "/").every((row) => isHeldRow(row, project));
-}
-
-function because({ decision: { rule } }: Job): string {
-  if (rule === null) return "";
-  const reason = rule.reason === undefined ? "" : `: ${rule.reason}`;
-  return `: '${rule.fragment}' matches '${rule.pattern}' in ${rule.list} (${rule.source})${reason}`;
 }

@@ -21,3 +21,8 @@ export type Beyond = {
   /** Additional reachable names and addresses. */
   readonly net: readonly NetEntry[];
 };
+
+/** Returns the policy that lets nobody be asked; undefined when every policy does. */
+export function silentPolicy({ policies }: Effective): string | undefined {
+  return policies.find(({ document }) => document.approval?.interactive === false)?.id;
+}

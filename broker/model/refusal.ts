@@ -1,4 +1,4 @@
-import type { ErrorReply } from "../../schemas/generated/types.ts";
+import type { DecisionRule, ErrorReply } from "../../schemas/generated/types.ts";
 
 /** The codes of the API's error table; `api/http/errors.ts` gives each its status. */
 export type ErrorCode = ErrorReply["error"]["code"];
@@ -9,6 +9,13 @@ export type Refusal = ErrorReply["error"];
 /** Whether a step was refused. Results of steps other than refusals have no `code`. */
 export function isRefusal<Value extends object>(value: Value | Refusal): value is Refusal {
   return "code" in value;
+}
+
+/** Ends a sentence with the rule behind it; empty without a rule. */
+export function because(rule: DecisionRule | null): string {
+  if (rule === null) return "";
+  const reason = rule.reason === undefined ? "" : `: ${rule.reason}`;
+  return `: '${rule.fragment}' matches '${rule.pattern}' in ${rule.list} (${rule.source})${reason}`;
 }
 
 /** Makes a refusal from its two sentences: the problem with the received value, and the next step for the caller. */

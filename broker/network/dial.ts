@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import { isIP, Socket } from "node:net";
+import { isIP, type Socket } from "node:net";
 
 /** RFC 8305 section 8, Connection Attempt Delay. */
 const NEXT_AFTER_MS = 250;
@@ -15,11 +15,6 @@ export type DialOptions<Made extends Socket> = {
   /** Makes a new socket for each attempt. */
   readonly make: () => Made;
 };
-
-/** Makes a socket for dialling only. */
-export function plainSocket(): Socket {
-  return new Socket({ allowHalfOpen: true });
-}
 
 /** The outcome for an address: an errno name (`ECONNREFUSED`), or `ETIMEDOUT` after `TOTAL_MS`. */
 export type Attempt = { readonly address: string; readonly code: string };

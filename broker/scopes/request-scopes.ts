@@ -6,6 +6,7 @@ import type { Approvals } from "../approvals/approvals.ts";
 import { askPerson } from "../approvals/ask-person.ts";
 import { cannotRecord } from "../model/refusal.ts";
 import { type NetRules, netRules } from "../network/rules.ts";
+import { silentPolicy } from "../model/effective.ts";
 import { newId } from "../model/ids.ts";
 import { groundOf } from "../policies/judge.ts";
 import { placeOf } from "../project/request.ts";
@@ -59,7 +60,7 @@ export async function requestScopes(
   const missing = scopes.filter((scope) => !isGiven(scope, specOf(broker, call), rules));
   if (missing.length === 0) return issue(broker, call, scopes, undefined);
 
-  const silent = silentPolicy(call);
+  const silent = silentPolicy(call.ground.effective);
   if (silent !== undefined) return recordRefusal(broker, call, nobodyMayBeAsked(silent, missing));
 
   const ask = () => scopeQuestion(broker, call, missing);
@@ -163,10 +164,6 @@ function grantOf(
     how: granted === undefined ? "policy" : granted.how === "once" ? "once" : "session",
     approval: granted?.approval ?? null,
   };
-}
-
-function silentPolicy({ ground: { effective } }: ScopeCall): string | undefined {
-  return effective.policies.find(({ document }) => document.approval?.interactive === false)?.id;
 }
 
 function nobodyMayBeAsked(policy: string, missing: readonly Scope[]): Refusal {

@@ -16,7 +16,7 @@ import {
 import { EMPTY_HEAD, type Head, linkLine, readLink } from "./chain.ts";
 import { dropTornLine, firstSeq, lastLine, lastLineOf } from "./file-ends.ts";
 import { type Line, readBatches } from "./lines.ts";
-import { partPath, rotatedParts, type TracePart } from "./trace-parts.ts";
+import { openOrNothing, partPath, rotatedParts, type TracePart } from "./trace-parts.ts";
 import { type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
@@ -245,15 +245,6 @@ function readAt(file: number, { offset, length }: Extent): string | undefined {
     done += count;
   }
   return bytes.toString("utf8");
-}
-
-function openOrNothing(path: string): number | undefined {
-  try {
-    return openSync(path, "r");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
 }
 
 /** Path of the next live file. */

@@ -1,6 +1,7 @@
 /** The files of a trace: the live file, and beside it the rotated files, each named by the number of its first line. */
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, openSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import type { Span } from "../../schemas/generated/types.ts";
 import { readLines } from "./lines.ts";
 
 /** A rotated file. */
@@ -37,6 +38,25 @@ function traceFiles(live: string): readonly string[] {
 export async function* readTrace(live: string): AsyncGenerator<string> {
   for (const file of traceFiles(live))
     for await (const { bytes } of readLines(file)) yield bytes.toString("utf8");
+}
+
+/** Parses a line; undefined for a truncated or edited one, which `trace verify` reports. */
+export function spanIn(text: string): Span | undefined {
+  try {
+    return JSON.parse(text) as Span;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Opens a file of the trace; undefined when it is missing, as the live file is between the two renames of a rotation. */
+export function openOrNothing(path: string): number | undefined {
+  try {
+    return openSync(path, "r");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
 }
 
 function stemOf(live: string): string {

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
 import { readLink } from "./chain.ts";
-import { rotatedParts } from "./trace-parts.ts";
+import { openOrNothing, rotatedParts } from "./trace-parts.ts";
 
 const NEWLINE = 0x0a;
 const CHUNK = 256 * 1024;
@@ -69,7 +69,7 @@ export class TraceTail {
 
   /** Opens the file after the current one; undefined while the current file is live. */
   #following(): number | undefined {
-    const live = openLive(this.#live);
+    const live = openOrNothing(this.#live);
     if (live === undefined) return undefined;
     if (fstatSync(live).ino === fstatSync(this.#file).ino) {
       closeSync(live);
@@ -107,14 +107,4 @@ function linesOf(bytes: Buffer): readonly Buffer[] {
   for (let at = 0, end = bytes.indexOf(NEWLINE); end !== -1; at = end + 1, end = bytes.indexOf(NEWLINE, at))
     lines.push(bytes.subarray(at, end));
   return lines;
-}
-
-/** Between the two renames of a rotation, there is briefly no live file. */
-function openLive(path: string): number | undefined {
-  try {
-    return openSync(path, "r");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
 }

@@ -453,7 +453,7 @@ export interface ConfigDocument {
   /** How spans are written. */
   readonly trace?: {
     /**
-     * true: a command's start survives a power cut too (one fdatasync shared by all that wait). Default: false.
+     * true: a command's start survives a power cut too (one fdatasync shared by all that wait). Read when the broker starts. Default: false.
      */
     readonly sync?: boolean;
     /** Size in MiB at which trace.jsonl is rotated: 0.01 to 4096. Default: 128. */
@@ -469,17 +469,17 @@ export interface ConfigDocument {
   };
   /** How long worlds live. */
   readonly worlds?: {
-    /** Seconds without a command after which a world ends: 1 to 604800. */
+    /** Seconds without a command after which a world ends: 1 to 604800. Default: 900. */
     readonly idle_secs?: number;
   };
   /** log/broker.log. */
   readonly log?: {
-    /** The least severe lines to write. Default: info. */
+    /** The least severe lines to write. Read when the broker starts. Default: info. */
     readonly level?: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
   };
   /** Held changes of isolated commands. */
   readonly held?: {
-    /** Hours until held changes that nobody applied are discarded: 1 to 87600. */
+    /** Hours until held changes that nobody applied are discarded: 1 to 87600. Default: 168. */
     readonly max_age_hours?: number;
   };
   /** Samples for replays. */

@@ -189,10 +189,6 @@ struct json json_item(struct json array, struct json before) {
   return at == NULL ? NO_VALUE : value_at(at, end);
 }
 
-bool json_is_true(struct json value) {
-  return begins(value, 't');
-}
-
 bool json_integer(struct json value, long least, long most, long *number) {
   char digits[24];
   size_t sign = begins(value, '-') ? 1 : 0;

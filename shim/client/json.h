@@ -19,7 +19,6 @@ struct json json_document(const char *text, size_t length);
 struct json json_member(struct json object, const char *name);
 /* The first item of an array for `before` without value, else the item after `before`. */
 struct json json_item(struct json array, struct json before);
-bool json_is_true(struct json value);
 /* Whether the value is a whole number within `least` and `most`, in digits alone. */
 bool json_integer(struct json value, long least, long most, long *number);
 bool json_is(struct json string, const char *text);

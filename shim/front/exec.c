@@ -10,7 +10,6 @@
 
 #include "../client/json.h"
 #include "caller.h"
-#include "events.h"
 #include "node.h"
 #include "questions.h"
 #include "refusal.h"

@@ -5,7 +5,8 @@ import { KeyedMutex } from "../model/keyed-mutex.ts";
 import { WorldUnavailable } from "../model/unavailable.ts";
 import type { OwnHome, World } from "../model/world.ts";
 import { type HomePlace, pinsFor } from "../plan/own-home.ts";
-import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
+import { FolderQuestions } from "./folder-questions.ts";
+import { decodeFields, decodeNumber } from "./frame-codec.ts";
 import { prepareHomePlaces } from "./home-places.ts";
 
 /** Time limit; init makes a mount per folder. A silent world cannot be trusted with a home, so it is ended. */
@@ -65,50 +66,22 @@ async function pin({ pins }: Pinning, folders: readonly string[]): Promise<void>
   );
 }
 
-/** Asks one world's init to pin folders (world/native/run/pins.h). */
-export class Pins {
-  readonly #send: (frame: Buffer) => void;
-  readonly #giveUp: () => void;
-  readonly #waiting = new Map<number, (errno: number) => void>();
-  #closed = false;
-  #last = 0;
+const PINNING = {
+  frame: FRAME.PIN,
+  patienceMs: PATIENCE_MS,
+  read: errnoOf,
+  gone: 0,
+};
 
+/** Asks one world's init to pin folders (world/native/run/pins.h). Answers 0 or an errno; 0 too for a world that has ended. */
+export class Pins extends FolderQuestions<number> {
   /** `giveUp` ends the world. */
   constructor(send: (frame: Buffer) => void, giveUp: () => void) {
-    this.#send = send;
-    this.#giveUp = giveUp;
+    super(PINNING, send, giveUp);
   }
+}
 
-  /** Returns 0 or an errno; 0 too for a world that has ended. Never rejects. */
-  ask(folders: readonly string[]): Promise<number> {
-    if (this.#closed) return Promise.resolve(0);
-    this.#last = (this.#last % 0xffff_ffff) + 1;
-    const question = this.#last;
-    return new Promise((resolve) => {
-      const late = setTimeout(this.#giveUp, PATIENCE_MS);
-      this.#waiting.set(question, (errno) => {
-        clearTimeout(late);
-        resolve(errno);
-      });
-      const fields = folders.map((folder): Field => [TAG.PATH, folder]);
-      this.#send(encodeFields(FRAME.PIN, question, fields));
-    });
-  }
-
-  take(question: number, payload: Buffer): void {
-    const errno = new Map(decodeFields(payload)).get(TAG.ERRNO);
-    this.#answer(question, errno === undefined ? 0 : decodeNumber(errno));
-  }
-
-  /** Answers pending questions: the world and its processes are gone. */
-  close(): void {
-    this.#closed = true;
-    for (const question of [...this.#waiting.keys()]) this.#answer(question, 0);
-  }
-
-  #answer(question: number, errno: number): void {
-    const resolve = this.#waiting.get(question);
-    this.#waiting.delete(question);
-    resolve?.(errno);
-  }
+function errnoOf(payload: Buffer): number {
+  const errno = new Map(decodeFields(payload)).get(TAG.ERRNO);
+  return errno === undefined ? 0 : decodeNumber(errno);
 }

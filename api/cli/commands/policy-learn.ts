@@ -8,8 +8,7 @@ import type { PathKind } from "../../../broker/learn/write-fates.ts";
 import { loadPolicy, type Where } from "../../../broker/policy/index.ts";
 import { type FoundCases, readCases } from "../../../broker/policy-cases/read-cases.ts";
 import { locateProject } from "../../../broker/project/projects.ts";
-import { readTrace } from "../../../broker/spans/trace-parts.ts";
-import type { Span } from "../../../schemas/generated/types.ts";
+import { readTrace, spanIn } from "../../../broker/spans/trace-parts.ts";
 import { type LearnedPolicy, learnedDocument, printLearned } from "../words/learned-words.ts";
 import { caseFolders, policyFile } from "../terminal/policy-files.ts";
 import { Complaint, printJson, type Terminal } from "../terminal/terminal.ts";
@@ -84,14 +83,6 @@ async function observe(
     else observations.add(span);
   }
   return { observed: observations.all(), unreadable };
-}
-
-function spanIn(text: string): Span | undefined {
-  try {
-    return JSON.parse(text) as Span;
-  } catch {
-    return undefined;
-  }
 }
 
 function casesOf(terminal: Terminal, file: string): FoundCases["cases"] {

@@ -36,7 +36,8 @@ static ssize_t list_names(ssize_t (*list)(const char *path, char *names, size_t 
   return length < 0 && errno == ERANGE ? list(path, names, VALUE_MAX) : length;
 }
 
-int attributes_of(const char *path, struct text *names) {
+/* Lists the attribute names of `path` (possibly below /proc/self/fd), a field each. -1 with errno. */
+static int attributes_of(const char *path, struct text *names) {
   char list[VALUE_MAX];
   ssize_t length = list_names(llistxattr, path, list);
   /* A file system without extended attributes has no marks. */
@@ -45,7 +46,8 @@ int attributes_of(const char *path, struct text *names) {
   return 0;
 }
 
-bool attribute_is_kept(const char *name) {
+/* True for attributes to keep: `user.` except the overlay's, and access control lists. */
+static bool attribute_is_kept(const char *name) {
   if (strncmp(name, "user.overlay.", 13) == 0) return false;
   return strncmp(name, "user.", 5) == 0 || strncmp(name, "system.posix_acl_", 17) == 0;
 }

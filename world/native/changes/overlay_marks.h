@@ -37,10 +37,6 @@ const char *refusal_of(const struct stat *status, const struct marks *marks);
 /* True when `name` leads to the inode of `origin`, or when the file system supports no handles. */
 bool origin_is(const struct origin *origin, int folder, const char *name);
 
-/* True for attributes to keep: `user.` except the overlay's, and access control lists. */
-bool attribute_is_kept(const char *name);
-/* Lists the attribute names of `path` (possibly below /proc/self/fd), a field each. -1 with errno. */
-int attributes_of(const char *path, struct text *names);
 bool attributes_equal(int left, const char *left_name, int right, const char *right_name);
 /* Gives `to` the kept attributes of `from`, and no other kept attributes; both are paths of /proc/self/fd. */
 int attributes_copy(const char *from, const char *to);

@@ -83,9 +83,9 @@ const struct tree_process *tree_below(int proc, pid_t root, int deep, int *count
   return processes;
 }
 
-/* Parses "12 (any name) S 11 …": the process chooses its name, possibly with brackets; the fields after it
-   contain none. */
-pid_t tree_parent(int proc, pid_t pid) {
+/* Returns the parent of a process or thread; -1 when gone. Parses "12 (any name) S 11 …": the process chooses
+   its name, possibly with brackets; the fields after it contain none. */
+static pid_t parent_of(int proc, pid_t pid) {
   char path[32];
   char text[256];
   snprintf(path, sizeof path, "%d/stat", pid);
@@ -102,7 +102,7 @@ pid_t tree_parent(int proc, pid_t pid) {
 
 pid_t tree_top(int proc, pid_t pid) {
   for (int depth = 0; depth < TREE_DEPTH; depth++) {
-    pid_t parent = tree_parent(proc, pid);
+    pid_t parent = parent_of(proc, pid);
     if (parent == 1) return pid;
     if (parent <= 0) return 0;
     pid = parent;

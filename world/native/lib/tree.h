@@ -17,9 +17,6 @@ struct tree_process {
    `deep` 0: direct children only. */
 const struct tree_process *tree_below(int proc, pid_t root, int deep, int *count);
 
-/* Returns the parent of a process or thread; -1 when gone. */
-pid_t tree_parent(int proc, pid_t pid);
-
 /* Returns the child of PID 1 above a process or thread; 0 when a process on the way has gone. */
 pid_t tree_top(int proc, pid_t pid);
 

@@ -18,7 +18,6 @@
 #include "mount/dentries.h"
 #include "mount/filesystems.h"
 #include "mount/kept_writes.h"
-#include "mount/targets.h"
 
 /* Copies the host's attributes: a merged folder shows the attributes of its topmost layer. An owner without
    mapping in this user namespace cannot be set: the folder then seems to be the user's own, read-only. A

@@ -15,7 +15,6 @@
 #include "mount/host_overlays.h"
 #include "mount/keeper.h"
 #include "mount/mount_steps.h"
-#include "mount/targets.h"
 #include "outer/entrance.h"
 
 static int open_path(const char *path, int flags) {

@@ -58,10 +58,7 @@ static struct input *make(int fd, bool stream, size_t room) {
   return input;
 }
 
-/* Opens a pipe whose write end alone is non-blocking: the command's reads block as usual. */
-static int open_pipe(int ends[2]) {
-  if (pipe2(ends, O_CLOEXEC) < 0) return -1;
-  if (fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0) return 0;
+static int give_up(const int ends[2]) {
   int error = errno;
   close(ends[0]);
   close(ends[1]);
@@ -69,12 +66,10 @@ static int open_pipe(int ends[2]) {
   return -1;
 }
 
-static int give_up(const int ends[2]) {
-  int error = errno;
-  close(ends[0]);
-  close(ends[1]);
-  errno = error;
-  return -1;
+/* Opens a pipe whose write end alone is non-blocking: the command's reads block as usual. */
+static int open_pipe(int ends[2]) {
+  if (pipe2(ends, O_CLOEXEC) < 0) return -1;
+  return fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0 ? 0 : give_up(ends);
 }
 
 int input_open(const uint8_t *data, size_t length, struct input **rest) {

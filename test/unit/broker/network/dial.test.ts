@@ -10,8 +10,10 @@ import {
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { DialError, dial, dialOrder, plainSocket } from "../../../../broker/network/dial.ts";
+import { DialError, dial, dialOrder } from "../../../../broker/network/dial.ts";
 import { leastWaitMs } from "../../../support/processes/cost.ts";
+
+const plainSocket = (): Socket => new Socket({ allowHalfOpen: true });
 
 // A port of the loopback whose connections are not answered for a while: its queue is full, so SYNs are dropped.
 
