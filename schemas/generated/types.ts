@@ -1313,12 +1313,18 @@ export interface ReplayRequest {
   /** The standard input that the span did not keep, base64. */
   readonly stdin_b64?: string;
 }
-/** Answer 200 of POST /v1/report: the report is recorded, and a reported start is allowed. */
+/**
+ * Answer 200 of POST /v1/report: the report is recorded, and a reported start is allowed (span_id); or the program must run isolated (verdict).
+ */
 export interface ReportReply {
   /**
    * The span of the program: send it with the report of its end, and pass it as SUBSTRATE_PARENT_SPAN to its child processes.
    */
-  readonly span_id: string;
+  readonly span_id?: string;
+  /**
+   * isolate: the program must not start on the host, and nothing is recorded: send the command to GET /v1/stream, which isolates it.
+   */
+  readonly verdict?: "isolate";
 }
 /**
  * Body of POST /v1/report: a program that is about to start behind a shim (argv), or that has ended (span_id).

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "../client/say.h"
+#include "../stream/refusal.h"
+#include "../stream/signals.h"
 #include "node.h"
-#include "refusal.h"
-#include "signals.h"
 
 /* The process that asks; 0: none. */
 static pid_t asking;

@@ -5,8 +5,7 @@
 
 #include <stdbool.h>
 
-/* A UUID and its end. */
-#define CALL_SIZE 37
+#include "../stream/state.h"
 
 /* Whether a person at the terminal can answer. */
 bool questions_possible(void);

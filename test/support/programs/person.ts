@@ -1,8 +1,9 @@
-/** A person at a terminal: a bash of the host with `substrate` as a command. */
+/** A person at a terminal: a bash of the host, the actor's, with `substrate` as a command. */
 import { type IPty, spawn } from "node-pty";
 import { stripVTControlCharacters } from "node:util";
 import { eventually, type TestBroker } from "../broker/broker.ts";
 import { installationFor } from "../broker/installation.ts";
+import { changeTo } from "../users/users.ts";
 
 const WAIT_MS = 20_000;
 
@@ -15,9 +16,12 @@ export class Person {
     terminal.onData((data) => (this.#text += data));
   }
 
-  static async at(broker: TestBroker): Promise<Person> {
+  /** @param more variables of the shell's environment. */
+  static async at(broker: TestBroker, more: Readonly<Record<string, string>> = {}): Promise<Person> {
     const { node, launcher } = await installationFor(broker.actor);
-    const terminal = spawn("/bin/bash", ["--norc", "--noprofile", "-i"], {
+    const shell = [...changeTo(broker.actor), "/bin/bash", "--norc", "--noprofile", "-i"];
+    const [program = "", ...words] = shell;
+    const terminal = spawn(program, words, {
       cwd: broker.project,
       cols: 100,
       rows: 30,
@@ -28,6 +32,7 @@ export class Person {
         NO_COLOR: "1",
         PS1: "OUTSIDE> ",
         SUBSTRATE_HOME: broker.home,
+        ...more,
       },
     });
     const person = new Person(terminal);
