@@ -187,6 +187,7 @@ describe("the mount plan", () => {
 
   test("a shared socket is bound where the host's file is not seen as it is, and named to init", () => {
     const shared = (source: string, target = source): SharedSocket => ({
+      name: source,
       source,
       target,
       identity: "1:2",
@@ -391,7 +392,13 @@ test("host trees beyond those that a plan places are counted, and the vector say
   };
   expect(mountPlan(spec(), facts).beyond).toBe(89);
   const none = { unwatched: 0, unrefreshed: 0, unhidden: 0, bare: 0, cut: false, overlay: false };
-  const rest = { cgroup: "on", network: "on", seccomp: "enforce", namespaces: "denied" } as const;
+  const rest = {
+    cgroup: "on",
+    network: "on",
+    seccomp: "enforce",
+    namespaces: "denied",
+    sockets: [] as string[],
+  } as const;
   const achieved = { achieved: namespaceBits(ALWAYS), gated: true, ...none, ...rest };
   const mount = (count: number): string => isolationVector({ ...achieved, beyond: count }).mount;
   expect(mount(0)).toBe("on");
