@@ -721,7 +721,7 @@ export interface Isolation {
   readonly pid: string;
   /** Own network without a way out except the gateway. */
   readonly net: string;
-  /** Own System V and POSIX message queues. */
+  /** Own System V and POSIX message queues; and the host's sockets that world.sockets shares. */
   readonly ipc: string;
   /** Own host name. */
   readonly uts: string;

@@ -37,6 +37,19 @@ describe.each(actors().slice(0, 1))("whole programs, as $kind", (actor) => {
     });
   });
 
+  test("that failed, and that did not, leave the broker's sentences in whole lines", async () => {
+    const policy = "id: default\nname: x\nmode: enforce\nnet: { allowed: [] }\n";
+    await withBroker(actor, { policies: { default: policy } }, async (broker) => {
+      const person = await personAt(broker);
+      for (const end of [0, 3]) {
+        person.type(`substrate run -- sh -c 'getent hosts a.example; getent hosts b.example; exit ${end}'\r`);
+        const shown = await person.sees(/b\.example' was not looked up[^]*OUTSIDE> $/);
+        const lines = shown.split("\n").filter((line) => line.includes("substrate: The name"));
+        expect(lines.map((line) => /'(.)\.example'.*\r$/.exec(line)?.[1])).toEqual(["a", "b"]);
+      }
+    });
+  });
+
   test("give the terminal back when the broker dies under them, and when they are ended from outside", async () => {
     await withBroker(actor, {}, async (broker, again) => {
       const person = await personAt(broker);

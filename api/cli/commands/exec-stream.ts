@@ -75,8 +75,9 @@ class StreamedCall {
       if (this.#left === undefined) throw error;
       return this.#left;
     } finally {
-      this.#pump.end();
+      // The terminal is restored first: Node cannot set the modes of an input that is destroyed.
       for (const undo of this.#undo) undo();
+      this.#pump.end();
       this.#terminal.out.off("error", onBroken);
       for (const name of SIGNALS) process.off(name, onSignal);
     }
