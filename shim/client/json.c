@@ -200,6 +200,10 @@ bool json_integer(struct json value, long least, long most, long *number) {
   return *number >= least && *number <= most;
 }
 
+bool json_is_true(struct json value) {
+  return value.length == 4 && memcmp(value.text, "true", 4) == 0;
+}
+
 bool json_is(struct json string, const char *text) {
   char character[4];
   size_t length = 1;

@@ -22,6 +22,7 @@ struct json json_item(struct json array, struct json before);
 /* Whether the value is a whole number within `least` and `most`, in digits alone. */
 bool json_integer(struct json value, long least, long most, long *number);
 bool json_is(struct json string, const char *text);
+bool json_is_true(struct json value);
 /* Decodes a string; the caller frees the copy. NULL for other values and without memory. Modified UTF-8:
    U+0000 has two bytes and a lone surrogate three, so the copy is a C string with all characters. */
 char *json_copy(struct json string);

@@ -14,13 +14,6 @@
 #include "questions.h"
 #include "request.h"
 
-/* The broker takes requests of 10 MiB at most, and says so in words that Node prints. */
-#define MOST_REQUEST (8UL << 20)
-
-/* Longest wait that a request may ask for; the policy's `approval.timeout_secs` ends questions sooner
-   (api/cli/questions/ask-here.ts). */
-#define QUESTIONS ",\"approval_wait_ms\":86400000,\"questions\":true"
-
 static bool is_for_node(void) {
   const char *world = getenv("SUBSTRATE_WORLD");
   return (world != NULL && strcmp(world, "disabled") == 0) || !standard_is_open();

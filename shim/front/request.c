@@ -6,9 +6,15 @@
 
 #include "../client/variables.h"
 
+/* One word is a shell command; for `run` it is a program, unless it has a space (api/cli/commands/run.ts). */
+static bool is_shell_command(const struct options *options) {
+  const char *only = options->command[0];
+  return options->command[1] == NULL && (options->verb != RUN || only[strcspn(only, " \t\n\v\f\r")] != 0);
+}
+
 static void add_command(struct buffer *body, const struct options *options) {
   char *const *words = options->command;
-  if (words[1] == NULL) {
+  if (is_shell_command(options)) {
     buffer_field(body, "cmd", words[0]);
     if (options->shell != NULL) buffer_field(body, "shell", options->shell);
     return;

@@ -21,8 +21,8 @@
 /* Sends the upgrade and the request in one write: the broker reads the request without waiting for a round. */
 static bool ask(struct stream *stream, const struct buffer *body) {
   struct buffer all = {0};
-  websocket_request(&all, PATH, stream->call);
-  websocket_add(&all, TEXT, body->data, body->length);
+  websocket_request(&all, stream->path == NULL ? PATH : stream->path, stream->call);
+  if (body != NULL) websocket_add(&all, TEXT, body->data, body->length);
   bool sent = !all.failed && broker_write(&stream->broker, all.data, all.length);
   buffer_free(&all);
   return sent;

@@ -5,6 +5,7 @@
 
 #include "../client/json.h"
 #include "../client/say.h"
+#include "../client/terminal.h"
 #include "refusal.h"
 
 static void taken(struct stream *stream, struct json bytes) {
@@ -22,6 +23,14 @@ static void say_lines(struct json lines) {
   }
 }
 
+/* A command that was started elsewhere may have pipes. */
+static void begin(struct stream *stream, struct json event) {
+  stream->started = true;
+  stream->has_terminal = stream->has_terminal && json_is_true(json_member(event, "pty"));
+  /* At once: output that came with this message must find a raw terminal. */
+  if (stream->has_terminal) terminal_take();
+}
+
 bool questions_over(const struct stream *stream) {
   return stream->asker != NULL && stream->asker->end();
 }
@@ -37,9 +46,11 @@ int events_take(struct stream *stream, const char *text, size_t length) {
   struct json event = json_document(text, length), type = json_member(event, "type");
   long code;
   if (event.text == NULL) return refusal_not_json(text, length);
-  if (json_is(type, "started")) stream->started = true;
+  if (json_is(type, "started")) begin(stream, event);
   if (json_is(type, "stdin_taken")) taken(stream, json_member(event, "bytes"));
   if (json_is(type, "question") && stream->asker != NULL) stream->asker->ask(stream->call);
+  /* Before anything is said: a raw terminal begins no line by itself. */
+  if (json_is(type, "error") || json_is(type, "exit")) terminal_restore();
   if (json_is(type, "error")) return refused(stream, json_member(event, "error"));
   if (!json_is(type, "exit")) return GOES_ON;
   questions_over(stream);

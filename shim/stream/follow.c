@@ -152,6 +152,8 @@ static void read_input(struct stream *stream) {
     add_text(stream, "{\"type\":\"stdin_eof\"}");
     return;
   }
+  stream->left = stream->leaves != NULL && stream->leaves(frame + 1, (size_t)got);
+  if (stream->left) return;
   frame[0] = INPUT;
   stream->untaken += (size_t)got;
   websocket_add(&stream->unsent, BINARY, frame, 1 + (size_t)got);
@@ -195,7 +197,7 @@ static int wait_for_any(struct stream *stream) {
 int follow(struct stream *stream) {
   int code = GOES_ON;
   while (code == GOES_ON) {
-    code = read_received(stream);
+    code = stream->left ? 0 : read_received(stream);
     if (code == GOES_ON) code = pass_signal(stream);
     if (code == GOES_ON) follow_terminal(stream);
     if (code == GOES_ON) code = wait_for_any(stream);

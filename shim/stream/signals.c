@@ -108,6 +108,10 @@ bool signals_changed(void) {
   return has_changed;
 }
 
+void signals_change(void) {
+  changed = 1;
+}
+
 const sigset_t *signals_mask(void) {
   return &before;
 }

@@ -16,6 +16,8 @@ int signals_first(void);
 const char *signals_first_name(void);
 /* Whether the terminal has perhaps changed since the last call. True at first. */
 bool signals_changed(void);
+/* Says that it has. */
+void signals_change(void);
 /* The mask from before signals_take(), for ppoll(2). */
 const sigset_t *signals_mask(void);
 /* Lets signals arrive during a call that may wait, and no more. */

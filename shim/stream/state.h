@@ -1,4 +1,4 @@
-/* The state of a running command on GET /v1/stream. All zero before the call, but for the first four fields. */
+/* The state of a running command on GET /v1/stream. All zero before the call, but for the fields above `broker`. */
 #ifndef SUBSTRATE_STREAM_STATE_H
 #define SUBSTRATE_STREAM_STATE_H
 
@@ -27,10 +27,15 @@ struct asker {
   bool (*end)(void);
 };
 
+/* Sees each input before it is sent; true: this process leaves, and the command goes on. */
+typedef bool (*leaves)(const char *bytes, size_t length);
+
 struct stream {
   bool takes_input;          /* standard input is passed on, and not at its end */
   bool has_terminal;         /* the command's terminal is shown at this process's */
   const struct asker *asker; /* NULL: nobody can be asked */
+  const char *path;          /* NULL: GET /v1/stream; else that of a command to attach to */
+  leaves leaves;             /* NULL: no key leaves */
   char call[CALL_SIZE];      /* the request id, by which the questions are found; empty without one */
   struct broker broker;
   struct frames frames;
@@ -47,6 +52,7 @@ struct stream {
   int output_fd;
   bool started;   /* the command is, so takes input and signals */
   bool passed;    /* a signal was passed on */
+  bool left;      /* the person has typed what leaves the command running */
   size_t untaken; /* bytes of input sent and not yet taken by the command */
 };
 
