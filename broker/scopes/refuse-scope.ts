@@ -56,7 +56,7 @@ function denied(
 }
 
 /** Denies when in doubt: `[…]` is matched only when the world is made. */
-function mayCover(pattern: string, path: string): boolean {
+export function mayCover(pattern: string, path: string): boolean {
   return patternCovers(pattern.replace(/(?<!\\)\[[^\]]*\]/g, "?"), path);
 }
 
