@@ -1,7 +1,7 @@
 /** Judges files that an agent's own tool opens on the host, by the lists and resolved names that a world enforces for commands. */
 import { normalize } from "node:path";
 import type { CheckFilesRequest, CheckReply, DecisionRule } from "../../schemas/generated/types.ts";
-import { isKernels } from "../../world/backend.ts";
+import { coverOf, isKernels } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
 import { isWithin } from "../model/folders.ts";
 import { landingOf } from "../model/landing.ts";
@@ -142,9 +142,9 @@ function namesOf(path: string, { place, writes }: Judging): Names {
 
 function readRule(names: Names, access: Access, judging: Judging): Rule | undefined {
   const { hidden, policies, spec } = judging;
-  const row = hidden.find((one) => denies(one, names) || (access === "search" && liesBelow(one, names)));
   return (
-    row?.rule ??
+    hidden.find((one) => denies(one, names))?.rule ??
+    (access === "search" ? searchRule(names, judging) : undefined) ??
     first(names.landings, (landing) => kernelRule(landing, spec)) ??
     first(policies, (policy) => unlisted("read", names, policy, judging))
   );
@@ -165,9 +165,23 @@ function denies({ pattern, places }: Row, { spelled, landings }: Names): boolean
   );
 }
 
-/** Whether a search of a folder would read a denied name. Names that a wildcard denies are not looked for (shim/README.md). */
-function liesBelow({ places }: Row, { landings }: Names): boolean {
-  return places.some((place) => landings.some((landing) => isWithin(place, landing)));
+/** The rule against a search that would read a hidden name below the folder. A name that a wildcard hides is taken to be there. */
+function searchRule({ landings }: Names, { hidden }: Judging): Rule | undefined {
+  const found = hidden.find(({ pattern, places }) =>
+    landings.some(
+      (landing) => mayReachBelow(pattern, landing) || places.some((place) => isWithin(place, landing)),
+    ),
+  );
+  if (found === undefined) return undefined;
+  const reason = "the folder may hold hidden files: a shell command (grep, rg) searches it without them";
+  return { ...found.rule, reason };
+}
+
+/** Names without wildcards are looked up instead. */
+function mayReachBelow(pattern: string, folder: string): boolean {
+  return (
+    /(?<!\\)[*?[{]/.test(pattern) && coverOf(pattern.replace(/(?<!\\)\[[^\]]*\]/g, "?")).reachesBelow(folder)
+  );
 }
 
 /** `/proc` shows other processes' variables and memory, `/run` their sockets: commands see those of their world alone. */

@@ -53,7 +53,7 @@ async function answerTo(terminal: Terminal, agent: Agent): Promise<object | unde
   if (one === undefined) return undefined;
   if (one.tool.kind !== "shell") {
     const { verdict, reason } = await judged(terminal, one, one.cwd, { files: filesOf(one) });
-    return verdict === "deny" ? answerOf(agent, "deny", reason) : undefined;
+    return verdict === "allow" ? undefined : answerOf(agent, "deny", reason);
   }
   const command = agentCommand(one);
   const body = { cmd: command.text, shell: "bash", ...callerShell(terminal) };
@@ -87,6 +87,8 @@ async function readEvent({ stdin }: Terminal): Promise<unknown> {
   }
 }
 
+const KNOWN = ["allow", "isolate", "ask", "deny", "would_deny", "would_ask", "would_isolate"];
+
 type Judged = { readonly verdict: CheckReply["decision"]["verdict"]; readonly reason: string };
 
 /** The broker's verdict; its refusal of the call counts as a denial. Throws {@link Blocked} without a valid answer. */
@@ -98,7 +100,7 @@ async function judged(terminal: Terminal, { agent }: AgentCall, cwd: string, bod
   const { decision, lines, error } = answer.document as Partial<CheckReply & ErrorReply>;
   const said = answer.status === 200 ? lines : error === undefined ? undefined : [error.message, error.hint];
   const verdict = answer.status === 200 ? decision?.verdict : "deny";
-  if (said === undefined || verdict === undefined)
+  if (said === undefined || verdict === undefined || !KNOWN.includes(verdict))
     throw new Blocked("The broker's answer is not one that this version knows");
   return { verdict, reason: said.map(harmlessLine).join("\n") };
 }
