@@ -1,7 +1,7 @@
 /** Judges files that an agent's own tool opens on the host, by the lists and resolved names that a world enforces for commands. */
 import { normalize } from "node:path";
 import type { CheckFilesRequest, CheckReply, DecisionRule } from "../../schemas/generated/types.ts";
-import { coverOf, isKernels } from "../../world/backend.ts";
+import { type Cover, isKernels } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
 import { isWithin } from "../model/folders.ts";
 import { landingOf } from "../model/landing.ts";
@@ -13,8 +13,7 @@ import { fileScope } from "../policy/files/file-scope.ts";
 import { isCovered } from "../policy/files/path-denials.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
 import { placeOnHost } from "../project/request.ts";
-import { leadsTo } from "../scopes/denied-places.ts";
-import { mayCover } from "../scopes/refuse-scope.ts";
+import { denyingCover, hasWildcard, leadsTo } from "../scopes/denied-places.ts";
 import type { SpecOfFiles } from "../worlds/world-spec.ts";
 import { reasonOf, type WriteRules } from "./refused-writes.ts";
 
@@ -22,8 +21,13 @@ type Access = CheckFilesRequest["files"][number]["access"];
 
 type Rule = Omit<DecisionRule, "fragment">;
 
-/** A row of a deny list: as the policy has it, and the real places behind a name without wildcards. */
-type Row = { readonly rule: Rule; readonly pattern: string; readonly places: readonly string[] };
+/** A row of a deny list, and the real places behind a name without wildcards. */
+type Row = {
+  readonly rule: Rule;
+  readonly cover: Cover;
+  readonly isWild: boolean;
+  readonly places: readonly string[];
+};
 
 /** What holds for a request. */
 type Judging = {
@@ -117,7 +121,7 @@ function rowsOf(
 }
 
 function row(rule: Rule, pattern: string): Row {
-  return { rule, pattern, places: leadsTo(pattern) };
+  return { rule, cover: denyingCover(pattern), isWild: hasWildcard(pattern), places: leadsTo(pattern) };
 }
 
 function ruleAgainst(path: string, access: Access, judging: Judging): DecisionRule | undefined {
@@ -158,30 +162,24 @@ function writeRule(names: Names, judging: Judging): Rule | undefined {
   );
 }
 
-function denies({ pattern, places }: Row, { spelled, landings }: Names): boolean {
+function denies({ cover, places }: Row, { spelled, landings }: Names): boolean {
   return (
-    [...spelled, ...landings].some((name) => mayCover(pattern, name)) ||
+    [...spelled, ...landings].some(cover.covers) ||
     places.some((place) => landings.some((landing) => isWithin(landing, place)))
   );
 }
 
 /** The rule against a search that would read a hidden name below the folder. A name that a wildcard hides is taken to be there. */
 function searchRule({ landings }: Names, { hidden }: Judging): Rule | undefined {
-  const found = hidden.find(({ pattern, places }) =>
+  const found = hidden.find(({ cover, isWild, places }) =>
     landings.some(
-      (landing) => mayReachBelow(pattern, landing) || places.some((place) => isWithin(place, landing)),
+      (landing) =>
+        (isWild && cover.reachesBelow(landing)) || places.some((place) => isWithin(place, landing)),
     ),
   );
   if (found === undefined) return undefined;
   const reason = "the folder may hold hidden files: a shell command (grep, rg) searches it without them";
   return { ...found.rule, reason };
-}
-
-/** Names without wildcards are looked up instead. */
-function mayReachBelow(pattern: string, folder: string): boolean {
-  return (
-    /(?<!\\)[*?[{]/.test(pattern) && coverOf(pattern.replace(/(?<!\\)\[[^\]]*\]/g, "?")).reachesBelow(folder)
-  );
 }
 
 /** `/proc` shows other processes' variables and memory, `/run` their sockets: commands see those of their world alone. */

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "../client/buffer.h"
 #include "../client/json.h"
 
 /* The shell in which agents run commands. */
@@ -49,5 +50,7 @@ const struct agent *agents_find(char *const words[]);
 struct call agents_call(const struct agent *agent, struct json event);
 /* The command, and its folder in place of the event's. Blocks for fields of a wrong type. */
 struct command agents_command(const struct call *call, char *cwd, size_t size);
+/* Adds the field `files` of POST /v1/check. Blocks for a tool's input without a path. */
+void agents_add_files(struct buffer *body, const struct call *call);
 
 #endif

@@ -12,7 +12,6 @@
 #include "answers.h"
 #include "blocking.h"
 #include "caller.h"
-#include "files.h"
 #include "node.h"
 #include "request.h"
 
@@ -70,7 +69,7 @@ static void add_caller(struct buffer *body, const struct caller *caller) {
 static void judge_files(const struct call *call, struct caller *caller) {
   struct buffer body = {0};
   add_caller(&body, caller);
-  files_add(&body, call);
+  agents_add_files(&body, call);
   buffer_text(&body, ",\"format\":\"text\"}");
   struct answer answer = ask(caller, &body);
   answers_for_files(call->agent, &answer);
