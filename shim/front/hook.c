@@ -8,6 +8,7 @@
 
 #include "../client/broker.h"
 #include "../client/home.h"
+#include "../client/variables.h"
 #include "agents.h"
 #include "answers.h"
 #include "blocking.h"
