@@ -4,6 +4,7 @@ import { describeApprovals } from "./program-approvals.ts";
 import { describeBudget } from "./program-budget.ts";
 import { describeChanges } from "./program-changes.ts";
 import { describeGlance } from "./program-glance.ts";
+import { describeHook } from "./program-hook.ts";
 import { describePolicy } from "./program-policy.ts";
 import { describeTrace } from "./program-trace.ts";
 import { describeReplay } from "./program-replay.ts";
@@ -51,6 +52,7 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
   describeBudget(program, choose);
   describeShim(program, choose);
   describeGlance(program, choose);
+  describeHook(program, choose);
   program
     .command("tour", { hidden: true })
     .action(() => choose(async (at) => (await import("../tour/tour.ts")).runTour(at)));

@@ -398,6 +398,32 @@ export interface ChangesRequest {
    */
   readonly paths?: readonly ChangePath[];
 }
+/**
+ * Body of POST /v1/check about files that an agent's own tool reads or writes on the host: judged by the fs lists of the policy, in observe mode too.
+ */
+export interface CheckFilesRequest {
+  readonly agent_id: AgentId;
+  /**
+   * The files. The reply has the rule of the first one that is denied.
+   *
+   * @minItems 1
+   * @maxItems 100
+   */
+  readonly files: readonly CheckedFile[];
+  readonly cwd?: WorkingDirectory;
+  /** The id of a selectable policy that narrows the assigned one. */
+  readonly profile?: string;
+  /** full (default), or text: the reply has lines for people too. */
+  readonly format?: "full" | "text";
+}
+export interface CheckedFile {
+  /** A path, absolute or below cwd; ~ at its beginning is the home too. */
+  readonly path: string;
+  /**
+   * read: the file, or the names in a folder. search: everything below a folder. write: its content, its creation or removal.
+   */
+  readonly access: "read" | "search" | "write";
+}
 /** Answer 200 of POST /v1/check, whatever the verdict. */
 export interface CheckReply {
   readonly decision: Decision;

@@ -189,6 +189,16 @@ struct json json_item(struct json array, struct json before) {
   return at == NULL ? NO_VALUE : value_at(at, end);
 }
 
+struct json json_name(struct json object, struct json before, struct json *value) {
+  if (!begins(object, '{')) return NO_VALUE;
+  const char *end = object.text + object.length;
+  const char *behind = before.text == NULL ? object.text + 1 : value->text + value->length;
+  const char *at = next_of(behind, end);
+  if (at == NULL) return NO_VALUE;
+  *value = value_at(skip_name(at, end), end);
+  return value->text == NULL ? NO_VALUE : value_at(at, end);
+}
+
 bool json_integer(struct json value, long least, long most, long *number) {
   char digits[24];
   size_t sign = begins(value, '-') ? 1 : 0;
