@@ -13,14 +13,16 @@ export function describeApprovals(program: Command, choose: (action: Action) => 
     .description("List the commands that wait for a person's approval, and why")
     .option("--watch", "keep running: show each new question, and at a terminal ask for your answer")
     .option("--json", "as JSON; with --watch one line per question")
-    .addOption(new Option("--call <id>", "ask the questions of this call (the native front's)").hideHelp())
+    .addOption(
+      new Option("--call", "ask the questions of the call SUBSTRATE_CALL (the native front's)").hideHelp(),
+    )
     .addOption(new Option("--waiting", "with --call: end when none of them waits").hideHelp())
-    .action((options: { json?: boolean; watch?: boolean; call?: string; waiting?: boolean }) =>
+    .action((options: { json?: boolean; watch?: boolean; call?: boolean; waiting?: boolean }) =>
       choose(async (at) => {
-        if (options.call !== undefined)
+        if (options.call === true)
           return (await import("./questions/ask-here.ts")).askAboutCall(
             at,
-            options.call,
+            at.environment["SUBSTRATE_CALL"] ?? "",
             options.waiting === true,
           );
         const json = options.json === true;

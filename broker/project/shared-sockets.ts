@@ -1,9 +1,10 @@
 /** The host's Unix sockets shared with worlds by policies (`world.sockets`), and the variable for finding ssh-agent. */
 import { lstatSync, realpathSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { SharedSocket } from "../../world/backend.ts";
 import type { Variables } from "../model/environment.ts";
 import type { HostEnvironment } from "../settings/environment.ts";
+import { fileScope } from "../policy/files/file-scope.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
 import { isWithin } from "./projects.ts";
 
@@ -54,8 +55,13 @@ export function sharedSockets(
   ground: Ground,
 ): readonly SharedSocket[] {
   const names = namedByAll(policies);
+  const open = policies.flatMap(({ document }) => fileScope(document, project, ground.home).write);
+  const folders = open.map((pattern) => pattern.replace(/\/\*\*$/, ""));
   return names.flatMap((name) =>
-    found(entryOf(name, project, ground), ground).map((socket) => ({ name, ...socket })),
+    found(entryOf(name, project, ground), [project, ...folders], ground).map((socket) => ({
+      name,
+      ...socket,
+    })),
   );
 }
 
@@ -82,14 +88,20 @@ function entryOf(name: string, project: string, { home, agents }: Ground): Entry
   return { sources: [path] };
 }
 
-/** Finds the first existing source, except the broker's own sockets, which are never shared. */
+/**
+ * Finds the first existing source, except the broker's own sockets, which are never shared, and a link where commands may write: they
+ * could let it lead to any socket of the host.
+ */
 function found(
   { sources, target, folderMode }: Entry,
+  writable: readonly string[],
   { hidden }: Ground,
 ): readonly Omit<SharedSocket, "name">[] {
   for (const path of sources) {
     const socket = socketAt(path);
     if (socket === undefined || hidden.some((folder) => isWithin(socket.source, folder))) continue;
+    const named = resolve(path);
+    if (socket.source !== named && writable.some((folder) => isWithin(named, folder))) continue;
     return [
       {
         ...socket,

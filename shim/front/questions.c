@@ -5,10 +5,12 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "../client/say.h"
@@ -18,8 +20,12 @@
 #include "node.h"
 
 /* The process that asks; 0: none. */
-static pid_t asking;
-static bool denied;
+static volatile pid_t asking;
+static volatile bool denied;
+
+/* The terminal's modes before the question. */
+static struct termios before;
+static bool has_modes;
 
 bool questions_possible(void) {
   return isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
@@ -38,22 +44,49 @@ bool questions_name(char call[CALL_SIZE]) {
   return true;
 }
 
-/* Collects the exit code of the process that asks, when it has ended; waits for it with `flags` 0. */
+/* A process that was killed leaves the terminal as the question has set it: not even Ctrl-C is a signal then. */
+static void mend_terminal(void) {
+  static const char WORDS[] = "\r\nsubstrate: the question was killed; 'substrate approvals' lists what waits\r\n";
+  if (!has_modes || tcgetpgrp(STDIN_FILENO) != getpgrp()) return;
+  tcsetattr(STDIN_FILENO, TCSANOW, &before);
+  if (write(STDERR_FILENO, WORDS, sizeof WORDS - 1) < 0) return;
+}
+
+/* A stopped process hears nothing before SIGCONT. */
+static void end(pid_t child) {
+  kill(child, SIGTERM);
+  kill(child, SIGCONT);
+}
+
+/* Collects the exit code of the process that asks, when it has ended; waits for it with `flags` 0. Also called by a signal, which
+   may come first: then there is no child any more. */
 static void collect(int flags) {
   int status = 0;
-  pid_t ended;
-  do {
-    ended = asking == 0 ? 0 : waitpid(asking, &status, flags);
-  } while (ended < 0 && errno == EINTR);
+  pid_t child = asking, ended;
+  if (child == 0) return;
+  while ((ended = waitpid(child, &status, flags)) < 0 && errno == EINTR) {
+    /* A signal for this process must not wait for the person. */
+    if (signals_first() != 0) end(child);
+  }
   if (ended == 0) return;
   denied = denied || (ended > 0 && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_DENIED);
+  if (ended > 0 && WIFSIGNALED(status) && WTERMSIG(status) != SIGTERM) mend_terminal();
   asking = 0;
+}
+
+static void on_child(int number) {
+  int error = errno;
+  (void)number;
+  collect(WNOHANG);
+  errno = error;
 }
 
 /* Starts Node with the words; what is left to say is NULL or the last option. */
 static void start(const char *call, const char *option) {
-  char *const words[] = {"substrate", "approvals", "--call", (char *)(uintptr_t)call, (char *)(uintptr_t)option, NULL};
+  char *const words[] = {"substrate", "approvals", "--call", (char *)(uintptr_t)option, NULL};
   pid_t parent = getpid();
+  has_modes = tcgetattr(STDIN_FILENO, &before) == 0;
+  sigaction(SIGCHLD, &(struct sigaction){.sa_handler = on_child, .sa_flags = SA_RESTART | SA_NOCLDSTOP}, NULL);
   asking = fork();
   if (asking < 0) {
     asking = 0;
@@ -63,6 +96,8 @@ static void start(const char *call, const char *option) {
   /* Without this process nobody would end it, and the terminal would stay as the question has set it. */
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(EXIT_FAILED);
+  /* Not among the words: every user can read those, and could put a question of another call here. */
+  if (setenv("SUBSTRATE_CALL", call, 1) < 0) _exit(EXIT_FAILED);
   signals_let();
   _exit(node_become(words));
 }
@@ -82,7 +117,8 @@ void questions_ask_alone(const char *call) {
 }
 
 bool questions_end(void) {
-  if (asking != 0) kill(asking, SIGTERM);
+  pid_t child = asking;
+  if (child != 0) end(child);
   collect(0);
   return denied;
 }

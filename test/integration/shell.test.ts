@@ -1,6 +1,7 @@
 /** `substrate shell`: each line is decided, and the shell is a shell. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import type { TestBroker } from "../support/broker/broker.ts";
 import { withBroker } from "../support/broker/budgets.ts";
@@ -117,6 +118,19 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
           .filter(Boolean)
           .map((line) => JSON.parse(line) as string),
       ).toEqual(["(echo in''side; exec sleep 1000)", "fg"]);
+    });
+  });
+
+  test("completes no name of a file that the terminal would act on", async () => {
+    await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
+      for (const name of ["named-one", "named-two", "named-\x0ethree"])
+        broker.write(join(broker.project, name), "");
+      const person = await shellIn(broker);
+      for (const key of ["echo nam", "\t", "\t", "\t"]) {
+        person.type(key);
+        await sleep(100);
+      }
+      expect(await person.sees(/named-one +named-two[^]*\$ echo named-$/)).not.toContain("\x0e");
     });
   });
 

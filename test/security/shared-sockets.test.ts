@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../support/users/users.ts";
@@ -117,6 +117,34 @@ describe.each(actors())("Sockets that world.sockets shares, as $kind", (actor) =
     share([join(broker.home, "sock/control.sock"), "/nowhere/at.sock", "$PROJECT/sock.c"]);
     expect(await dial(join(broker.home, "sock/control.sock"))).toMatch(REFUSED);
     expect(await dial("/nowhere/at.sock")).toMatch(REFUSED);
+  });
+
+  test("a name that commands turn into a link, in the project or a place of fs.write, leads to no other socket", async () => {
+    const target = join(folder, "elsewhere.sock");
+    const host = await listen(target);
+    const links: readonly (readonly [string, string])[] = [
+      ["linked.sock", target],
+      ["linked", folder],
+    ];
+    for (const [name, to] of links) {
+      expect((await broker.run({ argv: ["ln", "-s", to, name] })).exit).toBe(0);
+    }
+    share(["$PROJECT/linked.sock", join(broker.project, "linked/elsewhere.sock")]);
+    for (const path of [target, "linked.sock", "linked/elsewhere.sock"]) {
+      expect(await dial(path)).toMatch(REFUSED);
+    }
+    const open = join(broker.folder, "open");
+    mkdirSync(open);
+    own(open, actor);
+    const named = join(open, "linked.sock");
+    broker.write(
+      join(broker.home, "policies/default.yaml"),
+      `${POLICY}fs: { write: ["$PROJECT/**", "${open}/**"] }\nworld: { sockets: ["${named}"] }\n`,
+    );
+    // Made here, because root's place lies in /tmp, which a world has of its own.
+    symlinkSync(target, named);
+    for (const path of [target, named]) expect(await dial(path)).toMatch(REFUSED);
+    expect(host.came).toBe(0);
   });
 
   test("of two policies, what both name", async () => {

@@ -318,14 +318,16 @@ function isUnfinished(command: string): boolean {
   );
 }
 
-/** Names of files, completed from the shell's folder. */
+/** Names of files, completed from the shell's folder; readline shows them as they are, so none that the terminal would act on. */
 function completions(line: string, cwd: string): [string[], string] {
   const word = /[^\s'"|&;<>()]*$/.exec(line)?.[0] ?? "";
   const folder = resolve(cwd, word.endsWith("/") ? word : dirname(word));
   const begin = word.endsWith("/") ? "" : basename(word);
   if (word === "" || !existsSync(folder)) return [[], word];
   try {
-    const names = readdirSync(folder, { withFileTypes: true }).filter(({ name }) => name.startsWith(begin));
+    const names = readdirSync(folder, { withFileTypes: true }).filter(
+      ({ name }) => name.startsWith(begin) && harmlessLine(name) === name,
+    );
     const before = word.slice(0, word.length - begin.length);
     return [names.map((entry) => `${before}${entry.name}${entry.isDirectory() ? "/" : ""}`), word];
   } catch {

@@ -1,5 +1,5 @@
 /** Asks the person at the terminal a question and reads the typed answer. */
-import { createInterface } from "node:readline";
+import { createInterface, type Interface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Approval, ApprovalDecision, ApprovalPreviewReply } from "../../../schemas/generated/types.ts";
 import { call } from "../../client/client.ts";
@@ -106,6 +106,7 @@ export async function typedLine(
       };
       gone.addEventListener("abort", unanswered, { once: true });
       lines.once("SIGINT", unanswered).once("close", unanswered);
+      lines.on("SIGTSTP", () => stopJob(terminal, lines));
       lines.question(question, (line) => {
         gone.removeEventListener("abort", unanswered);
         lines.off("close", unanswered);
@@ -116,6 +117,14 @@ export async function typedLine(
     lines.removeAllListeners("close");
     lines.close();
   }
+}
+
+/** Ctrl-Z: readline would stop this process alone, and the native front beside it would not answer Ctrl-C any more. */
+function stopJob({ stdin }: Terminal, lines: Interface): void {
+  stdin.setRawMode(false);
+  process.kill(0, "SIGTSTP");
+  stdin.setRawMode(true);
+  lines.prompt(true);
 }
 
 async function forgetTypedAhead({ stdin }: Terminal): Promise<void> {
