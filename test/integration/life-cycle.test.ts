@@ -26,17 +26,17 @@ describe.each(actors())("a broker's life, as $kind", (actor) => {
     }
   });
 
-  test("after kill -9 its worlds are gone within 2 s, and the next broker closes what was open as lost", async () => {
+  test("after kill -9 its worlds go, and the next broker closes what was open as lost", async () => {
     const marker = `orphan-${randomBytes(6).toString("hex")}`;
     const broker = await TestBroker.start(actor);
     try {
       const waiting = broker
         .post({ cmd: `(setsid sh -c ': ${marker}; sleep 600' &); : ${marker}; sleep 600` })
         .catch(() => "cut");
-      expect(await eventually(() => processesWith(marker).length >= 2, 5000)).toBe(true);
+      expect(await eventually(() => processesWith(marker).length >= 2, 20_000)).toBe(true);
       await broker.kill("SIGKILL");
       expect(await waiting).toBe("cut");
-      expect(await eventually(() => processesWith(marker).length === 0, 2000)).toBe(true);
+      expect(await eventually(() => processesWith(marker).length === 0, 10_000)).toBe(true);
       const next = await broker.again();
       try {
         expect(await next.run("echo again")).toMatchObject({ stdout: "again\n" });
@@ -57,7 +57,7 @@ describe.each(actors())("a broker's life, as $kind", (actor) => {
     const broker = await TestBroker.start(actor);
     try {
       const waiting = broker.post({ cmd: `: ${marker}; sleep 600` }).catch(() => undefined);
-      expect(await eventually(() => processesWith(marker).length > 0, 5000)).toBe(true);
+      expect(await eventually(() => processesWith(marker).length > 0, 20_000)).toBe(true);
       await broker.kill("SIGTERM");
       await waiting;
       expect(processesWith(marker)).toEqual([]);
@@ -158,23 +158,23 @@ describe.each(actors())("a broker's life, as $kind", (actor) => {
     const config = join(broker.home, "config.yaml");
     try {
       broker.write(config, settings(broker.folder, "agents:\n  late: {}\n"));
-      expect(await eventually(() => existsSync(own), 5000)).toBe(true);
+      expect(await eventually(() => existsSync(own), 20_000)).toBe(true);
       const body = { cmd: "touch begun; sleep 60", cwd: broker.project };
       const running = call(own, "POST", "/v1/execute", body).then(
         () => "answered",
         () => "cut",
       );
-      expect(await eventually(() => existsSync(join(broker.project, "begun")), 5000)).toBe(true);
+      expect(await eventually(() => existsSync(join(broker.project, "begun")), 20_000)).toBe(true);
       expect(await broker.refused({ agent_id: "late", cmd: "true" })).toMatchObject({ status: 400 });
       const file = JSON.parse(readFileSync(join(broker.home, "run/broker.json"), "utf8")) as BrokerFile;
       expect(file.sockets.agents).toEqual({ late: own });
 
       broker.write(config, settings(broker.folder, "agents: {}\n"));
-      expect(await eventually(() => !existsSync(own), 5000)).toBe(true);
+      expect(await eventually(() => !existsSync(own), 20_000)).toBe(true);
       expect(await running).toBe("cut");
       expect(await broker.run({ agent_id: "late", cmd: "echo a label now" })).toMatchObject({ exit: 0 });
       const ended = (): boolean => broker.spans().some(({ outcome }) => outcome === "cancelled");
-      expect(await eventually(ended, 5000)).toBe(true);
+      expect(await eventually(ended, 20_000)).toBe(true);
     } finally {
       await broker.stop();
     }

@@ -344,5 +344,5 @@ describe.each(actorsWith("python3"))("folders in each other without end, as $kin
     await changed(broker, "apply", span, ["fine"]);
     expect(readFileSync(join(broker.project, "fine"), "utf8")).toBe("fine\n");
     expect((await changed(broker, "discard", span)).left).toEqual([]);
-  });
+  }, 180_000);
 });
