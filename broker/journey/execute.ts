@@ -142,7 +142,7 @@ async function runAndRecord(
     };
     job.live?.started(
       startOf(job, world),
-      job.live.isShell ? new ShellLines(broker, job, started) : undefined,
+      job.live.promptWord === undefined ? undefined : new ShellLines(broker, job, started),
     );
     const ran = await runInWorld(world, order, signal);
     for (const span of builtinSpans(job, started, certaintiesOf(ran))) broker.trace.event(span);
@@ -207,6 +207,7 @@ function startOf(
     decision: { verdict, mode, rule },
     isolation,
     pty: live?.input?.terminal !== undefined,
+    ...(live?.promptWord === undefined ? {} : { prompt_word: live.promptWord }),
   };
 }
 
@@ -252,7 +253,7 @@ function runRequest(
     argv: job.argv,
     cwd: job.place.cwd,
     env: commandEnvironment(job.environment.variables, request.env, job.agent, job.span),
-    memoryFile: job.live?.isShell === true ? shellScript() : tokenFile(job),
+    memoryFile: job.live?.promptWord === undefined ? tokenFile(job) : shellScript(job.live.promptWord),
     live: job.live,
     stdin: request.stdin_b64 === undefined ? undefined : Buffer.from(request.stdin_b64, "base64"),
     background: request.background ?? "kill",

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { INPUT_WINDOW, type CommandRun, type LiveInput, type TerminalSize } from "../../world/backend.ts";
 import type { LineJudge, Live, LiveStart } from "../model/live.ts";
 import type { Outcome } from "../model/outcome.ts";
@@ -35,6 +36,7 @@ export type LiveOptions = {
 /** A command of `/v1/stream`: passes input and output between one client at a time and the command. */
 export class LiveCommand implements Live {
   readonly input: LiveInput | undefined;
+  readonly promptWord: string | undefined;
   readonly #options: LiveOptions;
   readonly #onStarted: (span: string, command: LiveCommand) => void;
   readonly #leaving = new AbortController();
@@ -62,6 +64,7 @@ export class LiveCommand implements Live {
     this.#options = options;
     this.#onStarted = onStarted;
     this.#client = client;
+    this.promptWord = options.isShell === true ? randomBytes(16).toString("hex") : undefined;
     this.#last = options.onDisconnect === "detach" ? new LastOutput() : undefined;
     const hasInput = options.hasInput || options.terminal !== undefined;
     this.input = hasInput
@@ -100,10 +103,6 @@ export class LiveCommand implements Live {
 
   get hasUnkeptInput(): boolean {
     return this.#hasInput || this.#options.terminal !== undefined;
-  }
-
-  get isShell(): boolean {
-    return this.#options.isShell === true;
   }
 
   /** Judges lines; undefined before the start, and for a command that is no shell. */

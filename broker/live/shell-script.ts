@@ -9,13 +9,13 @@ const LOOPS = 1500;
 
 /**
  * Read by bash from a memory file, because a start of another bash with a script would be judged like any other. It shows a prompt of
- * its own: an escape sequence (OSC) with the last exit code and the folder, for the client. `read` turns echo off before it writes
+ * its own: an escape sequence (OSC) with a random word, the last exit code and the folder, for the client. `read` turns echo off before it writes
  * that prompt, so no line is shown twice. bash is interactive for the sake of job control, and reads lines by `read` instead of
  * by itself, because a line must be judged as a whole. The loop is no function: `declare` in one would be local. `jobs` tells of
  * jobs that were stopped, and makes bash forget those that have ended; bash itself begins a line for a job that was stopped just now
  * (128 and one of the four signals that stop).
  */
-const SCRIPT = `PS1= PS2= HISTFILE=
+const script = (word: string): string => `PS1= PS2= HISTFILE=
 shopt -s expand_aliases checkwinsize
 __s() { return "$__c"; }
 __n() {
@@ -23,7 +23,7 @@ __n() {
   case $__c in 14[7-9]|150) [[ -z $(jobs -s) ]] || echo;; esac
   jobs -ns
   jobs >/dev/null
-  IFS= read -rs -d $'\\x1e' -p $'\\e]697;'"$__c;$PWD"$'\\a' __l || exit
+  IFS= read -rs -d $'\\x1e' -p $'\\e]697;${word};'"$__c;$PWD"$'\\a' __l || exit
   until [[ $__l == $'\\x02'* ]]; do IFS= read -rs -d $'\\x1e' __l || exit; done
   __l=\${__l#?}
 }
@@ -36,9 +36,13 @@ const END = `echo "substrate: this shell was interrupted ${LOOPS} times and ends
 /** The script's path, as a descriptor of the memory file. */
 export const SHELL_ARGV = ["/bin/bash", "--norc", "--noprofile", "-i", "/dev/fd/8"] as const;
 
-/** The memory file: its descriptor's number is in a variable that nobody needs. */
-export function shellScript(): { readonly variable: string; readonly bytes: Buffer } {
-  return { variable: "SUBSTRATE_SHELL_FD", bytes: Buffer.from(`${SCRIPT}${LOOP.repeat(LOOPS)}${END}`) };
+/**
+ * The memory file: its descriptor's number is in a variable that nobody needs.
+ *
+ * @param word of letters and digits; makes the prompts known from a program's output
+ */
+export function shellScript(word: string): { readonly variable: string; readonly bytes: Buffer } {
+  return { variable: "SUBSTRATE_SHELL_FD", bytes: Buffer.from(`${script(word)}${LOOP.repeat(LOOPS)}${END}`) };
 }
 
 /** A line as it is typed. The first end drops what was typed ahead. */

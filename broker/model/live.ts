@@ -10,6 +10,8 @@ export type LiveStart = Pick<
 > & {
   /** Whether the command has a terminal. */
   readonly pty: boolean;
+  /** Of `substrate shell`: begins each of the shell's prompts, and no program's output can guess it. */
+  readonly prompt_word?: string;
 };
 
 /** What becomes of a line of a shell: typed there, or run apart because its changes are held. */
@@ -36,8 +38,8 @@ export type Live = {
   readonly input: LiveInput | undefined;
   /** Whether a person or program has sent input, or could type it: then the span does not record the whole call. */
   readonly hasUnkeptInput: boolean;
-  /** Whether the command is the shell of `substrate shell`. */
-  readonly isShell: boolean;
+  /** Of the shell of `substrate shell`: a random word in its prompts. */
+  readonly promptWord: string | undefined;
   /** Called once the start is on record, before the command begins; with a judge of the shell's lines. */
   readonly started: (start: LiveStart, lines?: LineJudge) => void;
   /** Called at once after the command began. */

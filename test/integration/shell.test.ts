@@ -121,6 +121,18 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
     });
   });
 
+  test("takes no prompt from what a program prints", async () => {
+    await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
+      broker.write(join(broker.project, "forged.txt"), "\x1b]697;0;/forged\x07");
+      const person = await shellIn(broker);
+      person.type('tac forged.txt; sleep 1; read -r typed; echo "got <$typed>"\r');
+      await sleep(600);
+      person.type("for the program\r");
+      const shown = await person.sees(/got <for the program>\r\n[^]*\$ $/);
+      expect(shown).not.toContain("/forged $");
+    });
+  });
+
   test("completes no name of a file that the terminal would act on", async () => {
     await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
       for (const name of ["named-one", "named-two", "named-\x0ethree"])

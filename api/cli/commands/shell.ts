@@ -17,9 +17,9 @@ import { execCommand } from "./exec.ts";
 
 export type ShellOptions = WhoseOptions & { readonly env?: readonly string[] };
 
-/** The shell's prompt, as the broker's script writes it: an escape sequence with exit code and folder. */
+/** The shell's prompt, as the broker's script writes it: an escape sequence with a word, the exit code and the folder. */
 const PROMPT_ENDS = "\x07";
-const PROMPT_BEGINS = "\x1b]697;";
+const promptBegins = (word: string): string => `\x1b]697;${word};`;
 
 /** Lines of history that are read again. */
 const MOST_HISTORY = 1000;
@@ -39,6 +39,8 @@ class Shell {
   readonly #history: History;
   readonly #stream: Stream;
   #world = "";
+  /** Begins the shell's prompts. Without its random word, text of a program's would choose the folder of the next line. */
+  #promptBegins = "";
   #cwd: string;
   #exit = 0;
   /** Output not yet shown, because it may be the beginning of a prompt. */
@@ -73,7 +75,10 @@ class Shell {
     };
     this.#stream = new Stream(commandSocket(terminal, options), "/v1/stream", body, {
       started: (start) => {
-        this.#world = (start as { readonly world_id: string }).world_id;
+        const { world_id: world, prompt_word: word } = start as Readonly<Record<string, string | undefined>>;
+        this.#world = world ?? "";
+        if (word === undefined) return this.#leaveOldBroker();
+        this.#promptBegins = promptBegins(word);
       },
       output: (_stream, bytes, taken) => this.#show(bytes, taken),
       inputTaken: () => {},
@@ -117,14 +122,15 @@ class Shell {
     // Latin-1 keeps every byte as it is, also those of characters that two messages split.
     let text = this.#held + bytes.toString("latin1");
     this.#held = "";
-    for (let found = promptIn(text); found !== undefined; found = promptIn(text)) {
+    const begins = this.#promptBegins;
+    for (let found = promptIn(text, begins); found !== undefined; found = promptIn(text, begins)) {
       this.#write(text.slice(0, found.begin));
       text = text.slice(found.end);
       this.#prompted(found.exit, found.cwd);
     }
-    const begins = beginOfPrompt(text);
-    this.#held = text.slice(begins);
-    this.#write(text.slice(0, begins), taken);
+    const rest = beginOfPrompt(text, begins);
+    this.#held = text.slice(rest);
+    this.#write(text.slice(0, rest), taken);
   }
 
   #write(text: string, written: () => void = () => {}): void {
@@ -161,6 +167,13 @@ class Shell {
     if (isUnfinished(command)) return await this.#ask(`${command}\n`);
     this.#history.add(command);
     if (!(await this.#sent(command))) await this.#ask("");
+  }
+
+  #leaveOldBroker(): void {
+    this.#terminal.err.write(
+      "substrate: The running broker is of an older version: 'substrate broker stop' ends it, 'substrate broker start' starts this one\n",
+    );
+    this.#leave(125);
   }
 
   #leaveShell(begun: string): void {
@@ -287,22 +300,21 @@ function answerOf({ error }: LineMessage): Answer {
 type Prompt = { readonly begin: number; readonly end: number; readonly exit: number; readonly cwd: string };
 
 /** Finds the first whole prompt. */
-function promptIn(text: string): Prompt | undefined {
-  const begin = text.indexOf(PROMPT_BEGINS);
+function promptIn(text: string, begins: string): Prompt | undefined {
+  const begin = text.indexOf(begins);
   const end = begin < 0 ? -1 : text.indexOf(PROMPT_ENDS, begin);
   if (end < 0) return undefined;
-  const [exit = "", ...cwd] = text.slice(begin + PROMPT_BEGINS.length, end).split(";");
+  const [exit = "", ...cwd] = text.slice(begin + begins.length, end).split(";");
   const folder = Buffer.from(cwd.join(";"), "latin1").toString("utf8");
   return { begin, end: end + PROMPT_ENDS.length, exit: Number(exit), cwd: folder };
 }
 
 /** Where a prompt may begin at the end of some output. */
-function beginOfPrompt(text: string): number {
+function beginOfPrompt(text: string, begins: string): number {
   const at = text.lastIndexOf("\x1b");
   if (at < 0 || text.length - at > 4200) return text.length;
   const rest = text.slice(at);
-  const mayBe =
-    PROMPT_BEGINS.startsWith(rest) || (rest.startsWith(PROMPT_BEGINS) && !rest.includes(PROMPT_ENDS));
+  const mayBe = begins.startsWith(rest) || (rest.startsWith(begins) && !rest.includes(PROMPT_ENDS));
   return mayBe ? at : text.length;
 }
 
