@@ -12,15 +12,17 @@ export function printFound(terminal: Terminal, agents: readonly FoundAgent[]): v
     const found = places.length === 0 ? "not found" : places.join(", ");
     const state = supported ? (connected.length === 0 ? ", not connected" : "") : ", not supported yet";
     printLine(terminal, `${agent.padEnd(12)} ${found}${places.length === 0 && supported ? "" : state}`);
-    for (const each of connected) printLine(terminal, `${"".padEnd(12)} ${connectionWords(each)}`);
+    for (const each of connected) printLine(terminal, `${"".padEnd(12)} ${connectionWords(each, agent)}`);
   }
   printLine(terminal, "'substrate init AGENT' connects one, and shows each change before it writes");
 }
 
 /** `connected 3 min ago in your own settings`, with what is missing of it. */
-export function connectionWords({ project, since, intact }: FoundConnection): string {
+export function connectionWords({ project, since, intact }: FoundConnection, agent: string): string {
   const place = project === null ? "in your own settings" : `in ${harmlessLine(project)}`;
-  const lack = intact ? "" : ", but its settings were changed since ('substrate init AGENT' mends it)";
+  const lack = intact
+    ? ""
+    : `, but its settings were changed since ('substrate init ${agent}${project === null ? "" : " --project"}' mends them)`;
   return `connected ${ageWords(since, Date.now())} ${place}${lack}`;
 }
 
