@@ -1,4 +1,5 @@
-/* The program behind every name in the shims folder: asks the broker, then becomes the real program. */
+/* The program behind every name in the shims folder: asks the broker, then becomes the real program or, where the policy
+   isolates that, the client of the broker that runs it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include "client/home.h"
 #include "client/json.h"
 #include "client/say.h"
+#include "isolated.h"
 #include "leave.h"
 #include "program.h"
 #include "question.h"
@@ -89,6 +91,16 @@ static struct answer hear(struct broker *broker) {
   return broker_answer(broker, APPROVAL_SECONDS + ANSWER_SECONDS);
 }
 
+/* The broker has recorded nothing yet: the span is that of the stream. */
+static bool must_be_isolated(const struct answer *answer, struct json document) {
+  return answer->status == 200 && json_is(json_member(document, "verdict"), "isolate");
+}
+
+static int run_isolated(const struct program *program, const char *agent, const char *socket, char *const words[]) {
+  int code = isolated_run(program, agent, socket, words);
+  return code < 0 ? refuse("the broker did not take the command, which the policy isolates", LOOK) : code;
+}
+
 /* Users of SHIM_BYPASS expect a record, so stderr reports a missing record. */
 static int bypass_unrecorded(const struct program *program, char *const words[]) {
   say("SHIM_BYPASS=1: nothing records this call of '", name, "'", NULL);
@@ -116,6 +128,10 @@ static int run(const struct program *program, char *const words[]) {
   if (answer.status != 200 && bypassed) return bypass_unrecorded(program, words);
   if (answer.status == 0) return refuse(NO_ANSWER, LOOK);
   struct json document = json_document(answer.body, strlen(answer.body));
+  if (must_be_isolated(&answer, document)) {
+    if (watcher >= 0) close(watcher);
+    return run_isolated(program, agent, socket, words);
+  }
   char *span = answer.status == 200 ? json_copy(json_member(document, "span_id")) : NULL;
   if (span == NULL) return refused(document);
   if (setenv("SUBSTRATE_PARENT_SPAN", span, 1) < 0) return refuse("out of memory", "Try again");

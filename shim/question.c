@@ -8,6 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/terminal.h"
+#include "client/variables.h"
+
 extern char **environ;
 
 /* Variables not sent: different in each call without changing the verdict, so the broker could cache no
@@ -28,7 +31,6 @@ static bool is_left_out(const char *variable) {
 #define WORDS_LENGTH (4UL << 20)
 #define MOST_VARIABLES 4000
 #define VARIABLES_LENGTH (8UL << 20)
-#define VARIABLE_NAME 1024
 
 /* Returns the number of words left out. */
 static size_t add_words(struct buffer *body, const char *name, char *const words[]) {
@@ -44,16 +46,6 @@ static size_t add_words(struct buffer *body, const char *name, char *const words
   return all > count ? all - count : 0;
 }
 
-/* Whether an earlier variable has the same name. Most programs see the first of the two; a JSON object keeps
-   the last. */
-static bool is_again(char *const *variable) {
-  size_t name = strcspn(*variable, "=") + 1;
-  for (char *const *before = environ; before < variable; before++) {
-    if (strncmp(*before, *variable, name) == 0) return true;
-  }
-  return false;
-}
-
 /* Returns the number of variables left out; LEFT_OUT does not count. */
 static size_t add_variables(struct buffer *body, const struct buffer *path) {
   size_t count = 0, left_out = 0;
@@ -66,7 +58,7 @@ static size_t add_variables(struct buffer *body, const struct buffer *path) {
       left_out++;
       continue;
     }
-    if (is_again(variable)) continue;
+    if (variable_is_again(variable)) continue;
     char *key = strndup(*variable, name);
     if (key == NULL) body->failed = true;
     else buffer_field(body, key, *variable + name + 1);
@@ -87,19 +79,23 @@ static void add_folder(struct buffer *body) {
   if (cwd[0] == '/') buffer_field(body, "cwd", cwd);
 }
 
-static void add_named(struct buffer *body, const char *field, const char *variable) {
-  const char *value = getenv(variable);
-  if (value != NULL && *value != 0) buffer_field(body, field, value);
+static void add_named(struct buffer *body, const char *field, const char *name) {
+  const char *value = variable(name);
+  if (value != NULL) buffer_field(body, field, value);
+}
+
+static void add_caller(struct buffer *body, const char *agent) {
+  buffer_text(body, "{");
+  buffer_field(body, "agent_id", agent);
+  add_folder(body);
+  add_named(body, "profile", "SUBSTRATE_PROFILE");
+  add_named(body, "parent_span", "SUBSTRATE_PARENT_SPAN");
 }
 
 struct buffer question_start(const struct program *program, const char *agent, char *const words[], bool bypass) {
   struct buffer body = {0};
   char rest[96];
-  buffer_text(&body, "{");
-  buffer_field(&body, "agent_id", agent);
-  add_folder(&body);
-  add_named(&body, "profile", "SUBSTRATE_PROFILE");
-  add_named(&body, "parent_span", "SUBSTRATE_PARENT_SPAN");
+  add_caller(&body, agent);
   size_t left_out = add_words(&body, program->name, words) + add_variables(&body, &program->others);
   /* Counts as an incomplete PATH: the broker does not search the program's folder, so cannot resolve the
      name. */
@@ -109,6 +105,32 @@ struct buffer question_start(const struct program *program, const char *agent, c
     buffer_text(&body, rest);
   }
   snprintf(rest, sizeof rest, ",\"approval_wait_ms\":%d,\"bypass\":%s}", APPROVAL_SECONDS * 1000, bypass ? "true" : "false");
+  buffer_text(&body, rest);
+  return body;
+}
+
+/* TERM with other characters is no name of terminfo, and the broker refuses it (schemas/stream-options). */
+#define TERM_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-"
+#define TERM_LENGTH 128
+
+static void add_terminal(struct buffer *body) {
+  const char *term = variable("TERM");
+  char size[64];
+  unsigned columns, rows;
+  terminal_size(&columns, &rows);
+  snprintf(size, sizeof size, ",\"pty\":true,\"cols\":%u,\"rows\":%u", columns, rows);
+  buffer_text(body, size);
+  if (term != NULL && strlen(term) <= TERM_LENGTH && term[strspn(term, TERM_CHARACTERS)] == 0) buffer_field(body, "term", term);
+}
+
+struct buffer question_stream(const struct program *program, const char *agent, char *const words[], bool terminal, bool input) {
+  struct buffer body = {0};
+  char rest[96];
+  add_caller(&body, agent);
+  if (add_words(&body, program->name, words) > 0 || !variables_add(&body, program->others.data)) body.failed = true;
+  if (terminal) add_terminal(&body);
+  snprintf(rest, sizeof rest, ",\"approval_wait_ms\":%d,\"no_time_limit\":true,\"stdin\":%s}", APPROVAL_SECONDS * 1000,
+           input ? "true" : "false");
   buffer_text(&body, rest);
   return body;
 }

@@ -14,10 +14,15 @@ export function describeApprovals(program: Command, choose: (action: Action) => 
     .option("--watch", "keep running: show each new question, and at a terminal ask for your answer")
     .option("--json", "as JSON; with --watch one line per question")
     .addOption(new Option("--call <id>", "ask the questions of this call (the native front's)").hideHelp())
-    .action((options: { json?: boolean; watch?: boolean; call?: string }) =>
+    .addOption(new Option("--waiting", "with --call: end when none of them waits").hideHelp())
+    .action((options: { json?: boolean; watch?: boolean; call?: string; waiting?: boolean }) =>
       choose(async (at) => {
         if (options.call !== undefined)
-          return (await import("./questions/ask-here.ts")).askAboutCall(at, options.call);
+          return (await import("./questions/ask-here.ts")).askAboutCall(
+            at,
+            options.call,
+            options.waiting === true,
+          );
         const json = options.json === true;
         return options.watch === true
           ? (await import("./commands/approvals-watch.ts")).watchApprovals(at, json)

@@ -7,6 +7,7 @@ const JSON_FLAG = ["--json", "as JSON"] as const;
 
 const INSTALL_HELP = `
 A shim asks the broker, then becomes the program of the same name: same process, same descriptors, same exit code.
+A command that the policy isolates runs in a world instead, as with 'substrate exec'; its changes are held.
 It covers programs started by name through PATH outside worlds, but no program started by its full path.
 SHIM_BYPASS=1 starts the program whatever the policy says; the trace records the bypass.`;
 

@@ -5,6 +5,7 @@ import { describeBudget } from "./program-budget.ts";
 import { describeChanges } from "./program-changes.ts";
 import { describeGlance } from "./program-glance.ts";
 import { describeInit } from "./program-init.ts";
+import { describeHook } from "./program-hook.ts";
 import { describePolicy } from "./program-policy.ts";
 import { describeTrace } from "./program-trace.ts";
 import { describeReplay } from "./program-replay.ts";
@@ -53,6 +54,7 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
   describeShim(program, choose);
   describeInit(program, choose);
   describeGlance(program, choose);
+  describeHook(program, choose);
   program
     .command("tour", { hidden: true })
     .action(() => choose(async (at) => (await import("../tour/tour.ts")).runTour(at)));

@@ -11,7 +11,9 @@ export async function handleReport(call: Call<ReportRequest>): Promise<object> {
   const gone = whenClientLeaves(request, response);
   const asking = { gone, waits: () => response.writeProcessing() };
   const reply = await report(broker, body.agent_id, body, asking);
-  if (!isRefusal(reply) && body.argv !== undefined)
-    unread.watch(request.socket, gone, () => closeUnanswered(broker, body.agent_id, reply.span_id));
+  if (isRefusal(reply)) return reply;
+  const { span_id: span } = reply;
+  if (span !== undefined && body.argv !== undefined)
+    unread.watch(request.socket, gone, () => closeUnanswered(broker, body.agent_id, span));
   return reply;
 }

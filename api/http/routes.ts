@@ -15,7 +15,7 @@ import {
 import { handleApprovals, handleDecision, handlePreview } from "./approvals.ts";
 import { handleBudget, handleBudgetReset, handleBudgets } from "./budgets.ts";
 import { type Answer, answering, type Handle, type Read } from "./call.ts";
-import { handleCheck } from "./check.ts";
+import { handleCheck, readCheck } from "./check.ts";
 import { handleExecute } from "./execute.ts";
 import { handleChange, handleDiff, handleHeld, ofSpan } from "./held.ts";
 import { handleHealth } from "./health.ts";
@@ -48,7 +48,7 @@ const changes = body(validateChangesRequest);
 export const ROUTES: readonly Route[] = [
   direct("/v1/execute", agentBody(validateExecuteRequest), handleExecute),
   direct("/v1/stream", readStream, handleStream),
-  direct("/v1/check", agentBody(validateExecuteRequest), handleCheck),
+  direct("/v1/check", readCheck, handleCheck),
   direct("/v1/report", agentBody(validateReportRequest), handleReport),
   everybody("get", "/v1/stream", NO_BODY, needsWebSocket),
   everybody("get", "/v1/stream/:span_id", NO_BODY, needsWebSocket),

@@ -28,12 +28,12 @@ const LIBRARY = [
 
 /**
  * A program or library in C, built from a folder's files. `rooms`: subfolders belong too, and includes are relative to the folder.
- * `shared`: a folder whose files are in several programs.
- * @typedef {{ folder: string, file: string, flags: readonly string[], rooms?: true, shared?: string }} Native
+ * `shared`: folders whose files are in several programs.
+ * @typedef {{ folder: string, file: string, flags: readonly string[], rooms?: true, shared?: readonly string[] }} Native
  */
 
-/** The client of the broker's sockets. */
-const CLIENT = "shim/client";
+/** The client of the broker's sockets, and of a command's stream on them. */
+const CLIENT = ["shim/client", "shim/stream"];
 
 /** @type {Readonly<Record<"init" | "shim" | "front" | "preload", Native>>} */
 export const NATIVE = {
@@ -57,12 +57,12 @@ export const preload = nativeStep("preload");
 
 /** @param {keyof typeof NATIVE} name also the key in the stamp */
 function nativeStep(name) {
-  const { folder, file, rooms, shared } = NATIVE[name];
+  const { folder, file, rooms, shared = [] } = NATIVE[name];
   const flags = flagsOf(CHECKOUT, NATIVE[name]);
   /** @param {readonly string[]} suffixes */
   const files = (suffixes) => [
     ...(rooms ? filesBelow : filesIn)(folder, suffixes),
-    ...(shared === undefined ? [] : filesIn(shared, suffixes)),
+    ...shared.flatMap((each) => filesIn(each, suffixes)),
   ];
   const target = join(BUILD, file);
   return {

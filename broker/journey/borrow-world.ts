@@ -141,7 +141,7 @@ function cannotIsolate({ effective, decision }: Job): Refusal {
   return refusal(
     "invalid_request",
     `home: must be 'real', because the policy isolates this command${rule} and its writes to a home of its own could not be held, received 'own'`,
-    "Leave 'home' out, or let the profile allow the program: the commands that it starts are judged all the same",
+    "Leave 'home' out ('substrate run --real-home'), or let the profile allow the program: the commands that it starts are judged all the same",
     { policy_id: effective.id },
   );
 }

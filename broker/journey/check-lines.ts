@@ -13,13 +13,36 @@ const PLAIN: LineStyle = { verdict: String, fragment: String, text: String };
 
 type Verdict = CheckReply["decision"]["verdict"];
 
-/** Lines about a verdict, its rule and the decisions left to the run. */
-export function checkLines(reply: CheckReply, { verdict, fragment, text }: LineStyle = PLAIN): string[] {
+type Words = { readonly means: string; readonly next: string | null };
+
+/** Lines about a verdict on a command, its rule and the decisions left to the run. */
+export function checkLines(reply: CheckReply, style: LineStyle = PLAIN): string[] {
+  return linesOf(reply, style, WORDS[reply.decision.verdict], "command");
+}
+
+/** Lines about a verdict on the files of an agent's own tool. */
+export function checkFilesLines(reply: CheckReply): string[] {
+  const words = reply.decision.verdict === "allow" ? FILES_ALLOWED : FILES_DENIED;
+  return linesOf(reply, PLAIN, words, "file");
+}
+
+const FILES_ALLOWED: Words = { means: "the policy lets the tool open the files", next: null };
+const FILES_DENIED: Words = {
+  means: "the tool may not open this file",
+  next: "do the task without this file, or ask the operator to change the policy; other names and commands reach it as little",
+};
+
+function linesOf(
+  reply: CheckReply,
+  { verdict, fragment, text }: LineStyle,
+  words: Words,
+  about: string,
+): string[] {
   const { decision, policy_id: policy, undecided = [] } = reply;
   const { rule } = decision;
-  const { means, next } = WORDS[decision.verdict];
+  const { means, next } = words;
   const lines = [`${verdict(decision.verdict)}  policy ${policy} (${decision.mode})`, `  means    ${means}`];
-  if (rule === null) lines.push("  because  no rule matches this command");
+  if (rule === null) lines.push(`  because  no rule matches this ${about}`);
   else {
     const how = isPattern(rule.list) ? "matches" : "against";
     lines.push(`  because  ${fragment(rule.fragment)}`);
@@ -39,7 +62,7 @@ const OTHER_WAY =
   "do the task another way, or ask the operator to change that line; other spellings of the command get the same answer";
 
 /** Effect of each verdict, and the next step where a rule gave it. */
-const WORDS: Readonly<Record<Verdict, { readonly means: string; readonly next: string | null }>> = {
+const WORDS: Readonly<Record<Verdict, Words>> = {
   allow: { means: "the command runs", next: null },
   isolate: {
     means: "the command runs on a copy of the project; its changes are held until they are applied",

@@ -153,7 +153,9 @@ async function runAndRecord(
     if (over?.kind === "own") notices.takeTimeOver(over.message);
     const namespacesTold =
       world.spec.namespaces === "allow" || violations.told.some(({ kind }) => kind === "namespace");
-    notices.takeFailure(whyFailed(job, ran, { lacks, writes, explained: notices.any, namespacesTold }));
+    const sockets = (world.spec.sockets ?? []).map(({ name }) => name);
+    const known = { lacks, writes, explained: notices.any, namespacesTold, sockets };
+    notices.takeFailure(whyFailed(job, ran, known));
     notices.takeObserved(witnesses.network?.observed ?? []);
     // Keep the overlay until the listing proves it unchanged.
     held = holdsChanges(job);

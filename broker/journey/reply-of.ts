@@ -48,9 +48,10 @@ export function replyOf(
     ...(cutShort === undefined ? [] : [cutShort]),
     ...(end.exit === 0 ? [] : networkWords(network)),
   ];
-  const complaint = Buffer.from(
-    `${end.complaint}${reasons.map((reason) => `substrate: ${reason}\n`).join("")}`,
-  );
+  const text = `${end.complaint}${reasons.map((reason) => `substrate: ${reason}\n`).join("")}`;
+  // The client's terminal is still raw, and its kernel adds no carriage return.
+  const isTerminal = job.live?.input?.terminal !== undefined;
+  const complaint = Buffer.from(isTerminal ? text.replaceAll("\n", "\r\n") : text);
   // Hash and length of the stream cover the returned bytes, including the complaint.
   ran.stderr.count(complaint);
   return {

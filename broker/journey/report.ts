@@ -1,17 +1,18 @@
 /**
  * Reports of shims about programs outside every world. The broker decides each start by the same rules as a command, so the
- * question and the record agree; a reported program is not run, isolated or charged by the broker.
+ * question and the record agree; a reported program is not run, isolated or charged by the broker. A program that must be isolated
+ * does not start there: its shim sends it as a command.
  */
 import { cannotRecord, isRefusal, quoted, type Refusal, refusal, stopping } from "../model/refusal.ts";
 import { constants } from "node:os";
 import type { ExecuteRequest, ReportReply, ReportRequest } from "../../schemas/generated/types.ts";
 import { approved, mustAsk } from "./approve.ts";
 import type { Broker } from "../broker.ts";
-import type { Job } from "../model/job.ts";
+import { type Job, willBeIsolated } from "../model/job.ts";
 import { isReadable } from "../policy/index.ts";
 import { prepareJob } from "./prepare-job.ts";
 import { refuseByDecision } from "./refuse-by-decision.ts";
-import { ON_HOST } from "../project/request.ts";
+import { ON_HOST, placeOf } from "../project/request.ts";
 import { refusedSpan } from "../spans/span-records.ts";
 import { recordUnjudged } from "./unjudged.ts";
 import { shimSpan } from "../shims/shim-span.ts";
@@ -47,17 +48,23 @@ async function starts(
   if (isRefusal(asked))
     return recordUnjudged(broker, { agent, request: call, how: ON_HOST, component: "shim" }, asked);
   if (request.bypass === true) return await begin(broker, asked, BYPASSED);
-  const denial = refuseUnread(asked, request) ?? refuseByDecision(asked) ?? refuseIsolation(asked);
+  const denial = refuseUnread(asked, request) ?? refuseByDecision(asked);
   if (denial !== undefined) return refuse(broker, asked, denial);
-  const job = mustAsk(asked) ? await answered(broker, asked, asking) : asked;
+  if (mustAsk(asked)) asking.waits();
+  if (willBeIsolated(asked)) return isolate(broker, asked);
+  const job = mustAsk(asked) ? await approved(broker, asked, asking.gone) : asked;
   if (isRefusal(job)) return refuse(broker, asked, job);
-  const late = refuseIsolation(job);
-  return late === undefined ? await begin(broker, job, undefined) : refuse(broker, job, late);
+  return await begin(broker, job, undefined);
 }
 
-function answered(broker: Broker, asked: Job, { gone, waits }: Asking): Promise<Job | Refusal> {
-  waits();
-  return approved(broker, asked, gone);
+/**
+ * Sends the shim to `/v1/stream`: a program on the host cannot be isolated. That call judges, asks and records by itself, so a
+ * person is asked once and one span stands for the command.
+ */
+function isolate(broker: Broker, asked: Job): ReportReply | Refusal {
+  const place = placeOf(broker, asked.request.cwd);
+  if (isRefusal(place)) return refuse(broker, asked, { ...place, exit: 126 });
+  return { verdict: "isolate" };
 }
 
 const BYPASSED = "SHIM_BYPASS=1: the program started without asking the policy";
@@ -88,17 +95,6 @@ function refuseUnread(
     `Policy '${policyId}' denies this command: its words or its PATH are too long to be checked`,
     "Pass fewer words at a time (xargs -n) or fewer variables, or let the program read them from a file",
     { exit: 126, policy_id: policyId, rule: null },
-  );
-}
-
-/** Refuses the verdict `isolate`: the host has no overlay for the program. */
-function refuseIsolation({ decision: { verdict, rule, policyId } }: Job): Refusal | undefined {
-  if (verdict !== "isolate") return undefined;
-  return refusal(
-    "policy_denied",
-    `Policy '${policyId}' lets this command run only on an overlay, but a shim runs programs on the host`,
-    "Run it through the broker: substrate exec -- COMMAND, or POST /v1/execute; then look at its changes with substrate diff",
-    { exit: 126, policy_id: policyId, rule },
   );
 }
 

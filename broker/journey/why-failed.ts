@@ -13,13 +13,15 @@ type Known = {
   readonly explained: boolean;
   /** Whether a refused namespace was reported, or the policy allows namespaces. */
   readonly namespacesTold: boolean;
+  /** Names of the host's sockets that the world shares. */
+  readonly sockets: readonly string[];
 };
 
 /** Explains failures and refused writes of a command or its programs, as far as no trace line explains them. */
 export function whyFailed(
   job: Job,
   ran: Ran,
-  { lacks, writes, explained, namespacesTold }: Known,
+  { lacks, writes, explained, namespacesTold, sockets }: Known,
 ): readonly FailureTold[] {
   const { ending, stderr } = ran;
   const failed = ending.kind === "signalled" || (ending.kind === "exited" && ending.code !== 0);
@@ -30,6 +32,7 @@ export function whyFailed(
     failed,
     explained: explained || paths.length > 0,
     namespacesTold,
+    sockets,
     builtins: job.decision.builtins.map(({ fragment }) => fragment),
     stderr: () => words.stderr.toString("latin1"),
   });

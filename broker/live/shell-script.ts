@@ -12,13 +12,15 @@ const LOOPS = 1500;
  * its own: an escape sequence (OSC) with the last exit code and the folder, for the client. `read` turns echo off before it writes
  * that prompt, so no line is shown twice. bash is interactive for the sake of job control, and reads lines by `read` instead of
  * by itself, because a line must be judged as a whole. The loop is no function: `declare` in one would be local. `jobs` tells of
- * jobs that were stopped, and makes bash forget those that have ended.
+ * jobs that were stopped, and makes bash forget those that have ended; bash itself begins a line for a job that was stopped just now
+ * (128 and one of the four signals that stop).
  */
 const SCRIPT = `PS1= PS2= HISTFILE=
 shopt -s expand_aliases checkwinsize
 __s() { return "$__c"; }
 __n() {
   __c=$?
+  case $__c in 14[7-9]|150) [[ -z $(jobs -s) ]] || echo;; esac
   jobs -ns
   jobs >/dev/null
   IFS= read -rs -d $'\\x1e' -p $'\\e]697;'"$__c;$PWD"$'\\a' __l || exit

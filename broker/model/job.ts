@@ -67,8 +67,13 @@ export function isIsolated(job: Job): boolean {
  * Policies whose deny rows for autorun files do not bind the command, because its changes are held. Replays and previews of a
  * plain command run on an overlay too, but must meet the same rules as the plain command.
  */
-export function heldByPolicies({ decision: { verdict, approved, isolatedBy } }: Job): readonly string[] {
-  return verdict === "isolate" || (verdict === "ask" && approved === "isolate") ? isolatedBy : [];
+export function heldByPolicies(job: Job): readonly string[] {
+  return willBeIsolated(job) ? job.decision.isolatedBy : [];
+}
+
+/** Whether the policy isolates the command, if need be after a person's yes. */
+export function willBeIsolated({ decision: { verdict, approved } }: Job): boolean {
+  return verdict === "isolate" || (verdict === "ask" && approved === "isolate");
 }
 
 /** Whether the overlay's changes are kept for review. */

@@ -12,6 +12,10 @@ type Lack = {
   readonly of?: "root" | "others";
   /** Left out where namespaces are allowed, or the refused call itself was reported. */
   readonly isNamespaces?: true;
+  /** Left out in a world that shares this socket of `world.sockets`. */
+  readonly socket?: string;
+  /** Left out unless standard error says this. */
+  readonly says?: RegExp;
 };
 
 const LACKS: readonly Lack[] = [
@@ -33,6 +37,19 @@ const LACKS: readonly Lack[] = [
     sentence:
       "root has no capabilities in a world, so it cannot make devices or give files to other users. A person can do this outside of Substrate",
     of: "root",
+  },
+  {
+    names: "ssh-add",
+    sentence:
+      "this world has no ssh-agent. 'world.sockets: [ssh-agent]' in every policy in force shares yours, if the broker was started with its SSH_AUTH_SOCK",
+    socket: "ssh-agent",
+  },
+  {
+    names: "gpg gpg2",
+    sentence:
+      "this world has no gpg-agent, and so no secret key of yours. 'world.sockets: [gpg-agent]' in every policy in force shares it, if it runs",
+    socket: "gpg-agent",
+    says: /No secret key|agent/i,
   },
 ];
 
@@ -64,6 +81,8 @@ export type CommandEnd = {
   readonly explained: boolean;
   /** Whether a refused namespace was reported, or the policy allows namespaces. */
   readonly namespacesTold: boolean;
+  /** Names of the host's sockets that the world shares. */
+  readonly sockets: readonly string[];
   /** The kept part of standard error. */
   readonly stderr: () => string;
 };
@@ -99,6 +118,8 @@ export class WorldLacks {
     for (const name of names) {
       const lack = this.#lackOf(name);
       if (lack?.isNamespaces === true && end.namespacesTold) continue;
+      if (lack?.socket !== undefined && end.sockets.includes(lack.socket)) continue;
+      if (lack?.says !== undefined && !lack.says.test(end.stderr())) continue;
       if (lack !== undefined && !told.has(lack))
         told.set(lack, { program: name, message: `'${name}' failed: ${lack.sentence}` });
     }

@@ -11,7 +11,10 @@ import { isWithin } from "./projects.ts";
 export type AgentSockets = {
   /** SSH_AUTH_SOCK at the broker's start; undefined if not set. */
   readonly ssh: string | undefined;
-  /** The paths used by gpg-agent, in order of search. */
+  /**
+   * The paths of gpg-agent's restricted socket, in order of search: its clients sign and decrypt, and get no secret key. The usual
+   * socket hands out keys.
+   */
   readonly gpg: readonly string[];
   /** The path at which gpg looks for the agent inside a world. */
   readonly gpgInside: string;
@@ -39,7 +42,7 @@ export function agentSockets(host: HostEnvironment, home: string, uid: number): 
   const ssh = host["SSH_AUTH_SOCK"];
   return {
     ssh: ssh?.startsWith("/") === true ? ssh : undefined,
-    gpg: [...folders, join(home, ".gnupg")].map((folder) => join(folder, "S.gpg-agent")),
+    gpg: [...folders, join(home, ".gnupg")].map((folder) => join(folder, "S.gpg-agent.extra")),
     gpgInside: `${own}/gnupg/S.gpg-agent`,
   };
 }
@@ -51,7 +54,9 @@ export function sharedSockets(
   ground: Ground,
 ): readonly SharedSocket[] {
   const names = namedByAll(policies);
-  return names.flatMap((name) => found(entryOf(name, project, ground), ground));
+  return names.flatMap((name) =>
+    found(entryOf(name, project, ground), ground).map((socket) => ({ name, ...socket })),
+  );
 }
 
 /** Returns the variable with ssh-agent's socket, in a world that shares the socket. */
@@ -78,7 +83,10 @@ function entryOf(name: string, project: string, { home, agents }: Ground): Entry
 }
 
 /** Finds the first existing source, except the broker's own sockets, which are never shared. */
-function found({ sources, target, folderMode }: Entry, { hidden }: Ground): readonly SharedSocket[] {
+function found(
+  { sources, target, folderMode }: Entry,
+  { hidden }: Ground,
+): readonly Omit<SharedSocket, "name">[] {
   for (const path of sources) {
     const socket = socketAt(path);
     if (socket === undefined || hidden.some((folder) => isWithin(socket.source, folder))) continue;

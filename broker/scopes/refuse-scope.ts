@@ -1,9 +1,9 @@
 /** File scopes that are never granted, even with a person's approval. Pure: paths are already resolved. */
-import { isPrivate, patternCovers } from "../../world/backend.ts";
+import { isPrivate } from "../../world/backend.ts";
 import type { SpecOfFiles } from "../worlds/world-spec.ts";
 import { isWithin, type ProjectRules, protectedBecause } from "../project/projects.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
-import type { DeniedPlaces } from "./denied-places.ts";
+import { type DeniedPlaces, denyingCover } from "./denied-places.ts";
 import type { PlacedScope } from "../model/scope.ts";
 
 /** Kernel file systems: each world has its own, whatever is granted. */
@@ -47,17 +47,12 @@ function denied(
 ): string | undefined {
   const names = [path, named.path];
   const find = (patterns: readonly string[], led: readonly string[]): string | undefined =>
-    patterns.find((pattern) => names.some((name) => mayCover(pattern, name))) ??
+    patterns.find((pattern) => names.some(denyingCover(pattern).covers)) ??
     led.find((place) => isWithin(path, place));
   const read = find(files.denyRead, places.read);
   if (read !== undefined) return `fs.deny_read has '${read}'`;
   const write = kind === "fs.write" ? find([...files.denyWrite, ...files.seal], places.write) : undefined;
   return write === undefined ? undefined : `fs.deny_write has '${write}'`;
-}
-
-/** Denies when in doubt: `[…]` is matched only when the world is made. */
-function mayCover(pattern: string, path: string): boolean {
-  return patternCovers(pattern.replace(/(?<!\\)\[[^\]]*\]/g, "?"), path);
 }
 
 function unwritable(scope: PlacedScope, spec: SpecOfFiles, rules: ProjectRules): string | undefined {

@@ -398,6 +398,32 @@ export interface ChangesRequest {
    */
   readonly paths?: readonly ChangePath[];
 }
+/**
+ * Body of POST /v1/check about files that an agent's own tool reads or writes on the host: judged by the fs lists of the policy, in observe mode too.
+ */
+export interface CheckFilesRequest {
+  readonly agent_id: AgentId;
+  /**
+   * The files. The reply has the rule of the first one that is denied.
+   *
+   * @minItems 1
+   * @maxItems 1000
+   */
+  readonly files: readonly CheckedFile[];
+  readonly cwd?: WorkingDirectory;
+  /** The id of a selectable policy that narrows the assigned one. */
+  readonly profile?: string;
+  /** full (default), or text: the reply has lines for people too. */
+  readonly format?: "full" | "text";
+}
+export interface CheckedFile {
+  /** A path, absolute or below cwd; ~ at its beginning is the home too. */
+  readonly path: string;
+  /**
+   * read: the file, or the names in a folder. search: everything below a folder. write: its content, its creation or removal.
+   */
+  readonly access: "read" | "search" | "write";
+}
 /** Answer 200 of POST /v1/check, whatever the verdict. */
 export interface CheckReply {
   readonly decision: Decision;
@@ -721,7 +747,7 @@ export interface Isolation {
   readonly pid: string;
   /** Own network without a way out except the gateway. */
   readonly net: string;
-  /** Own System V and POSIX message queues. */
+  /** Own System V and POSIX message queues; and the host's sockets that world.sockets shares. */
   readonly ipc: string;
   /** Own host name. */
   readonly uts: string;
@@ -1313,12 +1339,18 @@ export interface ReplayRequest {
   /** The standard input that the span did not keep, base64. */
   readonly stdin_b64?: string;
 }
-/** Answer 200 of POST /v1/report: the report is recorded, and a reported start is allowed. */
+/**
+ * Answer 200 of POST /v1/report: the report is recorded, and a reported start is allowed (span_id); or the program must run isolated (verdict).
+ */
 export interface ReportReply {
   /**
    * The span of the program: send it with the report of its end, and pass it as SUBSTRATE_PARENT_SPAN to its child processes.
    */
-  readonly span_id: string;
+  readonly span_id?: string;
+  /**
+   * isolate: the program must not start on the host, and nothing is recorded: send the command to GET /v1/stream, which isolates it.
+   */
+  readonly verdict?: "isolate";
 }
 /**
  * Body of POST /v1/report: a program that is about to start behind a shim (argv), or that has ended (span_id).

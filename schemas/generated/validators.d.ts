@@ -11,6 +11,7 @@ import type {
   BudgetsReply,
   ChangesReply,
   ChangesRequest,
+  CheckFilesRequest,
   CheckReply,
   ConfigDocument,
   DiffReply,
@@ -62,6 +63,7 @@ export declare const validateBudgetReply: Validator<BudgetReply>;
 export declare const validateBudgetsReply: Validator<BudgetsReply>;
 export declare const validateChangesReply: Validator<ChangesReply>;
 export declare const validateChangesRequest: Validator<ChangesRequest>;
+export declare const validateCheckFilesRequest: Validator<CheckFilesRequest>;
 export declare const validateCheckReply: Validator<CheckReply>;
 export declare const validateConfigDocument: Validator<ConfigDocument>;
 export declare const validateDiffReply: Validator<DiffReply>;

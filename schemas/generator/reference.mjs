@@ -26,6 +26,11 @@ const POLICIES = [
 /** @type {readonly Part[]} */
 const CALLS = [
   { title: "POST /v1/execute, POST /v1/check", file: "execute-request.schema.json", text: "The body:" },
+  {
+    title: "POST /v1/check about files",
+    file: "check-files-request.schema.json",
+    text: "The body, with `files` in place of a command:",
+  },
   { title: "The reply of execute", file: "execute-reply.schema.json", text: "With `format: full`:" },
   { title: "POST /v1/request_scopes", file: "request-scopes-request.schema.json", text: "The body:" },
   { title: "POST /v1/replay/:span_id", file: "replay-request.schema.json", text: "The body:" },

@@ -189,6 +189,16 @@ struct json json_item(struct json array, struct json before) {
   return at == NULL ? NO_VALUE : value_at(at, end);
 }
 
+struct json json_name(struct json object, struct json before, struct json *value) {
+  if (!begins(object, '{')) return NO_VALUE;
+  const char *end = object.text + object.length;
+  const char *behind = before.text == NULL ? object.text + 1 : value->text + value->length;
+  const char *at = next_of(behind, end);
+  if (at == NULL) return NO_VALUE;
+  *value = value_at(skip_name(at, end), end);
+  return value->text == NULL ? NO_VALUE : value_at(at, end);
+}
+
 bool json_integer(struct json value, long least, long most, long *number) {
   char digits[24];
   size_t sign = begins(value, '-') ? 1 : 0;
@@ -198,6 +208,10 @@ bool json_integer(struct json value, long least, long most, long *number) {
   if (value.length == sign || strspn(digits + sign, "0123456789") != value.length - sign) return false;
   *number = strtol(digits, NULL, 10);
   return *number >= least && *number <= most;
+}
+
+bool json_is_true(struct json value) {
+  return value.length == 4 && memcmp(value.text, "true", 4) == 0;
 }
 
 bool json_is(struct json string, const char *text) {

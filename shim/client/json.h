@@ -19,9 +19,13 @@ struct json json_document(const char *text, size_t length);
 struct json json_member(struct json object, const char *name);
 /* The first item of an array for `before` without value, else the item after `before`. */
 struct json json_item(struct json array, struct json before);
+/* The name of an object's first member for `before` without value, else of the member behind `value`, which then is
+   the value of `before`. Stores the member's value. */
+struct json json_name(struct json object, struct json before, struct json *value);
 /* Whether the value is a whole number within `least` and `most`, in digits alone. */
 bool json_integer(struct json value, long least, long most, long *number);
 bool json_is(struct json string, const char *text);
+bool json_is_true(struct json value);
 /* Decodes a string; the caller frees the copy. NULL for other values and without memory. Modified UTF-8:
    U+0000 has two bytes and a lone surrogate three, so the copy is a C string with all characters. */
 char *json_copy(struct json string);

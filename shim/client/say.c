@@ -6,6 +6,7 @@
 
 #include "buffer.h"
 #include "descriptors.h"
+#include "terminal.h"
 
 /* A range of code points, both ends included. */
 struct range {
@@ -65,8 +66,9 @@ void add_shown(struct buffer *to, const char *text) {
 }
 
 /* One write(2) if stderr has room, because other programs write to the same terminal. A failed write is ignored:
-   stderr may be closed. */
+   stderr may be closed. The terminal is restored first: a command's modes may not end lines as people read them. */
 static void write_out(struct buffer *text) {
+  terminal_restore();
   if (text->data != NULL && !write_all(STDERR_FILENO, text->data, text->length)) text->failed = true;
   buffer_free(text);
 }

@@ -6,14 +6,10 @@
 #include <unistd.h>
 
 #include "../client/home.h"
+#include "../client/variables.h"
 
 /* Who calls, when nobody says otherwise. */
 #define PERSON "human"
-
-const char *variable(const char *name) {
-  const char *value = getenv(name);
-  return value == NULL || *value == 0 ? NULL : value;
-}
 
 /* Whether a path is absolute and without `.` and `..`, which Node resolves as text and the kernel behind links. */
 static bool is_plain(const char *path) {

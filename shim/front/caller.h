@@ -15,7 +15,5 @@ struct caller {
 /* Finds out who calls, as api/cli/commands/command-body.ts. False where only Node can tell: the folder is gone,
    the home is no plain absolute path, or `--agent` may be misspelt. */
 bool caller_read(struct caller *caller, const struct options *options);
-/* A variable's value; NULL for an empty one too, which a script has instead of an unset one. */
-const char *variable(const char *name);
 
 #endif

@@ -10,11 +10,11 @@
 #include "../client/descriptors.h"
 #include "../client/json.h"
 #include "../client/say.h"
+#include "../stream/refusal.h"
+#include "../stream/standard.h"
 #include "caller.h"
 #include "node.h"
-#include "refusal.h"
 #include "request.h"
-#include "standard.h"
 
 /* A check changes nothing, so Node may ask again after a late answer. */
 #define ANSWER_SECONDS 10

@@ -1,15 +1,30 @@
-/* The program `substrate`: runs `exec` and `check` itself, and becomes the CLI in Node for everything else. */
+/* The program `substrate`: runs `exec`, `run`, `attach`, `check` and `hook` itself, and becomes the CLI in Node for
+   everything else. */
+#include <string.h>
+
 #include "check.h"
 #include "exec.h"
+#include "hook.h"
 #include "node.h"
 #include "options.h"
+#include "run.h"
 
-static int run(const struct options *options) {
-  return options->verb == EXEC ? exec_run(options) : check_run(options);
+static int run_verb(const struct options *options) {
+  switch (options->verb) {
+    case EXEC: return exec_run(options);
+    case RUN: return run_run(options);
+    case ATTACH: return attach_run(options);
+    default: return check_run(options);
+  }
+}
+
+static int run(char *const words[]) {
+  struct options options;
+  if (words[0] != NULL && words[1] != NULL && strcmp(words[1], "hook") == 0) return hook_run(words + 2);
+  return options_read(&options, words) ? run_verb(&options) : TO_NODE;
 }
 
 int main(int count, char *words[]) {
-  struct options options;
-  int code = count > 0 && options_read(&options, words) ? run(&options) : TO_NODE;
+  int code = count > 0 ? run(words) : TO_NODE;
   return code == TO_NODE ? node_become(words) : code;
 }

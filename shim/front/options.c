@@ -7,8 +7,12 @@
 #define LONGEST_MS 86400000L
 
 static bool read_verb(struct options *options, const char *word) {
-  options->verb = word != NULL && strcmp(word, "check") == 0 ? CHECK : EXEC;
-  return word != NULL && (options->verb == CHECK || strcmp(word, "exec") == 0);
+  static const char *const VERBS[] = {[EXEC] = "exec", [RUN] = "run", [ATTACH] = "attach", [CHECK] = "check"};
+  for (size_t verb = 0; word != NULL && verb < sizeof VERBS / sizeof *VERBS; verb++) {
+    options->verb = (enum verb)verb;
+    if (strcmp(word, VERBS[verb]) == 0) return true;
+  }
+  return false;
 }
 
 /* Whether the word is the option, alone or with `=VALUE`; moves `at` to the value's word. NULL: no value. */
@@ -41,9 +45,12 @@ static bool read_time(const char *text, long *ms) {
 /* Reads the option at `at`; false for an unknown option and for a missing, empty or wrong value. */
 static bool read_option(struct options *options, char *const **at) {
   const char *value = NULL, *time = NULL;
+  bool runs = options->verb == RUN;
+  if (options->verb == ATTACH) return false;
+  if (runs && strcmp(**at, "--real-home") == 0) return options->real_home = true;
   if (is_option(at, "--agent", &value)) options->agent = value;
   else if (is_option(at, "--profile", &value)) options->profile = value;
-  else if (is_option(at, "--shell", &value)) options->shell = value;
+  else if (!runs && is_option(at, "--shell", &value)) options->shell = value;
   else if (is_option(at, "--env", &value)) options->env[options->env_count++] = value;
   else if (options->verb == EXEC && is_option(at, "--timeout", &value)) time = value;
   if (value == NULL || *value == 0) return false;

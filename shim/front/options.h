@@ -1,11 +1,11 @@
-/* Words and options of `substrate exec` and `substrate check` (api/cli/program.ts). */
+/* Words and options of `substrate exec`, `run`, `attach` and `check` (api/cli/program.ts). */
 #ifndef SUBSTRATE_FRONT_OPTIONS_H
 #define SUBSTRATE_FRONT_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-enum verb { EXEC, CHECK };
+enum verb { EXEC, RUN, ATTACH, CHECK };
 
 struct options {
   enum verb verb;
@@ -13,7 +13,8 @@ struct options {
   const char **env;                    /* values of --env */
   size_t env_count;
   long timeout_ms;     /* 0: no limit */
-  char *const *command; /* up to NULL; at least one word */
+  bool real_home;
+  char *const *command; /* up to NULL; at least one word. Of ATTACH: a span */
 };
 
 /* Reads the command line. False for every other verb, and for options that are unknown here or wrong: Node

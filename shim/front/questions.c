@@ -12,9 +12,10 @@
 #include <unistd.h>
 
 #include "../client/say.h"
+#include "../client/terminal.h"
+#include "../stream/refusal.h"
+#include "../stream/signals.h"
 #include "node.h"
-#include "refusal.h"
-#include "signals.h"
 
 /* The process that asks; 0: none. */
 static pid_t asking;
@@ -49,11 +50,10 @@ static void collect(int flags) {
   asking = 0;
 }
 
-void questions_ask(const char *call) {
-  char *const words[] = {"substrate", "approvals", "--call", (char *)(uintptr_t)call, NULL};
+/* Starts Node with the words; what is left to say is NULL or the last option. */
+static void start(const char *call, const char *option) {
+  char *const words[] = {"substrate", "approvals", "--call", (char *)(uintptr_t)call, (char *)(uintptr_t)option, NULL};
   pid_t parent = getpid();
-  collect(WNOHANG);
-  if (asking != 0) return;
   asking = fork();
   if (asking < 0) {
     asking = 0;
@@ -65,6 +65,20 @@ void questions_ask(const char *call) {
   if (getppid() != parent) _exit(EXIT_FAILED);
   signals_let();
   _exit(node_become(words));
+}
+
+void questions_ask(const char *call) {
+  collect(WNOHANG);
+  if (asking == 0) start(call, NULL);
+}
+
+void questions_ask_alone(const char *call) {
+  terminal_restore();
+  start(call, "--waiting");
+  signals_let();
+  collect(0);
+  signals_hold();
+  signals_change();
 }
 
 bool questions_end(void) {

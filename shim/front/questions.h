@@ -5,8 +5,7 @@
 
 #include <stdbool.h>
 
-/* A UUID and its end. */
-#define CALL_SIZE 37
+#include "../stream/state.h"
 
 /* Whether a person at the terminal can answer. */
 bool questions_possible(void);
@@ -14,6 +13,8 @@ bool questions_possible(void);
 bool questions_name(char call[CALL_SIZE]);
 /* Has the questions of this call asked, those that come later too. */
 void questions_ask(const char *call);
+/* Has those asked that wait now, and waits: the terminal is the command's, so that nobody else may read keys meanwhile. */
+void questions_ask_alone(const char *call);
 /* Ends the asking, and waits until the terminal is as it was. True: the person denied. May be called again. */
 bool questions_end(void);
 

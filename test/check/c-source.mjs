@@ -22,8 +22,8 @@ export async function checkC(root) {
  * @param {import("../../api/setup/native.mjs").Native} native
  * @param {string} path
  */
-function isOf({ folder, rooms, shared }, path) {
-  return rooms ? path.startsWith(`${folder}/`) : [folder, shared].includes(dirname(path));
+function isOf({ folder, rooms, shared = [] }, path) {
+  return rooms ? path.startsWith(`${folder}/`) : [folder, ...shared].includes(dirname(path));
 }
 
 /**

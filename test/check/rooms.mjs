@@ -32,8 +32,9 @@ const MAY = {
 /** The same for the programs of `shim/`, by folder. @type {Readonly<Record<string, readonly string[]>>} */
 const SHIM_MAY = {
   "shim/client": [],
-  shim: ["shim/client"],
-  "shim/front": ["shim/client"],
+  "shim/stream": ["shim/client"],
+  shim: ["shim/client", "shim/stream"],
+  "shim/front": ["shim/client", "shim/stream"],
   "shim/preload": [],
 };
 

@@ -5,6 +5,7 @@ import { spawn } from "node-pty";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors, spawnAs } from "../support/users/users.ts";
 import { Person } from "../support/broker/approvals.ts";
+import { type Front, FRONTS } from "../support/programs/person.ts";
 import { eventually, TestBroker } from "../support/broker/broker.ts";
 import { installationFor } from "../support/broker/installation.ts";
 import type { Approval } from "../../schemas/generated/types.ts";
@@ -17,10 +18,6 @@ commands:
 `;
 
 type Typed = { readonly code: number; readonly text: string };
-
-/** The launcher in Node, and the native front, which has Node ask. */
-type Front = "node" | "native";
-const FRONTS: readonly Front[] = ["node", "native"];
 
 describe.each(
   actors()

@@ -2,15 +2,19 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { TestBroker } from "../support/broker/broker.ts";
 import { withBroker } from "../support/broker/budgets.ts";
-import { Person } from "../support/programs/person.ts";
+import { FRONTS, Person } from "../support/programs/person.ts";
 import { actors } from "../support/users/users.ts";
 
-describe.each(actors().slice(0, 1))("whole programs, as $kind", (actor) => {
+describe.each(
+  actors()
+    .slice(0, 1)
+    .flatMap((actor) => FRONTS.map((front) => ({ actor, kind: actor.kind, front }))),
+)("whole programs with the $front front, as $kind", ({ actor, front }) => {
   const people: Person[] = [];
   afterEach(() => people.splice(0).forEach((person) => person.leave()));
 
   async function personAt(broker: TestBroker): Promise<Person> {
-    const person = await Person.at(broker);
+    const person = await Person.at(broker, {}, front);
     people.push(person);
     return person;
   }
@@ -34,6 +38,19 @@ describe.each(actors().slice(0, 1))("whole programs, as $kind", (actor) => {
       await person.sees(/OUTSIDE> $/);
       person.type('echo "code $? $(stty -a | tr " ;" "\\n\\n" | grep -cx -e icanon -e echo)"\r');
       await person.sees(/code 7 2\r\n/);
+    });
+  });
+
+  test("that failed, and that did not, leave the broker's sentences in whole lines", async () => {
+    const policy = "id: default\nname: x\nmode: enforce\nnet: { allowed: [] }\n";
+    await withBroker(actor, { policies: { default: policy } }, async (broker) => {
+      const person = await personAt(broker);
+      for (const end of [0, 3]) {
+        person.type(`substrate run -- sh -c 'getent hosts a.example; getent hosts b.example; exit ${end}'\r`);
+        const shown = await person.sees(/b\.example' was not looked up[^]*OUTSIDE> $/);
+        const lines = shown.split("\n").filter((line) => line.includes("substrate: The name"));
+        expect(lines.map((line) => /'(.)\.example'.*\r$/.exec(line)?.[1])).toEqual(["a", "b"]);
+      }
     });
   });
 
@@ -63,6 +80,33 @@ describe.each(actors().slice(0, 1))("whole programs, as $kind", (actor) => {
       const missing = await broker.cli(["run", "--", "no-such-program"]);
       expect(missing.code).toBe(127);
       expect(missing.stderr).toContain("substrate: no-such-program: command not found\n");
+    });
+  });
+
+  test("that need a person are asked about first, and a program that they start while they run", async () => {
+    const policies = {
+      default: "id: default\nname: x\nmode: enforce\ncommands: { opaque: allow, ask: ['touch *'] }\n",
+    };
+    await withBroker(actor, { policies }, async (broker) => {
+      const person = await personAt(broker);
+      person.type("substrate run -- touch denied\r");
+      await person.sees(/command +.*touch.*denied[^]*\[n\] /);
+      person.type("n\r");
+      await person.sees(/denied; nothing ran\r\n[^]*OUTSIDE> $/);
+      person.type("substrate run -- bash --norc --noprofile -i\r");
+      await person.sees(/bash-[0-9.]+[#$] $/);
+      person.type("PS1='INSIDE> '\r");
+      await person.sees(/INSIDE> $/);
+      for (const name of ["one", "two"]) {
+        person.type(`touch ${name} && echo made ${name}\r`);
+        await person.sees(/A running command starts this program[^]*\[n\] /);
+        person.type("y\r");
+        await person.sees(new RegExp(`made ${name}\r\n[^]*INSIDE> $`));
+      }
+      person.type("stty -a | tr ' ;' '\\n\\n' | grep -cx -e icanon -e -icanon; exit\r");
+      await person.sees(/OUTSIDE> $/);
+      person.type('echo "modes $(stty -a | tr " ;" "\\n\\n" | grep -cx -e icanon -e echo -e opost)"\r');
+      await person.sees(/modes 3\r\n/);
     });
   });
 

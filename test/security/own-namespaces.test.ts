@@ -226,6 +226,20 @@ describe.each(actors().filter(({ uid }) => uid !== 0))(
       },
     );
 
+    test("a program without a shell starts by path, by name and as a script, and a denied one does not", async () => {
+      broker.write(join(broker.project, "script"), "#!/bin/cat\nprinted by its interpreter\n");
+      spawnSync("chmod", ["755", join(broker.project, "script")]);
+      for (const [argv, out] of [
+        [["/bin/echo", "by path"], "by path\n"],
+        [["echo", "by name"], "by name\n"],
+        [["./script"], "#!/bin/cat\nprinted by its interpreter\n"],
+      ] as const)
+        expect(await broker.run({ argv })).toMatchObject({ exit: 0, stdout: out, notices: [] });
+      spawnSync("cp", ["/usr/bin/factor", join(broker.project, "disguised")]);
+      const ran = await broker.run({ argv: ["./disguised", "6"] });
+      expect(ran).toMatchObject({ exit: 126, stdout: "" });
+    });
+
     test("seals and hidden names hold for the root of a user namespace as for everyone", async () => {
       const ran = await broker.run(
         "unshare -Ur sh -c 'cat secret; mv secret moved; rm -f sealed; echo x > sealed; echo x > .git/hooks/run; mv .git other; chmod 777 secret; mount -t tmpfs x d; umount secret; true'",

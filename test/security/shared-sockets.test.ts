@@ -52,9 +52,13 @@ describe.each(actors())("Sockets that world.sockets shares, as $kind", (actor) =
     const host = await listen(path);
     expect(await broker.run("echo $SSH_AUTH_SOCK").then(({ stdout }) => stdout)).toBe("\n");
     for (const name of [path, "/run/substrate-ssh-agent.sock"]) expect(await dial(name)).toMatch(REFUSED);
+    expect((await broker.run("true")).isolation.ipc).not.toContain("socket");
     share(["ssh-agent"]);
     expect(await dial("$SSH_AUTH_SOCK")).toBe("ok\n");
     await expect.poll(() => host.came).toBe(1);
+    expect((await broker.run("true")).isolation.ipc).toMatch(
+      /^on: commands may connect to the host's ssh-agent$/,
+    );
     expect(await dial(path)).toMatch(REFUSED);
     host.close();
     rmSync(path);
@@ -79,12 +83,15 @@ describe.each(actors())("Sockets that world.sockets shares, as $kind", (actor) =
   });
 
   test("gpg-agent is where gpg looks for it, in a folder of the user's alone", async () => {
-    const host = await listen(join(folder, "gnupg/S.gpg-agent"));
+    const host = await listen(join(folder, "gnupg/S.gpg-agent.extra"));
+    // The usual socket hands out secret keys.
+    const full = await listen(join(folder, "gnupg/S.gpg-agent"));
     const inside = `/run/user/${actor.uid}/gnupg`;
     expect(await dial(`${inside}/S.gpg-agent`)).toMatch(REFUSED);
     share(["gpg-agent"]);
     expect(await dial(`${inside}/S.gpg-agent`)).toBe("ok\n");
     await expect.poll(() => host.came).toBe(1);
+    expect(full.came).toBe(0);
     const { stdout } = await broker.run(`stat -c '%a %u' ${inside} /run/user/${actor.uid}`);
     expect(stdout).toBe(`700 ${actor.uid}\n700 ${actor.uid}\n`);
   });

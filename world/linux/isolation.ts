@@ -38,6 +38,8 @@ export type Achievements = {
   readonly namespaces: NamespaceState;
   /** Text from `networkWord`. */
   readonly network: string;
+  /** The host's sockets that commands may connect to, by their names in the policy. */
+  readonly sockets: readonly string[];
 };
 
 /**
@@ -59,6 +61,7 @@ export function isolationVector({
   namespaces,
   cgroup,
   network,
+  sockets,
 }: Achievements): Isolation {
   return {
     backend: "linux",
@@ -66,7 +69,7 @@ export function isolationVector({
     mount: mountWord({ achieved, unwatched, unrefreshed, unhidden, bare, beyond, cut, gated }),
     pid: namespace(achieved, "pid"),
     net: network,
-    ipc: namespace(achieved, "ipc"),
+    ipc: withSockets(namespace(achieved, "ipc"), sockets),
     uts: namespace(achieved, "uts"),
     cgroup,
     seccomp: seccomp === "log" ? LOG_MODE : "on",
@@ -113,6 +116,11 @@ function userWord(achieved: number, state: NamespaceState): string {
   const more = STATE_WORDS[state];
   if (hasNamespace(achieved, "user")) return more === undefined ? "on" : `on: ${more}`;
   return `off: not needed, because init may unshare without it${more === undefined ? "" : `; ${more}`}`;
+}
+
+function withSockets(word: string, sockets: readonly string[]): string {
+  if (sockets.length === 0) return word;
+  return `${word}${word.includes(":") ? "; " : ": "}commands may connect to the host's ${sockets.join(", ")}`;
 }
 
 function namespace(achieved: number, name: NamespaceName): string {

@@ -195,6 +195,7 @@ export class WorldMaker {
                 seccomp: spec.seccomp,
                 namespaces: state,
                 network,
+                sockets: namesOf(spec, plan.sockets),
               }),
               backend: this.name,
             }),
@@ -215,6 +216,11 @@ export class WorldMaker {
     const { ownHome } = spec;
     return ownHome === undefined ? await make() : await this.#homes.join(ownHome, plan.homePlaces, make);
   }
+}
+
+/** Names of the sockets that the plan shares: a denied one, or one that is gone, is not shared. */
+function namesOf({ sockets = [] }: WorldSpec, shared: readonly string[]): readonly string[] {
+  return sockets.filter(({ target }) => shared.includes(target)).map(({ name }) => name);
 }
 
 /** Caches the isolation vector until the network's word changes: all other words are fixed for the world's life. */

@@ -69,6 +69,8 @@ export type SettingsFile = { readonly path: string; readonly text: string };
 
 /** A Unix socket of the host, open to connections from the world's commands. */
 export type SharedSocket = {
+  /** The policy's word for the socket, which the isolation vector repeats. */
+  readonly name: string;
   /** Real path on the host. */
   readonly source: string;
   /** Path in the world. */

@@ -2,7 +2,7 @@
 import { constants } from "node:os";
 import type { Answer } from "../../client/client.ts";
 import { Stream } from "../../client/stream.ts";
-import { onEnding, rawMode, sizeOf } from "../terminal/raw-mode.ts";
+import { lendsBy, onEnding, rawMode, sizeOf } from "../terminal/raw-mode.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 /** Input that may be sent and not yet taken by the command, in bytes; more would stop the connection, and Ctrl-C with it. */
@@ -75,8 +75,9 @@ class StreamedCall {
       if (this.#left === undefined) throw error;
       return this.#left;
     } finally {
-      this.#pump.end();
+      // The terminal is restored first: Node cannot set the modes of an input that is destroyed.
       for (const undo of this.#undo) undo();
+      this.#pump.end();
       this.#terminal.out.off("error", onBroken);
       for (const name of SIGNALS) process.off(name, onSignal);
     }
@@ -99,7 +100,23 @@ class StreamedCall {
     out.on("resize", resize);
     resize();
     const leave = (name: NodeJS.Signals): void => this.#leave(128 + constants.signals[name]);
-    this.#undo.push(rawMode(stdin), onEnding(leave), () => out.off("resize", resize));
+    let restore = rawMode(stdin);
+    const lend = (): (() => void) => {
+      restore();
+      this.#pump.isLent = true;
+      return () => {
+        restore = rawMode(stdin);
+        this.#pump.isLent = false;
+        stdin.resume();
+        resize();
+      };
+    };
+    this.#undo.push(
+      () => restore(),
+      onEnding(leave),
+      () => out.off("resize", resize),
+      lendsBy(lend),
+    );
   }
 
   #type(bytes: Buffer): void {
@@ -122,6 +139,8 @@ class StreamedCall {
 
 /** Reads standard input as fast as the command takes it. */
 class InputPump {
+  /** Whether what is typed answers a question. */
+  isLent = false;
   readonly #from: NodeJS.ReadStream;
   readonly #send: (bytes: Buffer) => void;
   #untaken = 0;
@@ -135,6 +154,7 @@ class InputPump {
   begin(onEnd: () => void): void {
     this.#hasBegun = true;
     this.#from.on("data", (bytes: Buffer) => {
+      if (this.isLent) return;
       for (let at = 0; at < bytes.length; at += PIECE) this.#send(bytes.subarray(at, at + PIECE));
       this.#untaken += bytes.length;
       if (this.#untaken >= INPUT_WINDOW) this.#from.pause();

@@ -7,6 +7,7 @@ import type { Answer } from "../../client/client.ts";
 import { type LineMessage, Stream } from "../../client/stream.ts";
 import { askingHere } from "../questions/ask-here.ts";
 import { isTerminal, onEnding, rawMode, sizeOf } from "../terminal/raw-mode.ts";
+import { insertText, Pastes, toLineBegin } from "../terminal/line-editing.ts";
 import { exitOfRefusal, wordsOf } from "../terminal/replies.ts";
 import { Complaint, harmlessLine, type Terminal } from "../terminal/terminal.ts";
 import { coloursFor } from "../words/colours.ts";
@@ -141,7 +142,7 @@ class Shell {
     this.#passNothing();
     // A Ctrl-C that comes late makes the shell wait for a line twice.
     if (this.#isAsking) return;
-    if (!this.#endsLine) this.#terminal.out.write("\n");
+    if (!this.#endsLine) this.#terminal.out.write(toLineBegin(sizeOf(this.#terminal.out).cols));
     this.#endsLine = true;
     this.#isAsking = true;
     this.#ask("").catch((error: unknown) => {
@@ -245,8 +246,10 @@ class Shell {
       completer: (line: string) => completions(line, this.#cwd),
     });
     this.#typing = typing;
+    const pastes = new Pastes(stdin, out, typing);
     return new Promise((done) => {
       const end = (result: { readonly typed: string } | "interrupted" | "end"): void => {
+        pastes.end();
         // First: closing tells of an end, which then no longer counts.
         done(result);
         typing.close();
@@ -254,12 +257,15 @@ class Shell {
       let first: string | undefined;
       typing.on("line", (typed) => {
         if (first !== undefined) return this.#ahead.push(typed);
-        first = typed;
-        // Later: what was pasted with this line comes now, and would be lost.
-        setImmediate(() => {
+        // A paste may end in line feeds before Enter.
+        const whole = typed.replace(/\n+$/, "");
+        first = whole;
+        const ended = (): void => {
           this.#begun = typing.line;
-          end({ typed });
-        });
+          end({ typed: whole });
+        };
+        // Later: what was pasted with this line comes now, and would be lost.
+        setImmediate(() => pastes.whenWhole(ended));
         return undefined;
       });
       typing.once("SIGINT", () => {
@@ -268,7 +274,7 @@ class Shell {
       });
       typing.once("close", () => end("end"));
       typing.prompt();
-      if (this.#begun !== "") typing.write(this.#begun);
+      if (this.#begun !== "") insertText(typing, this.#begun);
       this.#begun = "";
     });
   }

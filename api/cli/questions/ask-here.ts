@@ -1,11 +1,12 @@
 /** Calls of `substrate exec` waiting for approval of the command or of a program started by the command. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Approval } from "../../../schemas/generated/types.ts";
+import type { Approval, ApprovalsReply } from "../../../schemas/generated/types.ts";
 import type { Answer } from "../../client/client.ts";
 import { answer, decided, isSomebodyHere, say } from "./prompt.ts";
 import { eachQuestion } from "./questions.ts";
-import { errorOf } from "../terminal/replies.ts";
+import { borrowed } from "../terminal/raw-mode.ts";
+import { ask, errorOf } from "../terminal/replies.ts";
 import { Complaint, EXIT_DENIED, type Terminal } from "../terminal/terminal.ts";
 
 /** Longest wait accepted in a request; the policy's `approval.timeout_secs` ends questions sooner. */
@@ -16,6 +17,9 @@ const FIRST_LOOK_MS = 100;
 
 /** Pause between an unanswered question and the next call. */
 const AGAIN_MS = 1000;
+
+/** Pause between looks at questions that wait. */
+const WAITING_MS = 250;
 
 export type Asking = {
   /** Body of the request. */
@@ -53,24 +57,42 @@ export async function askingHere(terminal: Terminal, asking: Asking, send: Send)
 }
 
 /**
- * Puts the questions of another process's call to the person at the terminal, until SIGTERM. Resolves with the exit code of a denial
- * where one was typed, else 0.
+ * Puts the questions of another process's call to the person at the terminal, until SIGTERM; or those that wait now, until none does.
+ * Resolves with the exit code of a denial where one was typed, else 0.
  */
-export async function askAboutCall(terminal: Terminal, call: string): Promise<number> {
+export async function askAboutCall(terminal: Terminal, call: string, isForWaiting: boolean): Promise<number> {
   const over = new AbortController();
   process.once("SIGTERM", () => over.abort());
   // Ctrl-C outside a question is the command's.
   process.on("SIGINT", () => {});
   let deniedHere = false;
+  const isOurs = ({ calls }: Approval): boolean => calls.includes(call);
+  if (isForWaiting)
+    untilNoneWaits(terminal, isOurs, over.signal).then(
+      () => over.abort(),
+      () => over.abort(),
+    );
   await eachQuestion(
     terminal,
     over.signal,
     async (approval, gone) => {
       deniedHere = (await askHere(terminal, approval, gone)) || deniedHere;
     },
-    ({ calls }) => calls.includes(call),
+    isOurs,
   );
   return deniedHere ? EXIT_DENIED : 0;
+}
+
+async function untilNoneWaits(
+  terminal: Terminal,
+  isOurs: (approval: Approval) => boolean,
+  over: AbortSignal,
+): Promise<void> {
+  while (!over.aborted) {
+    const { approvals } = await ask<ApprovalsReply>(terminal, "/v1/approvals");
+    if (!approvals.some(isOurs)) return;
+    await sleep(WAITING_MS);
+  }
 }
 
 async function withQuestions(
@@ -100,8 +122,9 @@ async function withQuestions(
 
 /** Asks the person at the terminal; true for a denial. */
 async function askHere(terminal: Terminal, approval: Approval, gone: AbortSignal): Promise<boolean> {
+  const giveBack = borrowed();
   say(terminal, ["A person must approve this first"]);
-  const decision = (await decided(terminal, approval, gone)) ?? "deny";
+  const decision = (await decided(terminal, approval, gone).finally(giveBack)) ?? "deny";
   try {
     if (!gone.aborted && (await answer(terminal, approval, decision))) return decision === "deny";
     say(terminal, ["substrate: the question was answered elsewhere or has expired"]);

@@ -26,6 +26,21 @@ export function rawMode(stdin: ReadStream): () => void {
   };
 }
 
+let lend: (() => () => void) | undefined;
+
+/** Registers how the program that has the terminal lends it for a question; returns how to end that. */
+export function lendsBy(lending: () => () => void): () => void {
+  lend = lending;
+  return () => {
+    lend = undefined;
+  };
+}
+
+/** Takes the terminal back for a question, so that its keys are the answer and nothing else; returns how to give it back. */
+export function borrowed(): () => void {
+  return lend?.() ?? (() => {});
+}
+
 /** Calls a function at the first signal that ends a process; returns how to stop listening. */
 export function onEnding(end: (name: NodeJS.Signals) => void): () => void {
   for (const name of ENDING) process.on(name, end);

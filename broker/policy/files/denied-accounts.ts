@@ -50,6 +50,7 @@ export const ACCOUNTS: readonly Denial[] = [
   },
   { path: "$HOME/.local/share/crush", reason: "an agent's keys for all its models" },
   { path: "$HOME/.config/goose/secrets.yaml", reason: "an agent's keys for all its models" },
+  { path: "$HOME/.aider.conf.yml", reason: "an agent's keys for all its models" },
   {
     path: "$HOME/.aider/oauth-keys.env",
     reason: "an agent's own token, which the commands of the agent do not need",

@@ -22,3 +22,8 @@ export function fileLists({ fs = {} }: PolicyDocument): FileLists {
     sealed: deny_write.some((path) => /(^|\/)\.git\//.test(path)) ? pathsOf(SEALED_WRITES) : [],
   };
 }
+
+/** Prints an allow list as the pattern of a rule. */
+export function onlyListed(entries: readonly string[]): string {
+  return entries.length === 0 ? "nothing" : `only ${entries.map((entry) => `'${entry}'`).join(", ")}`;
+}

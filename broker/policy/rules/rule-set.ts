@@ -41,6 +41,7 @@ export interface RuleSet {
       | "opaque"
       | "operators"
       | "require"
+      | "read"
       | "write"
       | "denyWrite"
       | "denyRead"

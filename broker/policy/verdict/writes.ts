@@ -1,6 +1,6 @@
 /** Finds a command's certain writes that a policy does not allow. Pure, except for calls of `where`. */
 import { isPrivate, patternCovers } from "../../../world/backend.ts";
-import { fileLists } from "../files/file-lists.ts";
+import { fileLists, onlyListed } from "../files/file-lists.ts";
 import { fileScope } from "../files/file-scope.ts";
 import { isHeldRow } from "../files/held-names.ts";
 import { type Arguments, sortArguments } from "../programs/arguments.ts";
@@ -79,11 +79,9 @@ function wrongTarget(
     return { list: "fs.deny_write", pattern, reason: said, held: strict < 0 && isOpen };
   }
   if (isOpen) return null;
-  const places = lists.write.map((one) => `'${one}'`).join(", ");
-  const only = places === "" ? "nothing" : `only ${places}`;
   return {
     list: "fs.write",
-    pattern: only,
+    pattern: onlyListed(lists.write),
     reason: `${reason}, and no fs.write entry covers '${path}'`,
     held: false,
   };

@@ -14,12 +14,14 @@ export const CLOSE = 8;
 export const PING = 9;
 export const PONG = 10;
 
-/** One connection, from the test's side. */
+/** One connection, from the test's side: of a stream, or of a call with a body. */
 export class Call {
   readonly socket: Socket;
   /** The head of the request, and every frame behind it. */
   head = "";
   readonly frames: Frame[] = [];
+  /** The bytes behind the head of a POST. */
+  body = "";
   #bytes = Buffer.alloc(0);
   #waiting: (() => void)[] = [];
   closed = false;
@@ -59,6 +61,13 @@ export class Call {
     return JSON.parse(String(this.frames[0]?.payload)) as Record<string, unknown>;
   }
 
+  /** The document of a POST. */
+  async posted(): Promise<Record<string, unknown>> {
+    const [, length = "0"] = /content-length: *(\d+)/i.exec(this.head) ?? [];
+    await this.until(() => Buffer.byteLength(this.body) >= Number(length));
+    return JSON.parse(this.body) as Record<string, unknown>;
+  }
+
   /** Answers 101 and says that the command has started. */
   async start(): Promise<Record<string, unknown>> {
     this.accept();
@@ -75,8 +84,8 @@ export class Call {
     );
   }
 
-  /** An answer of HTTP instead of an upgrade. */
-  refuse(status: number, body: string): void {
+  /** An answer of HTTP, instead of an upgrade. */
+  answer(status: number, body: string): void {
     this.socket.end(
       `HTTP/1.1 ${status} No\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
     );
@@ -118,11 +127,17 @@ export class Call {
       this.head = this.#bytes.subarray(0, end + 4).toString();
       this.#bytes = this.#bytes.subarray(end + 4);
     }
+    if (this.head.startsWith("POST")) this.#takeBody();
     for (let one = readFrame(this.#bytes); one !== undefined; one = readFrame(this.#bytes)) {
       this.frames.push(one.frame);
       this.#bytes = this.#bytes.subarray(one.size);
     }
     this.#wake();
+  }
+
+  #takeBody(): void {
+    this.body += this.#bytes.toString();
+    this.#bytes = Buffer.alloc(0);
   }
 
   #more(): Promise<void> {

@@ -1,10 +1,16 @@
-/** A person at a terminal: a bash of the host with `substrate` as a command. */
+/** A person at a terminal: a bash of the host, the actor's, with `substrate` as a command. */
+import { join } from "node:path";
 import { type IPty, spawn } from "node-pty";
 import { stripVTControlCharacters } from "node:util";
 import { eventually, type TestBroker } from "../broker/broker.ts";
 import { installationFor } from "../broker/installation.ts";
+import { changeTo } from "../users/users.ts";
 
 const WAIT_MS = 20_000;
+
+/** The launcher in Node, and the native front, which has Node ask. */
+export type Front = "node" | "native";
+export const FRONTS: readonly Front[] = ["node", "native"];
 
 export class Person {
   #text = "";
@@ -15,9 +21,16 @@ export class Person {
     terminal.onData((data) => (this.#text += data));
   }
 
-  static async at(broker: TestBroker): Promise<Person> {
-    const { node, launcher } = await installationFor(broker.actor);
-    const terminal = spawn("/bin/bash", ["--norc", "--noprofile", "-i"], {
+  /** @param more variables of the shell's environment. */
+  static async at(
+    broker: TestBroker,
+    more: Readonly<Record<string, string>> = {},
+    front: Front = "node",
+  ): Promise<Person> {
+    const { root, node, launcher } = await installationFor(broker.actor);
+    const shell = [...changeTo(broker.actor), "/bin/bash", "--norc", "--noprofile", "-i"];
+    const [first = "", ...words] = shell;
+    const terminal = spawn(first, words, {
       cwd: broker.project,
       cols: 100,
       rows: 30,
@@ -28,10 +41,12 @@ export class Person {
         NO_COLOR: "1",
         PS1: "OUTSIDE> ",
         SUBSTRATE_HOME: broker.home,
+        ...more,
       },
     });
     const person = new Person(terminal);
-    person.type(`substrate() { '${node}' '${launcher}' "$@"; }\r`);
+    const program = front === "node" ? `'${node}' '${launcher}'` : `'${join(root, ".build/substrate")}'`;
+    person.type(`substrate() { ${program} "$@"; }\r`);
     await person.sees(/OUTSIDE> $/);
     return person;
   }

@@ -67,8 +67,7 @@ export function spawnAs(
   argv: readonly string[],
   { cwd = user.home, env = {}, within = [], signal, stdio }: RunAsOptions & Pick<SpawnOptions, "stdio"> = {},
 ): ChildProcess {
-  const change = user.uid === process.getuid?.() ? [] : changeTo(user);
-  const [program, ...args] = [...within, ...change, ...argv];
+  const [program, ...args] = [...within, ...changeTo(user), ...argv];
   if (program === undefined || argv.length === 0) throw new Error("Cannot run an empty argv");
   return spawn(program, args, {
     cwd,
@@ -79,7 +78,9 @@ export function spawnAs(
   });
 }
 
-function changeTo({ uid, gid }: TestUser): string[] {
+/** The words before a program that make it a user's, in a clean set of groups; none for whoever runs the suite. */
+export function changeTo({ uid, gid }: TestUser): string[] {
+  if (uid === process.getuid?.()) return [];
   return ["setpriv", `--reuid=${uid}`, `--regid=${gid}`, "--clear-groups", "--"];
 }
 

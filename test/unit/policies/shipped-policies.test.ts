@@ -7,10 +7,10 @@ import { loadPolicy } from "../../../broker/policy/index.ts";
 import type { CommandRule } from "../../../schemas/generated/types.ts";
 
 const POLICIES = join(import.meta.dirname, "../../../policies");
-const AGENTS = ["claude-code", "codex", "cursor", "gemini", "opencode"];
+const AGENTS = ["aider", "claude-code", "codex", "cursor", "gemini", "opencode"];
 
 /** By its program, what of a rule list is an agent's own. */
-const OWN_PROGRAM = /^(claude|codex|cursor-agent|gemini|opencode) /;
+const OWN_PROGRAM = /^(aider|claude|codex|cursor-agent|gemini|opencode) /;
 
 function policy(name: string) {
   const loaded = loadPolicy(join(POLICIES, `${name}.yaml`), POLICIES);
@@ -67,10 +67,22 @@ describe.each(AGENTS)("%s", (name) => {
         patterns(rules).filter((pattern) => !OWN_PROGRAM.test(pattern));
       expect([list, common(document.commands?.[list])]).toEqual([list, common(first.commands?.[list])]);
     }
-    for (const key of ["net", "world", "approval", "changes"] as const)
-      expect(document[key]).toEqual(first[key]);
+    for (const key of ["world", "approval", "changes"] as const) expect(document[key]).toEqual(first[key]);
     for (const key of ["write", "scratch"] as const) expect(document.fs?.[key]).toEqual(first.fs?.[key]);
     expect(document.commands?.opaque).toBe("isolate");
+  });
+
+  test("names hosts of its models by name, over TLS alone, and of the home only programs and who commits", () => {
+    const shared = policy("agent").document;
+    const own = <Of>(list: readonly Of[] = [], common: readonly Of[] = []): readonly Of[] =>
+      list.filter((one) => !common.includes(one));
+    expect(document.net?.allowed).toEqual(expect.arrayContaining([...(shared.net?.allowed ?? [])]));
+    const hosts = own(document.net?.allowed, shared.net?.allowed);
+    expect(hosts.length).toBeGreaterThan(0);
+    for (const host of hosts) expect(host).toMatch(/^(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)+:443$/);
+    expect(document.fs?.read).toEqual(expect.arrayContaining([...(shared.fs?.read ?? [])]));
+    for (const place of own(document.fs?.read, ["/**"]))
+      expect(place).toMatch(/^\$HOME\/(\.gitconfig|\.config\/git\/(config|ignore)|[a-z./-]+\/\*\*)$/);
   });
 
   test("lets no command write the settings of any of the agents", () => {
@@ -99,11 +111,15 @@ describe.each(AGENTS)("%s", (name) => {
 test.each(["default", "strict", "ci"])(
   "%s keeps the same caches in the world as the agents' policies, and reaches the same registries",
   (name) => {
-    const [{ document }, { document: first }] = [policy(name), policy("claude-code")];
+    const [{ document }, { document: first }] = [policy(name), policy("agent")];
     expect(document.fs?.scratch).toEqual(first.fs?.scratch);
     expect(document.net?.allowed).toEqual(first.net?.allowed);
   },
 );
+
+test("default shows a program with a home of its own the same places of the real one as the agents' policies", () => {
+  expect(policy("default").document.fs?.read).toEqual(policy("agent").document.fs?.read);
+});
 
 test.each(["default", "strict"])("%s isolates the installers that the agents' policies isolate", (name) => {
   const installers = patterns(policy("claude-code").document.commands?.isolated);

@@ -26,6 +26,7 @@ const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
   "budgets-reply": validators.validateBudgetsReply,
   "changes-reply": validators.validateChangesReply,
   "changes-request": validators.validateChangesRequest,
+  "check-files-request": validators.validateCheckFilesRequest,
   "check-reply": validators.validateCheckReply,
   config: validators.validateConfigDocument,
   "diff-reply": validators.validateDiffReply,

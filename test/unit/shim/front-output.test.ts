@@ -169,7 +169,7 @@ describe("a refusal", () => {
       call.text({ type: "error", error });
     });
     expect(asMessage).toMatchObject({ code: exit, stderr: SAID });
-    const asAnswer = await place.runs((call) => call.refuse(403, JSON.stringify({ error })));
+    const asAnswer = await place.runs((call) => call.answer(403, JSON.stringify({ error })));
     expect(asAnswer).toMatchObject({ code: exit, stderr: SAID });
   });
 

@@ -86,7 +86,7 @@ describe("Node takes over", () => {
 
   test("for a broker that has no streams, with standard input untouched", async () => {
     await place.serve((call) =>
-      call.refuse(404, '{"error":{"code":"not_found","message":"No","hint":"No"}}'),
+      call.answer(404, '{"error":{"code":"not_found","message":"No","hint":"No"}}'),
     );
     place.setNode(`${NODE}cat\n`);
     const { stdout } = await place.run(["exec", "--", "cat"], { stdin: "all of it" });

@@ -17,6 +17,7 @@ const END: CommandEnd = {
   failed: true,
   explained: false,
   namespacesTold: false,
+  sockets: [],
   builtins: [],
   stderr: () => "",
 };
@@ -41,6 +42,18 @@ describe("what a world lacks is told", () => {
     expect(told(uid, [], { argv: ["/usr/bin/unshare", "-U"] })).toEqual(words);
     // The line went on after it.
     expect(told(uid, ran("/usr/bin/unshare", { code: 1 }), { failed: false })).toEqual(words);
+  });
+
+  test("of an agent's socket that the world does not share", () => {
+    const add = ran("/usr/bin/ssh-add", { code: 2 });
+    const sign = ran("/usr/bin/gpg", { code: 2 });
+    const noKey = { stderr: () => "gpg: signing failed: No secret key\n" };
+    expect(told(1000, add)).toEqual(["'ssh-add' failed: this world has no ssh-agent. 'world.socket"]);
+    expect(told(1000, add, { sockets: ["ssh-agent"] })).toEqual([]);
+    expect(told(1000, sign, noKey)).toEqual(["'gpg' failed: this world has no gpg-agent, and so no secret "]);
+    expect(told(1000, sign, { ...noKey, sockets: ["ssh-agent"] })).toHaveLength(1);
+    expect(told(1000, sign, { ...noKey, sockets: ["gpg-agent"] })).toEqual([]);
+    expect(told(1000, sign, { stderr: () => "gpg: BAD signature\n" })).toEqual([]);
   });
 
   test("once of a kind, however many fail", () => {

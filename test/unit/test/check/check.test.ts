@@ -200,6 +200,8 @@ describe("the rooms of the C part", () => {
   test.each([
     ["client/a.c", "../program.h"],
     ["client/a.c", "../front/b.h"],
+    ["client/a.c", "../stream/b.h"],
+    ["stream/a.c", "../front/b.h"],
     ["front/a.c", "../program.h"],
     ["a.c", "front/b.h"],
   ])("shim/%s may not include %s: the client of both programs knows neither", (path, name) => {

@@ -187,6 +187,7 @@ describe("the mount plan", () => {
 
   test("a shared socket is bound where the host's file is not seen as it is, and named to init", () => {
     const shared = (source: string, target = source): SharedSocket => ({
+      name: source,
       source,
       target,
       identity: "1:2",
@@ -392,7 +393,7 @@ test("host trees beyond those that a plan places are counted, and the vector say
   expect(mountPlan(spec(), facts).beyond).toBe(89);
   const none = { unwatched: 0, unrefreshed: 0, unhidden: 0, bare: 0, cut: false, overlay: false };
   const rest = { cgroup: "on", network: "on", seccomp: "enforce", namespaces: "denied" } as const;
-  const achieved = { achieved: namespaceBits(ALWAYS), gated: true, ...none, ...rest };
+  const achieved = { achieved: namespaceBits(ALWAYS), gated: true, sockets: [], ...none, ...rest };
   const mount = (count: number): string => isolationVector({ ...achieved, beyond: count }).mount;
   expect(mount(0)).toBe("on");
   expect(mount(89)).toMatch(/^degraded: 89 of the host's trees .* a world places 512/);

@@ -218,7 +218,9 @@ static enum image_found as_named_here(struct image *image, enum image_found foun
 }
 
 enum image_found image_find(pid_t caller, int folder, int flags, struct image *image) {
-  struct view view = {.caller = caller, .nested = callers_nested(caller), .base = -1, .folder = folder};
+  /* The runner's procfs folder is closed to PID 1, as a process of another user namespace may look. */
+  bool nested = !image->of_runner && callers_nested(caller);
+  struct view view = {.caller = caller, .nested = nested, .base = -1, .folder = folder};
   image->path[0] = 0;
   image->head_length = 0;
   image->unknown = NULL;

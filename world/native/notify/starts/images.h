@@ -21,6 +21,7 @@ enum image_found {
 struct image {
   char called[PATH_MAX]; /* the path as the caller gave it, empty for a descriptor */
   bool mapped; /* run by a dynamic loader, without execute permission; set by the caller */
+  bool of_runner; /* looked up for the runner, which makes no namespaces; set by the caller */
   char path[2 * PATH_MAX]; /* real path; empty: the file has no name */
   struct stat stat;
   bool writable;      /* false on a mount that commands see read-only */
@@ -30,7 +31,7 @@ struct image {
   char head[IMAGE_HEAD + 1];
 };
 
-/* Finds the file. The caller of image_find sets `called` and `mapped`. `folder`: AT_FDCWD or a descriptor of
+/* Finds the file. The caller of image_find sets `called`, `mapped` and `of_runner`. `folder`: AT_FDCWD or a descriptor of
    the process `caller`; `flags`: as for execveat(2). */
 enum image_found image_find(pid_t caller, int folder, int flags, struct image *image);
 /* True when the last change is old enough for another change to get a new ctime. */

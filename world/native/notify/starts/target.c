@@ -30,6 +30,7 @@ enum image_found target_read(struct target *target, const struct seccomp_notif *
   words_clear(&target->words[0]);
   image->path[0] = 0;
   image->mapped = false;
+  image->of_runner = false;
   image->unknown = NULL;
   if (!callers_text(caller, arguments[0], image->called)) {
     image->called[0] = 0;
@@ -57,6 +58,7 @@ enum image_found target_begin(struct target *target, pid_t caller, const char *f
   target->folder = folder;
   words_clear(&target->words[0]);
   image->mapped = false;
+  image->of_runner = true;
   if (!call(image, folder, path)) {
     image->path[0] = 0;
     image->unknown = target->unknown = "its path is too long";
@@ -99,6 +101,7 @@ static struct image *add(struct target *target, pid_t caller, const char *called
   }
   struct image *image = &target->images[target->count];
   image->mapped = mapped;
+  image->of_runner = target->folder != NULL;
   if (!call(image, target->folder, called) || image_find(caller, AT_FDCWD, 0, image) == IMAGE_MISSING) return NULL;
   if (target->unknown == NULL) target->unknown = image->unknown;
   words_clear(&target->words[target->count]);

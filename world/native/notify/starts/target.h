@@ -24,7 +24,7 @@ struct target {
 
 /* Reads the file and arguments of the caller's call. */
 enum image_found target_read(struct target *target, const struct seccomp_notif *notice);
-/* Reads the file at `path` instead, relative to `folder`; the caller adds its arguments. */
+/* Reads the file at `path` instead, relative to `folder`, for the runner `caller`; the caller adds its arguments. */
 enum image_found target_begin(struct target *target, pid_t caller, const char *folder, const char *path);
 /* Adds the interpreters and loaded programs behind the last file. */
 void target_follow(struct target *target, struct gate *gate, pid_t caller);

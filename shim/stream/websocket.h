@@ -1,6 +1,6 @@
 /* The client's half of a WebSocket (RFC 6455), without extensions. */
-#ifndef SUBSTRATE_FRONT_WEBSOCKET_H
-#define SUBSTRATE_FRONT_WEBSOCKET_H
+#ifndef SUBSTRATE_STREAM_WEBSOCKET_H
+#define SUBSTRATE_STREAM_WEBSOCKET_H
 
 #include <stdbool.h>
 #include <stddef.h>

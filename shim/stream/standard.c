@@ -16,9 +16,21 @@ bool standard_is_open(void) {
   return true;
 }
 
-bool standard_input_is_null(void) {
+bool standard_open(void) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+    /* open(2) takes the lowest free number. */
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) return false;
+  }
+  return true;
+}
+
+static bool is_null_device(int fd) {
   struct stat file;
-  return fstat(STDIN_FILENO, &file) == 0 && S_ISCHR(file.st_mode) && file.st_rdev == makedev(1, 3);
+  return fstat(fd, &file) == 0 && S_ISCHR(file.st_mode) && file.st_rdev == makedev(1, 3);
+}
+
+bool standard_has_input(void) {
+  return isatty(STDIN_FILENO) != 1 && !is_null_device(STDIN_FILENO);
 }
 
 static bool is_file(int fd) {

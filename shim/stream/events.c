@@ -5,7 +5,7 @@
 
 #include "../client/json.h"
 #include "../client/say.h"
-#include "questions.h"
+#include "../client/terminal.h"
 #include "refusal.h"
 
 static void taken(struct stream *stream, struct json bytes) {
@@ -23,9 +23,21 @@ static void say_lines(struct json lines) {
   }
 }
 
+/* A command that was started elsewhere may have pipes. */
+static void begin(struct stream *stream, struct json event) {
+  stream->started = true;
+  stream->has_terminal = stream->has_terminal && json_is_true(json_member(event, "pty"));
+  /* At once: output that came with this message must find a raw terminal. */
+  if (stream->has_terminal) terminal_take();
+}
+
+bool questions_over(const struct stream *stream) {
+  return stream->asker != NULL && stream->asker->end();
+}
+
 /* The words of `exec` in Node (api/cli/questions/ask-here.ts) for what the person at this terminal denied. */
-static int refused(struct json error) {
-  if (!questions_end() || !json_is(json_member(error, "code"), "approval_denied")) return refusal_say(error);
+static int refused(const struct stream *stream, struct json error) {
+  if (!questions_over(stream) || !json_is(json_member(error, "code"), "approval_denied")) return refusal_say(error);
   say("denied; nothing ran", NULL);
   return EXIT_DENIED;
 }
@@ -34,12 +46,14 @@ int events_take(struct stream *stream, const char *text, size_t length) {
   struct json event = json_document(text, length), type = json_member(event, "type");
   long code;
   if (event.text == NULL) return refusal_not_json(text, length);
-  if (json_is(type, "started")) stream->started = true;
+  if (json_is(type, "started")) begin(stream, event);
   if (json_is(type, "stdin_taken")) taken(stream, json_member(event, "bytes"));
-  if (json_is(type, "question") && *stream->call != 0) questions_ask(stream->call);
-  if (json_is(type, "error")) return refused(json_member(event, "error"));
+  if (json_is(type, "question") && stream->asker != NULL) stream->asker->ask(stream->call);
+  /* Before anything is said: a raw terminal begins no line by itself. */
+  if (json_is(type, "error") || json_is(type, "exit")) terminal_restore();
+  if (json_is(type, "error")) return refused(stream, json_member(event, "error"));
   if (!json_is(type, "exit")) return GOES_ON;
-  questions_end();
+  questions_over(stream);
   say_lines(json_member(event, "lines"));
   return json_integer(json_member(event, "exit"), 0, 255, &code) ? (int)code : refusal_not_json(text, length);
 }

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "stream.h"
+#include "follow.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 #include "../client/say.h"
+#include "../client/terminal.h"
 #include "events.h"
 #include "refusal.h"
 #include "signals.h"
 #include "standard.h"
 
-/* Limits of the protocol (api/README.md): bytes of input in one frame, and sent ahead of the command. */
-#define INPUT_FRAME 32768
+/* Limit of the protocol (api/README.md): bytes of input sent ahead of the command. */
 #define INPUT_AHEAD (256UL << 10)
 
 /* First byte of a binary message. */
@@ -140,7 +140,7 @@ static bool wants_input(const struct stream *stream) {
 }
 
 static void read_input(struct stream *stream) {
-  static char frame[1 + INPUT_FRAME] = {INPUT};
+  char *frame = stream->input;
   size_t room = INPUT_AHEAD - stream->untaken;
   signals_let();
   ssize_t got = read_now(STDIN_FILENO, frame + 1, room < INPUT_FRAME ? room : INPUT_FRAME);
@@ -152,6 +152,9 @@ static void read_input(struct stream *stream) {
     add_text(stream, "{\"type\":\"stdin_eof\"}");
     return;
   }
+  stream->left = stream->leaves != NULL && stream->leaves(frame + 1, (size_t)got);
+  if (stream->left) return;
+  frame[0] = INPUT;
   stream->untaken += (size_t)got;
   websocket_add(&stream->unsent, BINARY, frame, 1 + (size_t)got);
 }
@@ -167,6 +170,17 @@ static int pass_signal(struct stream *stream) {
   return GOES_ON;
 }
 
+/* Takes the terminal once the command has it, and again after a stop; and passes its size on. */
+static void follow_terminal(struct stream *stream) {
+  char text[64];
+  unsigned columns, rows;
+  if (!stream->has_terminal || !stream->started || !signals_changed()) return;
+  terminal_take();
+  terminal_size(&columns, &rows);
+  snprintf(text, sizeof text, "{\"type\":\"resize\",\"cols\":%u,\"rows\":%u}", columns, rows);
+  add_text(stream, text);
+}
+
 /* Waits for whatever can go on: bytes of the broker or of standard input, room for bytes, or a signal. */
 static int wait_for_any(struct stream *stream) {
   bool reads = stream->output_length == 0, sends = stream->unsent.length > 0;
@@ -180,12 +194,14 @@ static int wait_for_any(struct stream *stream) {
   return reads && (all[0].revents & (POLLIN | POLLERR | POLLHUP)) != 0 ? receive(stream) : GOES_ON;
 }
 
-int stream_follow(struct stream *stream) {
+int follow(struct stream *stream) {
   int code = GOES_ON;
   while (code == GOES_ON) {
-    code = read_received(stream);
+    code = stream->left ? 0 : read_received(stream);
     if (code == GOES_ON) code = pass_signal(stream);
+    if (code == GOES_ON) follow_terminal(stream);
     if (code == GOES_ON) code = wait_for_any(stream);
   }
+  terminal_restore();
   return code;
 }

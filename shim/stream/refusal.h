@@ -1,6 +1,6 @@
 /* Errors of the broker, for people and scripts. */
-#ifndef SUBSTRATE_FRONT_REFUSAL_H
-#define SUBSTRATE_FRONT_REFUSAL_H
+#ifndef SUBSTRATE_STREAM_REFUSAL_H
+#define SUBSTRATE_STREAM_REFUSAL_H
 
 #include "../client/json.h"
 

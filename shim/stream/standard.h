@@ -1,14 +1,16 @@
 /* Reading standard input and writing the standard outputs without waiting. */
-#ifndef SUBSTRATE_FRONT_STANDARD_H
-#define SUBSTRATE_FRONT_STANDARD_H
+#ifndef SUBSTRATE_STREAM_STANDARD_H
+#define SUBSTRATE_STREAM_STANDARD_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
 /* Whether descriptors 0 to 2 are open. */
 bool standard_is_open(void);
-/* Whether standard input is the null device, so always empty. */
-bool standard_input_is_null(void);
+/* Opens the null device where one of them is closed. False with errno. */
+bool standard_open(void);
+/* Whether a command reads standard input: not a terminal's, which stays for the shell, and not the null device. */
+bool standard_has_input(void);
 
 /* As read(2) and write(2) on a descriptor that poll(2) found ready, with errno EAGAIN instead of waiting. The open
    files of descriptors 0 to 2 belong to other processes too, so O_NONBLOCK is never set. */

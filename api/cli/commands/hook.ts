@@ -1,0 +1,167 @@
+import { existsSync, lstatSync } from "node:fs";
+import { join } from "node:path";
+import type { CheckReply, ErrorReply } from "../../../schemas/generated/types.ts";
+import { type Answer, call } from "../../client/client.ts";
+import { harmlessLine, type Terminal } from "../terminal/terminal.ts";
+import { callerShell } from "./caller-shell.ts";
+import { variable } from "./command-body.ts";
+import {
+  type Agent,
+  type AgentCall,
+  agentCall,
+  type AgentCommand,
+  agentCommand,
+  agentNamed,
+  Blocked,
+  filesOf,
+} from "./hook-agents.ts";
+
+/** By which agents block a tool; after any other code but 0 they run it. */
+const EXIT_BLOCK = 2;
+
+const MOST_EVENT = 10 * 1024 * 1024;
+
+/** Agents wait 60 seconds or longer for a hook. */
+const MOST_MS = 20_000;
+const ANSWER_MS = 10_000;
+
+/** Linux passes no longer word to a program; agents write words around the command, and each quote as five characters. */
+const MOST_WORD = 131_071;
+const AROUND = 1024;
+
+/** Answers a coding agent's event, as `shim/front/hook.c`. Everything that goes wrong is exit code 2 and one sentence. */
+export async function hookCommand(terminal: Terminal, words: readonly string[]): Promise<number> {
+  const late = setTimeout(() => {
+    terminal.err.write("substrate: The hook had no verdict after 20 seconds. Nothing ran\n");
+    process.exit(EXIT_BLOCK);
+  }, MOST_MS);
+  try {
+    const answer = await answerTo(terminal, agentNamed(words));
+    if (answer !== undefined) await written(terminal, `${JSON.stringify(answer)}\n`);
+    return 0;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    terminal.err.write(`substrate: ${harmlessLine(why)}. Nothing ran\n`);
+    return EXIT_BLOCK;
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+async function answerTo(terminal: Terminal, agent: Agent): Promise<object | undefined> {
+  const one = agentCall(agent, await readEvent(terminal));
+  if (one === undefined) return undefined;
+  if (one.tool.kind !== "shell") {
+    const { verdict, reason } = await judged(terminal, one, one.cwd, { files: filesOf(one) });
+    return verdict === "allow" ? undefined : answerOf(agent, "deny", reason);
+  }
+  const command = agentCommand(one);
+  const body = { cmd: command.text, shell: "bash", ...callerShell(terminal) };
+  const { verdict, reason } = await judged(terminal, one, command.cwd, body);
+  if (verdict === "deny") return answerOf(agent, "deny", reason);
+  const asks = verdict === "ask";
+  const text = rewritten(terminal, one, command, asks);
+  if (Buffer.byteLength(text) + AROUND + 4 * text.split("'").length - 4 > MOST_WORD)
+    return answerOf(agent, "deny", TOO_LONG);
+  const input = { ...one.input, [one.tool.fields[0]]: text };
+  return asks && agent.asks
+    ? answerOf(agent, "ask", reason, input)
+    : answerOf(agent, "allow", undefined, input);
+}
+
+const TOO_LONG =
+  "The command is too long: with its quotes a shell takes 128 KiB in one word. Write it to a file in the project and run that file";
+
+async function readEvent({ stdin }: Terminal): Promise<unknown> {
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const part of stdin) {
+    parts.push(Buffer.from(part as Uint8Array));
+    length += parts.at(-1)?.length ?? 0;
+    if (length > MOST_EVENT) throw new Blocked("The event has more than 10 MiB");
+  }
+  try {
+    return JSON.parse(Buffer.concat(parts).toString("utf8"));
+  } catch {
+    throw new Blocked("The event on standard input is not JSON, or deeper than 64 levels");
+  }
+}
+
+const KNOWN = ["allow", "isolate", "ask", "deny", "would_deny", "would_ask", "would_isolate"];
+
+type Judged = { readonly verdict: CheckReply["decision"]["verdict"]; readonly reason: string };
+
+/** The broker's verdict; its refusal of the call counts as a denial. Throws {@link Blocked} without a valid answer. */
+async function judged(terminal: Terminal, { agent }: AgentCall, cwd: string, body: object): Promise<Judged> {
+  const profile = variable(terminal, "SUBSTRATE_PROFILE");
+  const socket = socketOf(terminal, agent.name);
+  const whose = { agent_id: agent.name, cwd, ...(profile === undefined ? {} : { profile }) };
+  const answer = await asked(socket, { ...whose, ...body, format: "text" });
+  const { decision, lines, error } = answer.document as Partial<CheckReply & ErrorReply>;
+  const said = answer.status === 200 ? lines : error === undefined ? undefined : [error.message, error.hint];
+  const verdict = answer.status === 200 ? decision?.verdict : "deny";
+  if (said === undefined || verdict === undefined || !KNOWN.includes(verdict))
+    throw new Blocked("The broker's answer is not one that this version knows");
+  return { verdict, reason: said.map(harmlessLine).join("\n") };
+}
+
+async function asked(socket: string, body: object): Promise<Answer> {
+  try {
+    return await call(socket, "POST", "/v1/check", body, AbortSignal.timeout(ANSWER_MS));
+  } catch (error) {
+    if (error instanceof Error && error.name === "NoBroker")
+      throw new Blocked(`No broker answers on '${socket}'. Run 'substrate broker start'`);
+    throw new Blocked(`The broker on '${socket}' gave no answer; 'substrate broker status' says how it is`);
+  }
+}
+
+/** The agent's own socket, where config.yaml names it; else its name is a label. */
+function socketOf({ home }: Terminal, agent: string): string {
+  const own = join(home.agentSockets, `${agent}.sock`);
+  return lstatSync(own, { throwIfNoEntry: false })?.isSocket() === true ? own : home.agentSocket;
+}
+
+/** `--wait`: the broker asks too, and holds the command until a person answers it. */
+function rewritten(terminal: Terminal, { agent }: AgentCall, command: AgentCommand, asks: boolean): string {
+  const { timeoutMs, keep, text } = command;
+  const words = [
+    ...front(terminal).map(quoted),
+    `exec --agent ${agent.name} --shell bash`,
+    ...(timeoutMs === undefined || keep ? [] : [`--timeout ${timeoutMs}ms`]),
+    ...(keep ? ["--keep"] : []),
+    ...(asks ? ["--wait"] : []),
+    "--",
+    quoted(text),
+  ];
+  return words.join(" ");
+}
+
+function front({ installation }: Terminal): readonly string[] {
+  const native = join(installation.root, ".build/substrate");
+  return existsSync(native) ? [native] : [process.execPath, installation.launcher];
+}
+
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+function answerOf(agent: Agent, decision: "allow" | "ask" | "deny", reason?: string, input?: object): object {
+  if (agent.event === "BeforeTool") {
+    const output = input === undefined ? {} : { hookSpecificOutput: { tool_input: input } };
+    return { decision, ...(reason === undefined ? {} : { reason }), ...output };
+  }
+  return {
+    hookSpecificOutput: {
+      hookEventName: agent.event,
+      permissionDecision: decision,
+      ...(reason === undefined ? {} : { permissionDecisionReason: reason }),
+      ...(input === undefined ? {} : { updatedInput: input }),
+    },
+  };
+}
+
+function written({ out }: Terminal, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    out.write(text, (error) => (error ? reject(new Blocked("Cannot write the answer")) : resolve()));
+  });
+}

@@ -1,0 +1,219 @@
+/** Judges files that an agent's own tool opens on the host, by the lists and resolved names that a world enforces for commands. */
+import { normalize } from "node:path";
+import type { CheckFilesRequest, CheckReply, DecisionRule } from "../../schemas/generated/types.ts";
+import { type Cover, isKernels } from "../../world/backend.ts";
+import type { Broker } from "../broker.ts";
+import { isWithin } from "../model/folders.ts";
+import { landingOf } from "../model/landing.ts";
+import type { Place } from "../model/place.ts";
+import { isRefusal, type Refusal } from "../model/refusal.ts";
+import { groundOf } from "../policies/judge.ts";
+import { fileLists, onlyListed } from "../policy/files/file-lists.ts";
+import { fileScope } from "../policy/files/file-scope.ts";
+import { isCovered } from "../policy/files/path-denials.ts";
+import type { CompiledPolicy } from "../policy/index.ts";
+import { placeOnHost } from "../project/request.ts";
+import { denyingCover, hasWildcard, leadsTo } from "../scopes/denied-places.ts";
+import type { SpecOfFiles } from "../worlds/world-spec.ts";
+import { reasonOf, type WriteRules } from "./refused-writes.ts";
+
+type Access = CheckFilesRequest["files"][number]["access"];
+
+type Rule = Omit<DecisionRule, "fragment">;
+
+/** A row of a deny list, and the real places behind a name without wildcards. */
+type Row = {
+  readonly rule: Rule;
+  readonly cover: Cover;
+  readonly isWild: boolean;
+  readonly places: readonly string[];
+};
+
+/** What holds for a request. */
+type Judging = {
+  readonly policies: readonly CompiledPolicy[];
+  readonly place: Place;
+  readonly spec: SpecOfFiles;
+  readonly hidden: readonly Row[];
+  readonly readOnly: readonly Row[];
+  readonly writes: WriteRules;
+};
+
+/** A file's names: `spelled` in each way that a tool may read the text, and `landings` with links followed. */
+type Names = { readonly spelled: readonly string[]; readonly landings: readonly string[] };
+
+/**
+ * Returns the verdict on files: allow, or deny with the rule against the first one, in observe mode too, where the host's files keep
+ * their protection. Opens, charges and records nothing.
+ */
+export function checkFiles(broker: Broker, agent: string, request: CheckFilesRequest): CheckReply | Refusal {
+  const place = placeOnHost(broker, request.cwd);
+  if (isRefusal(place)) return place;
+  const ground = groundOf(broker, agent, place, request.profile);
+  if (isRefusal(ground)) return ground;
+  const { policies, id, hash } = ground.effective;
+  const spec = broker.warmSpecs.of(hash, policies, ground.site);
+  const judging = judgingBy(broker, policies, place, spec);
+  const rule = first(request.files, ({ path, access }) => ruleAgainst(path, access, judging)) ?? null;
+  const mode = policies.some((policy) => policy.mode === "enforce") ? "enforce" : "observe";
+  return {
+    decision: { verdict: rule === null ? "allow" : "deny", mode, rule },
+    policy_id: id,
+    policy_hash: hash,
+  };
+}
+
+function judgingBy(
+  { around, gitNamed, environments }: Broker,
+  policies: readonly [CompiledPolicy, ...CompiledPolicy[]],
+  place: Place,
+  spec: SpecOfFiles,
+): Judging {
+  const folders = { project: place.project, home: around.home };
+  const { denyWrite } = policies[0].rules.sources;
+  const rows = (list: "deny_read" | "deny_write", reason: string): readonly Row[] =>
+    policies.flatMap((policy) => rowsOf(policy, list, folders, reason));
+  const built = (patterns: readonly string[], list: string, source: string, reason: string): readonly Row[] =>
+    patterns.map((pattern) => row({ list, pattern, source, reason }, pattern));
+  const own = "it belongs to Substrate itself";
+  return {
+    policies,
+    place,
+    spec,
+    hidden: [
+      ...rows("deny_read", "it is hidden from commands"),
+      ...built(spec.hidden, "fs.deny_read", BUILT_IN, own),
+    ],
+    readOnly: [
+      ...rows("deny_write", "no command may change it"),
+      ...built([...spec.files.seal, ...spec.files.denyWrite], "fs.deny_write", denyWrite, SEALED),
+      ...built(spec.sealed, "fs.deny_write", BUILT_IN, own),
+    ],
+    writes: {
+      ...folders,
+      policies,
+      installation: spec.sealed,
+      places: [],
+      searched: environments.path,
+      plain: false,
+      gitReason: (path) => gitNamed.reason(place.project, path),
+    },
+  };
+}
+
+/** Source of rules that no policy changes. */
+const BUILT_IN = "built in";
+
+const SEALED = "git or Substrate reads it by itself, so no command may change it";
+
+function rowsOf(
+  policy: CompiledPolicy,
+  list: "deny_read" | "deny_write",
+  { project, home }: { readonly project: string; readonly home: string },
+  reason: string,
+): readonly Row[] {
+  const scope = fileScope(policy.document, project, home);
+  const patterns = list === "deny_read" ? scope.denyRead : scope.denyWrite;
+  const source = policy.rules.sources[list === "deny_read" ? "denyRead" : "denyWrite"];
+  return fileLists(policy.document)[list].map((written, index) =>
+    row({ list: `fs.${list}`, pattern: written, source, reason }, patterns[index] ?? written),
+  );
+}
+
+function row(rule: Rule, pattern: string): Row {
+  return { rule, cover: denyingCover(pattern), isWild: hasWildcard(pattern), places: leadsTo(pattern) };
+}
+
+function ruleAgainst(path: string, access: Access, judging: Judging): DecisionRule | undefined {
+  const names = namesOf(path, judging);
+  const rule =
+    readRule(names, access, judging) ?? (access === "write" ? writeRule(names, judging) : undefined);
+  return rule === undefined ? undefined : { ...rule, fragment: `${access} ${path}` };
+}
+
+/** Some tools take `~` for the home, some cut blanks off, and some take `..` as text where the kernel follows links first. */
+function namesOf(path: string, { place, writes }: Judging): Names {
+  const texts = [path, path.trim()].flatMap((text) => [
+    text.startsWith("/") ? text : `${place.cwd}/${text}`,
+    ...(/^~(?:\/|$)/.test(text) ? [`${writes.home}${text.slice(1)}`] : []),
+  ]);
+  const spelled = texts.map((text) => normalize(text).replace(/(.)\/$/, "$1"));
+  return {
+    spelled: [...new Set(spelled)],
+    landings: [...new Set([...texts, ...spelled].map((text) => landingOf(text)))],
+  };
+}
+
+function readRule(names: Names, access: Access, judging: Judging): Rule | undefined {
+  const { hidden, policies, spec } = judging;
+  return (
+    hidden.find((one) => denies(one, names))?.rule ??
+    (access === "search" ? searchRule(names, judging) : undefined) ??
+    first(names.landings, (landing) => kernelRule(landing, spec)) ??
+    first(policies, (policy) => unlisted("read", names, policy, judging))
+  );
+}
+
+function writeRule(names: Names, judging: Judging): Rule | undefined {
+  const { readOnly, policies } = judging;
+  return (
+    readOnly.find((one) => denies(one, names))?.rule ??
+    first(policies, (policy) => unlisted("write", names, policy, judging))
+  );
+}
+
+function denies({ cover, places }: Row, { spelled, landings }: Names): boolean {
+  return (
+    [...spelled, ...landings].some(cover.covers) ||
+    places.some((place) => landings.some((landing) => isWithin(landing, place)))
+  );
+}
+
+/** The rule against a search that would read a hidden name below the folder. A name that a wildcard hides is taken to be there. */
+function searchRule({ landings }: Names, { hidden }: Judging): Rule | undefined {
+  const found = hidden.find(({ cover, isWild, places }) =>
+    landings.some(
+      (landing) =>
+        (isWild && cover.reachesBelow(landing)) || places.some((place) => isWithin(place, landing)),
+    ),
+  );
+  if (found === undefined) return undefined;
+  const reason = "the folder may hold hidden files: a shell command (grep, rg) searches it without them";
+  return { ...found.rule, reason };
+}
+
+/** `/proc` shows other processes' variables and memory, `/run` their sockets: commands see those of their world alone. */
+function kernelRule(landing: string, { project }: SpecOfFiles): Rule | undefined {
+  if (isWithin(landing, project) || !(isKernels(landing) || isWithin(landing, "/run"))) return undefined;
+  const reason = "commands see only their world's own, and none of the host's";
+  return { list: "fs.read", pattern: `/${landing.split("/")[1] ?? ""}`, source: BUILT_IN, reason };
+}
+
+/** The rule against a place that a policy's `read` and `write`, or `write`, does not cover. */
+function unlisted(
+  list: "read" | "write",
+  { landings }: Names,
+  policy: CompiledPolicy,
+  { spec, writes }: Judging,
+): Rule | undefined {
+  const { read, write } = fileScope(policy.document, writes.project, writes.home);
+  const { gitFolder } = spec;
+  const git = gitFolder === undefined ? [] : spec.files[list].filter((entry) => entry === `${gitFolder}/**`);
+  const opened = [...write, ...git, ...(list === "read" ? read : [])];
+  const landing = landings.find((one) => !isCovered(one, opened, writes));
+  if (landing === undefined) return undefined;
+  const reason = list === "write" ? reasonOf(landing, writes) : `no entry covers '${landing}'`;
+  const pattern = onlyListed(fileLists(policy.document)[list]);
+  return { list: `fs.${list}`, pattern, source: policy.rules.sources[list], reason };
+}
+
+function first<Item, Found>(
+  items: readonly Item[],
+  find: (item: Item) => Found | undefined,
+): Found | undefined {
+  for (const item of items) {
+    const found = find(item);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

@@ -1,0 +1,45 @@
+#define _GNU_SOURCE
+#include "terminal.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+static struct termios usual;
+static volatile sig_atomic_t is_taken;
+
+/* tcsetattr(3) in the background would stop the process by SIGTTOU, or change the modes of the job in front. */
+static bool is_in_foreground(void) {
+  return tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+bool terminal_is_ours(void) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+    if (isatty(fd) != 1) return false;
+  }
+  return is_in_foreground();
+}
+
+void terminal_take(void) {
+  if (!is_in_foreground() || (!is_taken && tcgetattr(STDIN_FILENO, &usual) < 0)) return;
+  struct termios raw = usual;
+  cfmakeraw(&raw);
+  is_taken = 1;
+  if (tcsetattr(STDIN_FILENO, TCSANOW, &raw) < 0) is_taken = 0;
+}
+
+void terminal_restore(void) {
+  int error = errno;
+  if (is_taken && is_in_foreground()) tcsetattr(STDIN_FILENO, TCSANOW, &usual);
+  is_taken = 0;
+  errno = error;
+}
+
+void terminal_size(unsigned *columns, unsigned *rows) {
+  struct winsize size = {0};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0) size = (struct winsize){0};
+  *columns = size.ws_col > 0 ? size.ws_col : 80;
+  *rows = size.ws_row > 0 ? size.ws_row : 24;
+}

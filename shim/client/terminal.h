@@ -1,0 +1,18 @@
+/* The terminal at the standard descriptors, while a command elsewhere has it as its own. */
+#ifndef SUBSTRATE_CLIENT_TERMINAL_H
+#define SUBSTRATE_CLIENT_TERMINAL_H
+
+#include <stdbool.h>
+
+/* Whether descriptors 0 to 2 are terminals, and this process's job is in the foreground of the first. */
+bool terminal_is_ours(void);
+/* Passes every key on as it is typed, and output unchanged, until terminal_restore(). May be called again: a shell
+   sets the modes anew when it continues a stopped job. Does nothing in the background. */
+void terminal_take(void);
+/* Restores the modes from before terminal_take(). Safe in a signal handler, and without effect for a terminal that
+   was not taken or that another job has by now. */
+void terminal_restore(void);
+/* Size of the terminal; 80 by 24 for a terminal that has none. */
+void terminal_size(unsigned *columns, unsigned *rows);
+
+#endif

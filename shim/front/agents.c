@@ -1,0 +1,172 @@
+#define _GNU_SOURCE
+#include "agents.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "blocking.h"
+
+/* Same rows as api/cli/commands/hook-agents.ts; test/integration/hook.test.ts compares the answers. */
+static const struct tool CLAUDE_TOOLS[] = {
+    {"Bash", SHELL, NULL, {"command"}, false},
+    {"Monitor", SHELL, NULL, {"command"}, false},
+    {"Read", FILES, "read", {"file_path"}, false},
+    {"Write", FILES, "write", {"file_path"}, false},
+    {"Edit", FILES, "write", {"file_path"}, false},
+    {"MultiEdit", FILES, "write", {"file_path"}, false},
+    {"NotebookRead", FILES, "read", {"notebook_path"}, false},
+    {"NotebookEdit", FILES, "write", {"notebook_path"}, false},
+    {"Grep", FILES, "search", {"path"}, true},
+    {"Glob", FILES, "read", {"path"}, true},
+    {"LS", FILES, "read", {"path"}, true},
+    {"apply_patch", PATCH, "write", {"command"}, false},
+    {0},
+};
+
+static const struct tool GEMINI_TOOLS[] = {
+    {"run_shell_command", SHELL, NULL, {"command"}, false},
+    {"read_file", FILES, "read", {"file_path", "absolute_path"}, false},
+    {"read_many_files", FILES, "search", {"include", "paths"}, false},
+    {"write_file", FILES, "write", {"file_path"}, false},
+    {"replace", FILES, "write", {"file_path"}, false},
+    {"list_directory", FILES, "read", {"dir_path", "path"}, true},
+    {"glob", FILES, "read", {"dir_path", "path"}, true},
+    {"grep_search", FILES, "search", {"dir_path", "path"}, true},
+    {"search_file_content", FILES, "search", {"dir_path", "path"}, true},
+    {0},
+};
+
+/* Codex takes `ask` for an error, after which it runs the tool as it is. */
+static const struct agent AGENTS[] = {
+    {"claude-code", "PreToolUse", CLAUDE_TOOLS, true, false, "run_in_background", NULL},
+    {"codex", "PreToolUse", CLAUDE_TOOLS, false, false, "run_in_background", NULL},
+    {"gemini", "BeforeTool", GEMINI_TOOLS, false, true, "is_background", "dir_path"},
+};
+
+const struct agent *agents_find(char *const words[]) {
+  for (size_t i = 0; words[0] != NULL && words[1] == NULL && i < sizeof AGENTS / sizeof *AGENTS; i++) {
+    if (strcmp(words[0], AGENTS[i].name) == 0) return &AGENTS[i];
+  }
+  blocking_end("'substrate hook' takes one agent: claude-code, codex or gemini", NULL);
+}
+
+static const struct tool *find_tool(const struct agent *agent, struct json name) {
+  for (const struct tool *tool = agent->tools; tool->name != NULL; tool++) {
+    if (json_is(name, tool->name)) return tool;
+  }
+  return NULL;
+}
+
+struct call agents_call(const struct agent *agent, struct json event) {
+  struct json name = json_member(event, "tool_name"), input = json_member(event, "tool_input");
+  if (!json_is(json_member(event, "hook_event_name"), agent->event))
+    blocking_end("The event's 'hook_event_name' must be '", agent->event, "'", NULL);
+  if (name.text == NULL || *name.text != '"') blocking_end("The event's 'tool_name' must be text", NULL);
+  struct call call = {agent, find_tool(agent, name), input};
+  if (call.tool != NULL && (input.text == NULL || *input.text != '{'))
+    blocking_end("The event's 'tool_input' must be an object", NULL);
+  return call;
+}
+
+static bool is_given(struct json value) {
+  return value.text != NULL && *value.text != 'n';
+}
+
+static bool read_flag(struct json input, const char *name) {
+  struct json flag = json_member(input, name);
+  if (is_given(flag) && *flag.text != 't' && *flag.text != 'f') blocking_end("'", name, "' must be true or false", NULL);
+  return is_given(flag) && *flag.text == 't';
+}
+
+static void enter(struct json folder, const char *name, char *cwd, size_t size) {
+  char *path = json_copy(folder);
+  if (!is_given(folder)) return;
+  if (path == NULL) blocking_end("'", name, "' must be a path", NULL);
+  size_t begin = *path == '/' ? 0 : strlen(cwd);
+  int length = snprintf(cwd + begin, size - begin, "%s%s", begin == 0 ? "" : "/", path);
+  if (length < 0 || (size_t)length >= size - begin) blocking_end("'", name, "' is too long", NULL);
+  free(path);
+}
+
+struct command agents_command(const struct call *call, char *cwd, size_t size) {
+  const struct agent *agent = call->agent;
+  const char *field = call->tool->fields[0];
+  struct json limit = json_member(call->input, "timeout");
+  struct command command = {json_copy(json_member(call->input, field)), 0, read_flag(call->input, agent->background)};
+  if (command.text == NULL || *command.text == 0) blocking_end("'", field, "' must be a command", NULL);
+  /* U+0000, as json_copy() decodes it. */
+  if (strstr(command.text, "\xc0\x80") != NULL) blocking_end("'", field, "' holds a NUL, which no shell can run", NULL);
+  if (is_given(limit) && !json_integer(limit, 1, 86400000, &command.timeout_ms))
+    blocking_end("'timeout' must be a whole number of milliseconds, at most a day", NULL);
+  if (agent->folder != NULL) enter(json_member(call->input, agent->folder), agent->folder, cwd, size);
+  return command;
+}
+
+/* Lines of a patch that name a file (the apply_patch tool of Codex). */
+static const char *const HEADS[] = {"*** Add File:", "*** Update File:", "*** Delete File:", "*** Move to:"};
+
+#define BLANKS " \t\r\v\f"
+
+static void add_file(struct buffer *body, const char *access, const char *path) {
+  buffer_text(body, body->data[body->length - 1] == '[' ? "{" : ",{");
+  buffer_field(body, "path", path);
+  buffer_field(body, "access", access);
+  buffer_text(body, "}");
+}
+
+/* A line of the context may look like a head: then one file more is judged. */
+static void add_patched(struct buffer *body, const char *access, char *patch) {
+  for (char *rest = patch; rest != NULL;) {
+    char *line = strsep(&rest, "\n");
+    line += strspn(line, BLANKS);
+    for (size_t i = 0; i < sizeof HEADS / sizeof *HEADS; i++) {
+      size_t length = strlen(HEADS[i]);
+      if (strncmp(line, HEADS[i], length) != 0) continue;
+      char *path = line + length + strspn(line + length, BLANKS), *end = path + strlen(path);
+      while (end > path && strchr(BLANKS, end[-1]) != NULL) *--end = 0;
+      add_file(body, access, path);
+    }
+  }
+}
+
+/* A pattern may match everything below its first folders. */
+static void add_pattern(struct buffer *body, const char *access, char *pattern) {
+  char *star = strpbrk(pattern, "*?[{");
+  if (star != NULL) {
+    *star = 0;
+    char *slash = strrchr(pattern, '/');
+    if (slash == NULL) pattern = ".";
+    else slash[slash == pattern ? 1 : 0] = 0;
+  }
+  add_file(body, access, pattern);
+}
+
+static void add_paths(struct buffer *body, const struct tool *tool, const char *field, struct json value) {
+  struct json item = json_item(value, (struct json){0});
+  bool is_list = item.text != NULL;
+  for (; value.text != NULL; item = json_item(value, item)) {
+    if (is_list && item.text == NULL) return;
+    char *path = json_copy(is_list ? item : value);
+    if (path == NULL) blocking_end("'", field, "' must be text", NULL);
+    if (tool->kind == PATCH) add_patched(body, tool->access, path);
+    else if (is_list) add_pattern(body, tool->access, path);
+    else add_file(body, tool->access, path);
+    free(path);
+    if (!is_list) return;
+  }
+}
+
+void agents_add_files(struct buffer *body, const struct call *call) {
+  const struct tool *tool = call->tool;
+  buffer_text(body, ",\"files\":[");
+  for (size_t i = 0; i < MOST_FIELDS && tool->fields[i] != NULL; i++) {
+    struct json value = json_member(call->input, tool->fields[i]);
+    if (value.text != NULL && *value.text != 'n') add_paths(body, tool, tool->fields[i], value);
+  }
+  if (!body->failed && body->data[body->length - 1] == '[') {
+    if (!tool->here) blocking_end("'", tool->fields[0], "' of ", tool->name, " names no file", NULL);
+    add_file(body, tool->access, ".");
+  }
+  buffer_text(body, "]");
+}

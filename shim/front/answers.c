@@ -1,0 +1,170 @@
+#define _GNU_SOURCE
+#include "answers.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../client/descriptors.h"
+#include "../client/say.h"
+#include "blocking.h"
+
+/* Linux passes no longer word to a program (MAX_ARG_STRLEN, include/uapi/linux/binfmts.h). */
+#define MOST_WORD 131071
+
+/* The agent's own words around the command; it writes each quote as five characters. */
+#define AROUND 1024
+#define MORE_FOR_QUOTE 4
+
+static void add_quoted(struct buffer *to, const char *word) {
+  buffer_text(to, "'");
+  for (const char *rest = word; *rest != 0;) {
+    size_t plain = strcspn(rest, "'");
+    buffer_add(to, rest, plain);
+    rest += plain;
+    if (*rest == 0) break;
+    buffer_text(to, "'\\''");
+    rest++;
+  }
+  buffer_text(to, "'");
+}
+
+static void add_front(struct buffer *to) {
+  char path[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (length < 0) blocking_end("Cannot find its own path", NULL);
+  path[length] = 0;
+  add_quoted(to, path);
+}
+
+/* `--wait`: the broker asks too, and holds the command until a person answers it. */
+static void add_command(struct buffer *to, const struct call *call, const struct command *command, bool asks) {
+  char limit[40] = "";
+  if (command->timeout_ms > 0 && !command->keep) snprintf(limit, sizeof limit, " --timeout %ldms", command->timeout_ms);
+  add_front(to);
+  buffer_text(to, " exec --agent ");
+  buffer_text(to, call->agent->name);
+  buffer_text(to, " --shell " AGENTS_SHELL);
+  buffer_text(to, limit);
+  if (command->keep) buffer_text(to, " --keep");
+  if (asks) buffer_text(to, " --wait");
+  buffer_text(to, " -- ");
+  add_quoted(to, command->text);
+}
+
+static bool is_too_long(const struct buffer *command) {
+  size_t length = command->length + AROUND;
+  for (size_t i = 0; i < command->length; i++) length += command->data[i] == '\'' ? MORE_FOR_QUOTE : 0;
+  return length > MOST_WORD;
+}
+
+/* Adds the tool's input as it came, with another command. */
+static void add_input(struct buffer *to, const struct call *call, const char *command) {
+  struct json value = {0};
+  const char *field = call->tool->fields[0];
+  buffer_text(to, "{");
+  for (struct json name = json_name(call->input, value, &value); name.text != NULL; name = json_name(call->input, name, &value)) {
+    if (json_is(name, field)) continue;
+    buffer_add(to, name.text, name.length);
+    buffer_text(to, ":");
+    buffer_add(to, value.text, value.length);
+    buffer_text(to, ",");
+  }
+  buffer_json(to, field);
+  buffer_text(to, ":");
+  buffer_json(to, command);
+  buffer_text(to, "}");
+}
+
+static void begin(struct buffer *to, const struct agent *agent, const char *decision, const char *reason) {
+  if (agent->is_gemini) {
+    buffer_text(to, "{");
+    buffer_field(to, "decision", decision);
+    if (reason != NULL) buffer_field(to, "reason", reason);
+    return;
+  }
+  buffer_text(to, "{\"hookSpecificOutput\":{");
+  buffer_field(to, "hookEventName", agent->event);
+  buffer_field(to, "permissionDecision", decision);
+  if (reason != NULL) buffer_field(to, "permissionDecisionReason", reason);
+}
+
+static void print(struct buffer *text) {
+  if (text->failed || !write_all(STDOUT_FILENO, text->data, text->length)) blocking_end("Cannot write the answer", NULL);
+}
+
+static void deny(const struct agent *agent, const char *reason) {
+  struct buffer text = {0};
+  begin(&text, agent, "deny", reason);
+  buffer_text(&text, agent->is_gemini ? "}\n" : "}}\n");
+  print(&text);
+}
+
+static void rewrite(const struct call *call, const struct command *command, const char *question) {
+  const struct agent *agent = call->agent;
+  struct buffer words = {0}, text = {0};
+  add_command(&words, call, command, question != NULL);
+  if (words.failed) blocking_end("Not enough memory for the command", NULL);
+  if (is_too_long(&words)) {
+    deny(agent, "The command is too long: with its quotes a shell takes 128 KiB in one word. Write it to a file in the "
+                "project and run that file");
+    return;
+  }
+  bool asks = question != NULL && agent->asks;
+  begin(&text, agent, asks ? "ask" : "allow", asks ? question : NULL);
+  buffer_text(&text, agent->is_gemini ? ",\"hookSpecificOutput\":{\"tool_input\":" : ",\"updatedInput\":");
+  add_input(&text, call, words.data);
+  buffer_text(&text, "}}\n");
+  print(&text);
+}
+
+static void add_line(struct buffer *to, struct json line) {
+  char *text = json_copy(line);
+  if (text != NULL && to->length > 0) buffer_text(to, "\n");
+  if (text != NULL) add_shown(to, text);
+  free(text);
+}
+
+/* The broker's lines, or the message and hint of its refusal. Blocks for an answer that has neither. */
+static char *reason_of(struct json document) {
+  struct json error = json_member(document, "error"), lines = json_member(document, "lines");
+  struct buffer text = {0};
+  add_line(&text, json_member(error, "message"));
+  add_line(&text, json_member(error, "hint"));
+  for (struct json line = json_item(lines, (struct json){0}); line.text != NULL; line = json_item(lines, line)) add_line(&text, line);
+  if (text.data == NULL || text.failed) blocking_end("The broker's answer is not one that this version knows", NULL);
+  return text.data;
+}
+
+static bool is_any(struct json verdict, const char *const verdicts[]) {
+  for (; *verdicts != NULL; verdicts++) {
+    if (json_is(verdict, *verdicts)) return true;
+  }
+  return false;
+}
+
+/* Denies unless the verdict is one of `others`. */
+static struct json judged(const struct agent *agent, const struct answer *answer, const char *const others[], char **reason) {
+  struct json document = json_document(answer->body, strlen(answer->body));
+  struct json verdict = json_member(json_member(document, "decision"), "verdict");
+  *reason = reason_of(document);
+  if (answer->status == 200 && is_any(verdict, others)) return verdict;
+  if (answer->status == 200 && !json_is(verdict, "deny")) blocking_end("The broker's verdict is not one that this version knows", NULL);
+  deny(agent, *reason);
+  return (struct json){0};
+}
+
+void answers_for_files(const struct agent *agent, const struct answer *answer) {
+  static const char *const OPENS[] = {"allow", NULL};
+  char *reason;
+  judged(agent, answer, OPENS, &reason);
+}
+
+void answers_for_command(const struct call *call, const struct command *command, const struct answer *answer) {
+  static const char *const RUNS[] = {"allow", "isolate", "ask", "would_deny", "would_ask", "would_isolate", NULL};
+  char *reason;
+  struct json verdict = judged(call->agent, answer, RUNS, &reason);
+  if (verdict.text != NULL) rewrite(call, command, json_is(verdict, "ask") ? reason : NULL);
+}

@@ -1,0 +1,15 @@
+/* One call of GET /v1/stream, from the upgrade to the command's end. */
+#ifndef SUBSTRATE_STREAM_CALL_H
+#define SUBSTRATE_STREAM_CALL_H
+
+#include "state.h"
+
+/* Not an exit code: nothing has run. The request did not leave as a whole, or the broker has no streams. */
+#define NOT_CALLED (-2)
+
+/* Runs the command of a request, an execute request with stream options as JSON; NULL: attaches to the one that
+   `stream->path` names. Passes the standard descriptors and
+   signals on until its end. Returns the exit code, or NOT_CALLED. */
+int call_run(struct stream *stream, const char *socket, const struct buffer *body);
+
+#endif

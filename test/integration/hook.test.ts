@@ -1,0 +1,192 @@
+/** `substrate hook`: recorded events of coding agents, through both fronts, and the rewritten commands in real worlds. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ApprovalsReply, HealthReply } from "../../schemas/generated/types.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
+import { eventOf, HOOK_CASES, HOOK_POLICY, type HookCase, RAN_ALIKE } from "../support/front/hook-cases.ts";
+import { actors, type Ended, runAs } from "../support/users/users.ts";
+
+type Answer = {
+  readonly decision?: string;
+  readonly reason?: string;
+  readonly hookSpecificOutput?: {
+    readonly permissionDecision?: string;
+    readonly permissionDecisionReason?: string;
+    readonly updatedInput?: { readonly command?: string };
+    readonly tool_input?: { readonly command?: string };
+  };
+};
+
+describe.each(actors())("the hook of both fronts, as $kind", (actor) => {
+  let broker: TestBroker;
+  let fronts: readonly (readonly string[])[] = [];
+  beforeAll(async () => {
+    const { root, node, launcher } = await installationFor(actor);
+    fronts = [[join(root, ".build/substrate")], [node, launcher]];
+    broker = await TestBroker.start(actor, {
+      policies: { default: HOOK_POLICY },
+      config: "agents:\n  claude-code: {}\n",
+    });
+    for (const name of ["src/main.ts", "secret/key", "locked"])
+      broker.write(join(broker.project, name), "a\n");
+  });
+  afterAll(() => broker.stop());
+
+  function hook(front: readonly string[], words: readonly string[], stdin: string): Promise<Ended> {
+    const env = { SUBSTRATE_HOME: broker.home };
+    return runAs(actor, [...front, "hook", ...words], { cwd: broker.project, env, stdin });
+  }
+
+  async function answers(one: Omit<HookCase, "what" | "answer">): Promise<readonly [Ended, Ended]> {
+    const stdin = JSON.stringify(eventOf(one, broker.project));
+    const [native, node] = await Promise.all(
+      fronts.map((front) => hook(front, [one.agent ?? "claude-code"], stdin)),
+    );
+    if (native === undefined || node === undefined) throw new Error("Expected two fronts");
+    return [native, node];
+  }
+
+  /** The command in place of a tool's own. */
+  async function rewritten(command: string, input: object = {}): Promise<string> {
+    const [native] = await answers({ tool: "Bash", input: { ...input, command } });
+    const text = parsed(native).hookSpecificOutput?.updatedInput?.command;
+    if (text === undefined) throw new Error(`Expected a command, received ${native.stdout}${native.stderr}`);
+    return text;
+  }
+
+  function run(command: string): Promise<Ended> {
+    return runAs(actor, ["sh", "-c", command], { cwd: broker.project, env: { SUBSTRATE_HOME: broker.home } });
+  }
+
+  async function waiting(): Promise<readonly string[]> {
+    const { approvals } = (await broker.operator("GET", "/v1/approvals")).document as ApprovalsReply;
+    return approvals.map(({ approval_id }) => approval_id);
+  }
+
+  test.each(HOOK_CASES)("answers $what with: $answer", async (one) => {
+    const [native, node] = await answers(one);
+    expect({ ...native, stdout: documentIn(native) }).toEqual({ ...node, stdout: documentIn(node) });
+    const { says = "", answer } = one;
+    if (answer === "blocks" || answer === "passes") {
+      expect(native).toMatchObject({ code: answer === "blocks" ? 2 : 0, stdout: "" });
+      expect(native.stderr).toContain(says);
+      return;
+    }
+    const { decision, reason, hookSpecificOutput: output } = parsed(native);
+    expect([native.code, native.stderr, output?.permissionDecision ?? decision]).toEqual([0, "", answer]);
+    const input = output?.updatedInput ?? output?.tool_input;
+    expect(answer === "deny" ? (output?.permissionDecisionReason ?? reason) : input?.command).toContain(says);
+    // Every other field stays, and a denial runs nothing.
+    expect({ ...input, command: null }).toEqual(
+      answer === "deny" ? { command: null } : { ...(one.input as object), command: null },
+    );
+  });
+
+  test.each(RAN_ALIKE)("runs a command as it came: $what", async ({ command }) => {
+    const [wanted, received] = await Promise.all([
+      runAs(actor, ["bash", "-c", command], { cwd: broker.project }),
+      run(await rewritten(command)),
+    ]);
+    expect([received.code, received.stdout]).toEqual([wanted.code, wanted.stdout]);
+  });
+
+  test("runs the command of an agent that config.yaml does not name", async () => {
+    const [native] = await answers({
+      agent: "codex",
+      tool: "Bash",
+      input: { command: "echo $SUBSTRATE_AGENT_ID" },
+    });
+    const command = parsed(native).hookSpecificOutput?.updatedInput?.command ?? "";
+    expect(await run(command)).toMatchObject({ code: 0, stdout: "codex\n" });
+  });
+
+  test("has an isolated command's changes held", async () => {
+    expect(await run(await rewritten("touch isolated.txt && echo made"))).toMatchObject({
+      code: 0,
+      stdout: "made\n",
+    });
+    expect(existsSync(join(broker.project, "isolated.txt"))).toBe(false);
+  });
+
+  test("keeps the processes that a background command leaves", async () => {
+    const command = await rewritten("sleep 300 & echo begun", { run_in_background: true });
+    expect(await run(command)).toMatchObject({ code: 0, stdout: "begun\n" });
+    const { worlds } = (await broker.operator("GET", "/v1/health")).document as HealthReply;
+    expect(worlds.flatMap(({ processes = [] }) => processes).map((one) => JSON.stringify(one))).toEqual([
+      expect.stringContaining("sleep"),
+    ]);
+  });
+
+  test("gives a command the agent's time limit", async () => {
+    const began = performance.now();
+    const ended = await run(await rewritten("echo begun; sleep 60", { timeout: 500 }));
+    expect([ended.stdout, ended.code === 0, performance.now() - began < 20_000]).toEqual([
+      "begun\n",
+      false,
+      true,
+    ]);
+  });
+
+  test("has the broker hold a command until a person allows it", async () => {
+    broker.write(join(broker.project, "Makefile"), "deploy:\n\t@echo deployed\n");
+    const ended = run(await rewritten("make deploy"));
+    await expect.poll(waiting, { timeout: 15_000 }).toHaveLength(1);
+    const [id] = await waiting();
+    await broker.operator("POST", `/v1/approvals/${id}`, { decision: "once" });
+    expect(await ended).toMatchObject({ code: 0, stdout: "deployed\n" });
+  });
+
+  test.each([
+    { what: "no agent", words: [] },
+    { what: "an unknown agent", words: ["claude"] },
+    { what: "an option", words: ["claude-code", "--fast"] },
+    { what: "an event of another kind", words: ["gemini"] },
+    { what: "half an event", words: ["claude-code"], stdin: '{"hook_event_name": "PreToolUse", ' },
+    { what: "two events", words: ["claude-code"], stdin: "{}{}" },
+    { what: "no event", words: ["claude-code"], stdin: "" },
+    { what: "an event of 11 MiB", words: ["claude-code"], stdin: `"${"x".repeat(11 * 1024 * 1024)}"` },
+    { what: "an event deeper than 64 levels", words: ["claude-code"], stdin: "[".repeat(100_000) },
+    {
+      what: "no folder",
+      words: ["codex"],
+      stdin: JSON.stringify(eventOf({ tool: "Bash", input: { command: "true" } }, "src")),
+    },
+  ])("blocks the tool for $what", async ({ words, stdin }) => {
+    const event =
+      stdin ?? JSON.stringify(eventOf({ tool: "Bash", input: { command: "true" } }, broker.project));
+    const [native, node] = await Promise.all(fronts.map((front) => hook(front, words, event)));
+    expect(native).toEqual(node);
+    expect(native).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringMatching(/^substrate: .*\. Nothing ran\n$/),
+    });
+  });
+
+  test("blocks the tool where the answer cannot be written", async () => {
+    const stdin = JSON.stringify(eventOf({ tool: "Bash", input: { command: "true" } }, broker.project));
+    for (const front of fronts) {
+      const words = ["sh", "-c", '"$@" >/dev/full', "sh", ...front, "hook", "claude-code"];
+      expect(await runAs(actor, words, { env: { SUBSTRATE_HOME: broker.home }, stdin })).toMatchObject({
+        code: 2,
+      });
+    }
+  });
+
+  test("explains itself", async () => {
+    for (const front of fronts)
+      expect((await hook(front, ["--help"], "")).stdout).toContain("claude-code, codex or gemini");
+    expect((await broker.cli(["help", "hook"])).stdout).toContain("hooks.PreToolUse");
+  });
+});
+
+function parsed({ stdout, stderr }: Ended): Answer {
+  if (stdout === "") throw new Error(`Expected an answer, received nothing and ${JSON.stringify(stderr)}`);
+  return JSON.parse(stdout) as Answer;
+}
+
+function documentIn({ stdout }: Ended): unknown {
+  return stdout === "" ? "" : JSON.parse(stdout);
+}
