@@ -106,12 +106,12 @@ async function connectedAgents(
 }
 
 async function lastCommand(terminal: Terminal, agent: string): Promise<Connected["last_command"]> {
-  const { spans } = await ask<SpansReply>(
-    terminal,
-    `/v1/spans?limit=1&agent_id=${encodeURIComponent(agent)}`,
+  const query = `limit=${LOOKED_THROUGH}&agent_id=${encodeURIComponent(agent)}`;
+  const { spans } = await ask<SpansReply>(terminal, `/v1/spans?${query}`);
+  const [last] = spans.flatMap(({ event_type: type, cmd, ts }) =>
+    type.startsWith("command") && cmd !== null ? [{ cmd, ts }] : [],
   );
-  const [span] = spans;
-  return span === undefined ? null : { cmd: span.cmd, ts: span.ts };
+  return last ?? null;
 }
 
 async function stopped(terminal: Terminal): Promise<Status> {
@@ -137,6 +137,9 @@ function policyState(terminal: Terminal): PolicyState {
 }
 
 const MOST = 120;
+
+/** Spans of an agent among which its last command is looked for: refusals and connections have spans too. */
+const LOOKED_THROUGH = 20;
 
 function print(terminal: Terminal, status: Status): void {
   const colours = coloursFor(terminal);
