@@ -74,7 +74,11 @@ export function withoutTables(text: string, tables: string, expected: object): s
   const before = text.slice(0, at);
   const after = text.slice(at + body.length);
   const edited =
-    after.trim() === "" ? before.trimEnd() + after : before + after.replace(/^\r?\n(\r?\n)?/, "");
+    before === "" && after.trim() === ""
+      ? ""
+      : after.trim() === ""
+        ? before.trimEnd() + after
+        : before + after.replace(/^\r?\n(\r?\n)?/, "");
   return verified(edited, expected);
 }
 
