@@ -11,7 +11,7 @@ type Table = Readonly<Record<string, unknown>>;
 
 /** Parses a whole text. Throws {@link NotUnderstood} with line and column. */
 export function readToml(text: string): Table {
-  return getStaticTOMLValue(parse(text)) as Table;
+  return getStaticTOMLValue(parse(text));
 }
 
 function parse(text: string): AST.TOMLProgram {
