@@ -39,8 +39,9 @@ export class InitPlace {
     this.folder.remove();
   }
 
-  /** Begins with an empty home. */
+  /** Begins with an empty home, and without a config.yaml. */
   open(): void {
+    rmSync(this.config, { force: true });
     mkdirSync(this.home);
     this.folder.own();
   }
