@@ -119,17 +119,20 @@ function withChild(text: string, parent: Node, write: (layout: Layout) => string
     return `${text.slice(0, parent.offset + 1)}${comments}${eol}${outer}${unit}${child}${eol}${outer}${text.slice(close)}`;
   }
   const { end, comma, lineEnd } = behind(text, last, close);
-  const before = comma ? text.slice(0, lineEnd) : `${text.slice(0, end)},${text.slice(end, lineEnd)}`;
-  const tail = (comma ? "," : "") + text.slice(lineEnd);
+  const start = comma === undefined ? end : comma + 1;
   const first = parent.children?.[0] ?? last;
-  if (!text.slice(parent.offset, first.offset).includes("\n"))
-    return `${before} ${write({ eol, unit, indent: undefined })}${tail}`;
+  const isInline = !text.slice(parent.offset, first.offset).includes("\n");
+  // Behind a line comment on the same line there is no place.
+  const at = isInline && text.slice(start, lineEnd).includes("//") ? start : lineEnd;
+  const before = comma === undefined ? `${text.slice(0, end)},${text.slice(end, at)}` : text.slice(0, at);
+  const tail = (comma === undefined ? "" : ",") + text.slice(at);
+  if (isInline) return `${before} ${write({ eol, unit, indent: undefined })}${tail}`;
   const indent = indentAt(text, first.offset);
   return before + eol + indent + write({ eol, unit, indent }) + tail;
 }
 
-/** `lineEnd`: behind the comma and the comments that stand on the last child's line. */
-type Behind = { readonly end: number; readonly comma: boolean; readonly lineEnd: number };
+/** `comma`: its offset. `lineEnd`: behind the comma and the comments that stand on the last child's line. */
+type Behind = { readonly end: number; readonly comma: number | undefined; readonly lineEnd: number };
 
 function behind(text: string, child: Node, close: number): Behind {
   const end = child.offset + child.length;
@@ -141,7 +144,7 @@ function behind(text: string, child: Node, close: number): Behind {
     if (scanner.getTokenOffset() >= close) break;
     if (kind !== SPACE) lineEnd = scanner.getPosition();
   }
-  return { end, comma: comma !== undefined, lineEnd };
+  return { end, comma, lineEnd };
 }
 
 /** Numbers of `jsonc-parser`'s SyntaxKind, which exists for the compiler alone: a line comment, a block comment, blanks. */
@@ -175,8 +178,11 @@ export function withoutChild(text: string, path: JsonPath): string {
     previous === undefined ? parent.offset + 1 : previous.offset + previous.length,
   );
   if (after !== undefined) {
-    const isLineless = start === child.offset && text[after + 1] === " ";
-    return text.slice(0, start) + text.slice(after + (isLineless ? 2 : 1));
+    const isInline = start === child.offset;
+    const isLast = child === parent.children.at(-1);
+    if (isInline && isLast && text[start - 1] === " ")
+      return text.slice(0, start - 1) + text.slice(after + 1);
+    return text.slice(0, start) + text.slice(isInline && text[after + 1] === " " ? after + 2 : after + 1);
   }
   if (previous === undefined) {
     const inner = text.slice(parent.offset + 1, start) + text.slice(end, close);

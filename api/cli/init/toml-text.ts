@@ -11,7 +11,7 @@ type Table = Readonly<Record<string, unknown>>;
 
 /** Parses a whole text. Throws {@link NotUnderstood} with line and column. */
 export function readToml(text: string): Table {
-  return getStaticTOMLValue(parse(text)) as Table;
+  return getStaticTOMLValue(parse(text));
 }
 
 function parse(text: string): AST.TOMLProgram {
@@ -74,7 +74,11 @@ export function withoutTables(text: string, tables: string, expected: object): s
   const before = text.slice(0, at);
   const after = text.slice(at + body.length);
   const edited =
-    after.trim() === "" ? before.trimEnd() + after : before + after.replace(/^\r?\n(\r?\n)?/, "");
+    before === "" && after.trim() === ""
+      ? ""
+      : after.trim() === ""
+        ? before.trimEnd() + after
+        : before + after.replace(/^\r?\n(\r?\n)?/, "");
   return verified(edited, expected);
 }
 

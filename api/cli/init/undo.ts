@@ -53,10 +53,9 @@ export function undoConnection(
     isShared(file) ? kept(file, roots) : stepOf(terminal, file, roots),
   );
   for (const { file, text } of steps) if (text !== file.text) refuseReadOnly(file);
-  for (const { file, text, made } of steps) {
-    if (text !== file.text) writeSettings(file, text);
-    if (text === undefined) removeEmpty(made);
-  }
+  for (const { file, text } of steps) if (text !== file.text) writeSettings(file, text);
+  const made = steps.flatMap((step) => step.made);
+  removeEmpty([...new Set(made)].sort((one, other) => one.length - other.length));
   const shared = connection.files.filter(isShared);
   if (heir !== undefined && shared.length > 0) {
     const others = heir.files.filter(({ target }) => shared.every((file) => file.target !== target));
@@ -111,7 +110,9 @@ function takenOut(
     text = edited.text;
     notes.push(...edited.notes);
   }
-  const isEmpty = before === null && ["", "{}"].includes(text.trim());
+  // The broker takes an empty config.yaml for one that is being written, and keeps its last settings.
+  const isSettings = parts.some(({ kind }) => kind === "config-agent");
+  const isEmpty = before === null || isSettings ? ["", "{}"].includes(text.trim()) : false;
   if (text === file.text) return step("unchanged", text, notes);
   return step(isEmpty ? "removed" : "taken_out", isEmpty ? undefined : text, notes);
 }

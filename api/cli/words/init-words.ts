@@ -57,14 +57,15 @@ export function printNotes(terminal: Terminal, byHand: readonly string[]): void 
   for (const each of byHand) printLine(terminal, `  - ${harmlessLine(each)}`);
 }
 
-/** A rewritten command names the front by its whole path. */
+/** Characters of a line of an answer, and lines, that are shown. */
 const MOST = 300;
+const MOST_LINES = 8;
 
 export function printProof(terminal: Terminal, { agent, ground }: Plan, { proved, answers }: Proof): void {
   printLine(terminal, "Proof, through the hook that is installed (neither command was run):");
   for (const answer of answers) {
     printLine(terminal, `  $ ${answer.command}`);
-    printLine(terminal, `    ${gotWords(answer)}`);
+    for (const line of gotLines(answer)) printLine(terminal, `    ${harmlessExcerpt(line, MOST)}`);
   }
   const options = ground.project === undefined ? "" : " --project";
   if (proved) {
@@ -79,20 +80,27 @@ export function printProof(terminal: Terminal, { agent, ground }: Plan, { proved
   );
 }
 
+function gotLines({ wanted, got, words }: Answer): readonly string[] {
+  const heading = wanted === got ? GOT[got] : `${GOT[got]} (should be ${wanted})`;
+  return [
+    `${heading}:`,
+    ...words
+      .split("\n")
+      .slice(0, MOST_LINES)
+      .map((line) => `  ${line}`),
+  ];
+}
+
+const GOT: Readonly<Record<Answer["got"], string>> = {
+  denied: "denied",
+  allowed: "allowed, and runs as",
+  asked: "asks a person",
+  unreadable: "gives no answer that the agent understands",
+};
+
 export function printBlockers(terminal: Terminal, title: string, blockers: readonly string[]): void {
   for (const each of blockers)
     terminal.err.write(`substrate: ${title} does not ask Substrate yet: ${harmlessLine(each)}\n`);
-}
-
-function gotWords({ wanted, got, words }: Answer): string {
-  const said = harmlessExcerpt(words, MOST);
-  const meant = {
-    denied: "denied: ",
-    allowed: "allowed, and runs as: ",
-    asked: "asks a person: ",
-    unreadable: "no answer: ",
-  }[got];
-  return `${meant}${said}${wanted === got ? "" : ` (should be ${wanted})`}`;
 }
 
 export function printRestored(terminal: Terminal, title: string, files: readonly Restored[]): void {
