@@ -63,10 +63,8 @@ const HOOK_SECONDS = 60;
 
 const ASKS = "Substrate is asked before a tool runs a command or opens a file";
 
-const CLAUDE_TOOLS = "Bash|Monitor|Read|Write|Edit|MultiEdit|NotebookRead|NotebookEdit|Grep|Glob|LS";
-
-const GEMINI_TOOLS =
-  "^(run_shell_command|read_file|read_many_files|write_file|replace|list_directory|glob|grep_search|search_file_content)$";
+/** All tools: `substrate hook` knows which ones run commands or open files, and lets the others pass without asking. */
+const EVERY_TOOL = "*";
 
 const CLAUDE_CODE: Agent = {
   id: "claude-code",
@@ -79,7 +77,7 @@ const CLAUDE_CODE: Agent = {
     const folder = project === undefined ? CLAUDE_CODE.folder(ground) : join(project, ".claude");
     const hook: Hook = {
       event: "PreToolUse",
-      matcher: CLAUDE_TOOLS,
+      matcher: EVERY_TOOL,
       hook: { type: "command", command: hookCommand(ground, "claude-code"), timeout: HOOK_SECONDS },
     };
     return [{ path: join(folder, "settings.json"), part: { kind: "json-hook", hook }, what: ASKS }];
@@ -102,7 +100,7 @@ const CODEX: Agent = {
     const json = join(folder, "hooks.json");
     const hook: Hook = {
       event: "PreToolUse",
-      matcher: "^(Bash|apply_patch)$",
+      matcher: EVERY_TOOL,
       hook: { type: "command", command: hookCommand(ground, "codex"), timeout: HOOK_SECONDS },
     };
     const inToml = read(json) === undefined && hasTomlHooks(read(config));
@@ -134,7 +132,7 @@ const GEMINI: Agent = {
     const folder = project === undefined ? GEMINI.folder(ground) : join(project, ".gemini");
     const hook: Hook = {
       event: "BeforeTool",
-      matcher: GEMINI_TOOLS,
+      matcher: EVERY_TOOL,
       hook: {
         type: "command",
         name: "substrate",
