@@ -70,7 +70,7 @@ const WORDS: Readonly<Record<Verdict, Words>> = {
   },
   ask: {
     means: "a person must approve the command before any of it runs",
-    next: "send it with `substrate exec`; `substrate approvals` lists what waits for approval",
+    next: "`substrate exec --wait` holds it until then; `substrate approvals` lists what waits for approval",
   },
   deny: { means: "no part of the command runs", next: OTHER_WAY },
   would_isolate: {

@@ -1,34 +1,61 @@
 import { lstatSync, readlinkSync, realpathSync } from "node:fs";
-import { basename, dirname, resolve } from "node:path";
+import { dirname, join } from "node:path";
 
 /** As many links as the kernel follows (path_resolution(7)). */
 const MOST_LINKS = 40;
 
 /**
  * Returns the place that open(2) with O_CREAT reaches for `path`, absolute: links followed, `..` taken behind links, missing names as
- * spelled. A dangling link leads to its missing target, where a write would make the file.
+ * spelled. A dangling link leads to its missing target, where a write would make the file. Of a loop, some path within it.
  */
-export function landingOf(path: string, links = MOST_LINKS): string {
+export function landingOf(path: string): string {
   try {
     return realpathSync.native(path);
   } catch {
-    // Missing, closed or a loop, ignoring which: the existing part still counts.
+    return walk(path);
   }
-  const parent = dirname(path);
-  if (parent === path) return path;
-  const folder = landingOf(parent, links);
-  const place = resolve(folder, basename(path));
-  const target = links === 0 ? undefined : linkAt(place);
-  if (target === undefined) return place;
-  return landingOf(target.startsWith("/") ? target : `${folder}/${target}`, links - 1);
 }
 
-function linkAt(path: string): string | undefined {
+/** From the root down, without an error for each missing name: callers choose the path, and its depth. */
+function walk(path: string): string {
+  const names = namesIn(path);
+  let place = "/";
+  let links = 0;
+  for (let name = names.pop(); name !== undefined; name = names.pop()) {
+    if (name === "..") {
+      place = dirname(place);
+      continue;
+    }
+    const next = join(place, name);
+    const target = links < MOST_LINKS ? linkAt(next) : undefined;
+    if (target === null) return join(next, ...names.reverse());
+    if (target === undefined) {
+      place = next;
+      continue;
+    }
+    links += 1;
+    if (target.startsWith("/")) place = "/";
+    names.push(...namesIn(target));
+  }
+  return place;
+}
+
+/** Names in reverse order. */
+function namesIn(path: string): string[] {
+  return path
+    .split("/")
+    .filter((name) => name !== "" && name !== ".")
+    .reverse();
+}
+
+/** The target of a link; undefined for anything else, null for a missing name. */
+function linkAt(path: string): string | null | undefined {
   try {
-    const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
-    return isLink ? readlinkSync(path) : undefined;
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    if (found === undefined) return null;
+    return found.isSymbolicLink() ? readlinkSync(path) : undefined;
   } catch {
-    // Closed to this user, ignoring: then to the user's tools too.
-    return undefined;
+    // Closed to this user, or too long, ignoring which: then to the user's tools too.
+    return null;
   }
 }

@@ -407,7 +407,7 @@ export interface CheckFilesRequest {
    * The files. The reply has the rule of the first one that is denied.
    *
    * @minItems 1
-   * @maxItems 1000
+   * @maxItems 100
    */
   readonly files: readonly CheckedFile[];
   readonly cwd?: WorkingDirectory;

@@ -20,6 +20,11 @@ static const struct tool CLAUDE_TOOLS[] = {
     {"Grep", FILES, "search", {"path"}, true},
     {"Glob", FILES, "read", {"path"}, true},
     {"LS", FILES, "read", {"path"}, true},
+    {"Artifact", FILES, "read", {"file_path"}, false},
+    {"Projects", FILES, "read", {"local_path"}, true},
+    {"Workflow", FILES, "read", {"scriptPath"}, true},
+    {"REPL", CODE, NULL, {"code"}, false},
+    {"PowerShell", CODE, NULL, {"command"}, false},
     {"apply_patch", PATCH, "write", {"command"}, false},
     {0},
 };
@@ -66,6 +71,8 @@ struct call agents_call(const struct agent *agent, struct json event) {
     blocking_end("The event's 'hook_event_name' must be '", agent->event, "'", NULL);
   if (name.text == NULL || *name.text != '"') blocking_end("The event's 'tool_name' must be text", NULL);
   struct call call = {agent, find_tool(agent, name), input};
+  if (call.tool != NULL && call.tool->kind == CODE)
+    blocking_end(call.tool->name, " runs code that no policy can judge, outside every world. Use a shell command", NULL);
   if (call.tool != NULL && (input.text == NULL || *input.text != '{'))
     blocking_end("The event's 'tool_input' must be an object", NULL);
   return call;

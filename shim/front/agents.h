@@ -11,7 +11,7 @@
 /* The shell in which agents run commands. */
 #define AGENTS_SHELL "bash"
 
-enum kind { SHELL, FILES, PATCH };
+enum kind { SHELL, FILES, PATCH, CODE };
 
 #define MOST_FIELDS 2
 

@@ -219,6 +219,17 @@ fs:
       .toMatchObject({ decision: { verdict: "deny", mode: "observe" }, policy_id: "watching" });
   });
 
+  test("a hundred deep paths hold the broker up for half a second at most", async () => {
+    const files = Array.from({ length: 100 }, (_, at) => ({
+      path: `${"x/".repeat(2000)}${at}`,
+      access: "write",
+    }));
+    const began = performance.now();
+    const answer = await broker.call("POST", "/v1/check", { agent_id: "test", cwd: broker.project, files });
+    expect(answer).toMatchObject({ status: 400, document: { error: { path: "files" } } });
+    expect(performance.now() - began).toBeLessThan(3000);
+  });
+
   test("files beside a command are refused, and nothing is recorded", async () => {
     const answer = await broker.call("POST", "/v1/check", {
       agent_id: "test",

@@ -7,7 +7,7 @@ export class Blocked extends Error {
 }
 
 type Tool = {
-  readonly kind: "shell" | "files" | "patch";
+  readonly kind: "shell" | "files" | "patch" | "code";
   readonly access?: "read" | "search" | "write";
   /** Fields of the input: the command, the patch, or paths; lists of paths may be patterns. */
   readonly fields: readonly [string, ...string[]];
@@ -57,6 +57,11 @@ const CLAUDE: Pick<Agent, "event" | "tools" | "background"> = {
     Grep: filesHere("search", "path"),
     Glob: filesHere("read", "path"),
     LS: filesHere("read", "path"),
+    Artifact: files("read", "file_path"),
+    Projects: filesHere("read", "local_path"),
+    Workflow: filesHere("read", "scriptPath"),
+    REPL: { kind: "code", fields: ["code"] },
+    PowerShell: { kind: "code", fields: ["command"] },
     apply_patch: { kind: "patch", access: "write", fields: ["command"] },
   },
 };
@@ -106,6 +111,10 @@ export function agentCall(agent: Agent, event: unknown): AgentCall | undefined {
   if (typeof toolName !== "string") throw new Blocked("The event's 'tool_name' must be text");
   const tool = Object.hasOwn(agent.tools, toolName) ? agent.tools[toolName] : undefined;
   if (tool === undefined) return undefined;
+  if (tool.kind === "code")
+    throw new Blocked(
+      `${toolName} runs code that no policy can judge, outside every world. Use a shell command`,
+    );
   if (!isObject(input)) throw new Blocked("The event's 'tool_input' must be an object");
   if (typeof cwd !== "string" || !cwd.startsWith("/"))
     throw new Blocked("The event's 'cwd' must be an absolute path");
