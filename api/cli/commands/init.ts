@@ -1,5 +1,6 @@
-import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
+import { realPlace } from "../../../broker/model/real-place.ts";
 import { isRefusal } from "../../../broker/model/refusal.ts";
 import { locateProject } from "../../../broker/project/projects.ts";
 import { closestName } from "../../../schemas/closest-name.ts";
@@ -103,7 +104,7 @@ function projectOf(terminal: Terminal): string {
 
 function placeOf(terminal: Terminal): ReturnType<typeof locateProject> {
   const { home, uid, installation, cwd } = terminal;
-  const user = realpathSync(personHome(terminal));
+  const user = realPlace(personHome(terminal));
   return locateProject(
     cwd,
     { home: user, hidden: home.hidden, uid, installation: installation.root, roots: [] },

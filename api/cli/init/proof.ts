@@ -1,5 +1,5 @@
 /** Drives two events through the hook that was just installed, as the agent would: one to be denied, one to be allowed. */
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ export type Proof = { readonly proved: boolean; readonly answers: readonly Answe
 
 type Event = { readonly command: string; readonly cwd: string };
 
-/** Runs the hook of a connection's files for both events, in a project; undefined: in an empty folder. */
+/** Runs the hook of a connection's files for both events, in a project; undefined: in a new repository. */
 export async function prove(
   connection: Pick<Connection, "agent" | "files">,
   project: string | undefined,
@@ -36,6 +36,8 @@ export async function prove(
   const folder = mkdtempSync(join(tmpdir(), "substrate-proof-"));
   try {
     const cwd = project ?? folder;
+    // Without a mark, no folder below /tmp is a project. Without git, the answers say so.
+    if (project === undefined) spawnSync("git", ["init", "--quiet", folder], { stdio: "ignore" });
     const answers: Answer[] = [];
     for (const [command, wanted] of [
       [DENIED, "denied"],
