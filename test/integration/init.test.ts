@@ -208,6 +208,23 @@ describe.each(actors())("init, as $kind", (actor) => {
     expect(existsSync(place.config)).toBe(false);
   });
 
+  test("a folder that the environment names is written too, and undone with the usual one", async () => {
+    const other = join(place.folder.path, "other");
+    expect((await init(["claude-code", "--yes"])).code).toBe(0);
+    expect((await init(["claude-code", "--yes"], { CLAUDE_CONFIG_DIR: other })).code).toBe(0);
+    expect(readFileSync(join(other, "settings.json"), "utf8")).toContain("hook claude-code");
+    expect((await init(["claude-code", "--undo"])).code).toBe(0);
+    expect([existsSync(other), readdirSync(place.home)]).toEqual([false, []]);
+  });
+
+  test("in a folder that is no project, the proof takes a new repository", async () => {
+    const { code, stderr } = await place.broker.cli(["init", "gemini", "--yes"], {
+      cwd: place.home,
+      env: { HOME: place.home },
+    });
+    expect([code, stderr]).toEqual([0, ""]);
+  });
+
   test("what is installed, connected and was last run is listed", async () => {
     place.put("bin/claude", "#!/bin/sh\n");
     place.put("bin/aider", "#!/bin/sh\n");

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { realPlace } from "../../../broker/model/real-place.ts";
+import { dirname } from "node:path";
 import { isRefusal } from "../../../broker/model/refusal.ts";
 import { locateProject } from "../../../broker/project/projects.ts";
 import { closestName } from "../../../schemas/closest-name.ts";
@@ -192,7 +193,8 @@ function takeBack(terminal: Terminal, agent: Agent, ground: Ground, { json }: In
     else printLine(terminal, `${agent.title} was not connected ${placeWords(ground)}: nothing to undo`);
     return 0;
   }
-  const files = undoConnection(terminal, connection, rootsOf(terminal, agent, ground));
+  const written = connection.files.map(({ target }) => dirname(target));
+  const files = undoConnection(terminal, connection, [...rootsOf(terminal, agent, ground), ...written]);
   if (json === true) printJson(terminal, { agent: agent.id, project: ground.project ?? null, files });
   else printRestored(terminal, agent.title, files);
   return 0;

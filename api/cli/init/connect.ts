@@ -129,9 +129,12 @@ export function writePlan(terminal: Terminal, plan: Plan): void {
     agent: agent.id,
     project: ground.project ?? null,
     since: record?.since ?? new Date().toISOString(),
-    files: plan.files
-      .filter(({ parts }) => parts.length > 0)
-      .map((each) => connectedFile(terminal, each, record)),
+    files: [
+      ...plan.files
+        .filter(({ parts }) => parts.length > 0)
+        .map((each) => connectedFile(terminal, each, record)),
+      ...filesElsewhere(plan),
+    ],
   };
   writeConnection(home, connection);
   const undo: (() => void)[] = [];
@@ -157,6 +160,11 @@ export function writePlan(terminal: Terminal, plan: Plan): void {
     made: [...file.made, ...(made.get(file.target) ?? [])],
   }));
   writeConnection(home, { ...connection, files });
+}
+
+/** Files of an earlier run, when a variable of the environment named another folder. */
+function filesElsewhere({ files, record }: Plan): readonly ConnectedFile[] {
+  return (record?.files ?? []).filter(({ target }) => files.every(({ file }) => file.target !== target));
 }
 
 function connectedFile({ home }: Terminal, plan: FilePlan, record: Connection | undefined): ConnectedFile {
