@@ -6,7 +6,7 @@ export function describeHook(program: Command, choose: (action: Action) => void)
   program
     .command("hook")
     .description(
-      "Answer an event of a coding agent on standard input, before one of its tools runs: claude-code, codex or gemini",
+      "Answer an event of a coding agent on standard input, before one of its tools runs: claude-code, codex, gemini or opencode",
     )
     .usage("AGENT")
     // Wrong words block the tool, as a wrong event does.

@@ -4,6 +4,7 @@ import { describeApprovals } from "./program-approvals.ts";
 import { describeBudget } from "./program-budget.ts";
 import { describeChanges } from "./program-changes.ts";
 import { describeGlance } from "./program-glance.ts";
+import { describeInit } from "./program-init.ts";
 import { describeHook } from "./program-hook.ts";
 import { describePolicy } from "./program-policy.ts";
 import { describeTrace } from "./program-trace.ts";
@@ -51,6 +52,7 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
   describePolicy(program, choose);
   describeBudget(program, choose);
   describeShim(program, choose);
+  describeInit(program, choose);
   describeGlance(program, choose);
   describeHook(program, choose);
   program
@@ -60,7 +62,7 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
 }
 
 /** Nouns of the contract, not implemented yet. */
-const NOT_YET: readonly string[] = ["mcp", "init"];
+const NOT_YET: readonly string[] = ["mcp"];
 
 /** Answers a line without a known command: help for an empty line, else an error that names the nearest command. */
 function answerNoCommand(program: Command): void {

@@ -6,6 +6,8 @@ export type Installation = {
   readonly root: string;
   readonly version: string;
   readonly init: string;
+  /** The native program for people, shells and agents' settings. */
+  readonly front: string;
   /** Binary of the shims on PATH. */
   readonly shim: string;
   /** Telemetry library loaded into a world's programs. */
@@ -47,6 +49,7 @@ export function installationAt(folder: string): Installation {
     root,
     version,
     init,
+    front: join(root, ".build/substrate"),
     shim: join(root, ".build/substrate-shim"),
     preload: join(root, ".build/substrate-preload.so"),
     built: [init, join(root, ".build/substrate.mjs")],

@@ -21,6 +21,8 @@ const OPTIONS = /** @satisfies {import("esbuild").BuildOptions} */ ({
   platform: "node",
   target: "node20",
   external: ["lmdb"],
+  // Its CommonJS part calls a `require` that no bundler sees through.
+  alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" },
   // Packages written as CommonJS call `require` for Node's own modules.
   banner: {
     js: 'import { createRequire as createRequireOf } from "node:module"; const require = createRequireOf(import.meta.url);',

@@ -33,6 +33,8 @@ export type Home = {
   readonly homes: string;
   /** The folder to put first on PATH. */
   readonly shims: string;
+  /** Agents' settings files that `substrate init` changed: records, and copies of the files before. */
+  readonly connections: string;
   /** Hidden in every world: this home, and the held changes of every home. */
   readonly hidden: readonly string[];
   /** Sockets of the container backends. */
@@ -74,6 +76,7 @@ export function homeLayout(asked: string, askedOverlay: string | undefined): Hom
     quarantine: join(root, "quarantine"),
     homes: join(root, "homes"),
     shims: join(root, "shims"),
+    connections: join(root, "connections"),
     hidden: overlay === undefined ? [root] : [root, overlay],
     containers: join(root, "run/containers"),
     brokerFile: join(root, "run/broker.json"),

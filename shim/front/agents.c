@@ -46,6 +46,8 @@ static const struct tool GEMINI_TOOLS[] = {
 static const struct agent AGENTS[] = {
     {"claude-code", "PreToolUse", CLAUDE_TOOLS, true, false, "run_in_background", NULL},
     {"codex", "PreToolUse", CLAUDE_TOOLS, false, false, "run_in_background", NULL},
+    /* Its plugin (api/cli/init/opencode-plugin.ts) sends Claude Code's names. */
+    {"opencode", "PreToolUse", CLAUDE_TOOLS, false, false, "run_in_background", NULL},
     {"gemini", "BeforeTool", GEMINI_TOOLS, false, true, "is_background", "dir_path"},
 };
 
@@ -53,7 +55,7 @@ const struct agent *agents_find(char *const words[]) {
   for (size_t i = 0; words[0] != NULL && words[1] == NULL && i < sizeof AGENTS / sizeof *AGENTS; i++) {
     if (strcmp(words[0], AGENTS[i].name) == 0) return &AGENTS[i];
   }
-  blocking_end("'substrate hook' takes one agent: claude-code, codex or gemini", NULL);
+  blocking_end("'substrate hook' takes one agent: claude-code, codex, gemini or opencode", NULL);
 }
 
 static const struct tool *find_tool(const struct agent *agent, struct json name) {

@@ -107,7 +107,7 @@ describe.each(actors())("the command line, as $kind", (actor) => {
     expect(/^.*Broker is ready.*$/m.exec(stdout)?.[0].match(/"pid":/g)).toHaveLength(1);
   });
 
-  test.each(["mcp", "init"])("%s says that it is not in this version", async (noun) => {
+  test.each(["mcp"])("%s says that it is not in this version", async (noun) => {
     for (const words of [[noun], [noun, "--help"], [noun, "--profile", "x", "--", "true"]])
       expect(await broker.cli(words)).toMatchObject({
         code: 125,

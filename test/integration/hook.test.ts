@@ -177,7 +177,7 @@ describe.each(actors())("the hook of both fronts, as $kind", (actor) => {
 
   test("explains itself", async () => {
     for (const front of fronts)
-      expect((await hook(front, ["--help"], "")).stdout).toContain("claude-code, codex or gemini");
+      expect((await hook(front, ["--help"], "")).stdout).toContain("claude-code, codex, gemini or opencode");
     expect((await broker.cli(["help", "hook"])).stdout).toContain("hooks.PreToolUse");
   });
 });

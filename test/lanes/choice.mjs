@@ -10,10 +10,10 @@ import { CHECKOUT } from "../../api/setup/checkout.mjs";
 const SLOW = {
   integration: `approvals-cli approvals-kept budgets changes-listed direct-changes doctor exec-gate-stopped
     exec-trees faults few-descriptors full-disk held-changes held-cli held-contents held-faults
-    held-kill-points held-killed hook-unanswered idempotency left-overs life-cycle network-npm-refused output-room
+    held-kill-points held-killed idempotency init init-refused left-overs life-cycle network-npm-refused output-room
     policy-allow policy-corpus policy-fuzz policy-reload policy-tools program-starts publish-policy replay
-    sandboxed screens self shims-quiet shims-unanswered small-disk stream-volume time-limits told trace-kills
-    trace-programs trouble`,
+    sandboxed self shims-quiet shims-unanswered small-disk stream-volume time-limits told trace-kills trace-programs
+    trouble`,
   security: `approvals-allowing clones-at-once default-denials denied-names denied-names-host
     denied-names-races denied-projects denied-wholes direct-changes exec-gate git-brought git-opened
     git-settings groups held-changes held-names host-trees-mounts installation isolated-worlds
@@ -24,7 +24,7 @@ const SLOW = {
 };
 
 /** Integration files about the command line, rules, records and shims, with the same outcome whoever runs the broker. */
-const ANYBODY = `approvals approvals-cli approvals-kept bad-input budgets caller-shell cli commits held-cli hook-unanswered idempotency notices
+const ANYBODY = `approvals approvals-cli approvals-kept bad-input budgets caller-shell cli commits held-cli idempotency init init-refused notices
   output-room policy policy-allow policy-corpus policy-fuzz policy-network policy-programs policy-reload policy-show
   policy-tools publish-policy self shims-folder shims-long shims-quiet shims-unanswered stream-volume test-internet time-limits told tour
   trace-cli trace-kills trace-network trace-programs trouble`;

@@ -69,6 +69,8 @@ const CLAUDE: Pick<Agent, "event" | "tools" | "background"> = {
 const AGENTS: readonly Agent[] = [
   { ...CLAUDE, name: "claude-code", asks: true },
   { ...CLAUDE, name: "codex", asks: false },
+  // Its plugin (api/cli/init/opencode-plugin.ts) sends Claude Code's names.
+  { ...CLAUDE, name: "opencode", asks: false },
   {
     name: "gemini",
     event: "BeforeTool",
@@ -93,7 +95,7 @@ const AGENTS: readonly Agent[] = [
 export function agentNamed(words: readonly string[]): Agent {
   const found = words.length === 1 ? AGENTS.find(({ name }) => name === words[0]) : undefined;
   if (found === undefined)
-    throw new Blocked("'substrate hook' takes one agent: claude-code, codex or gemini");
+    throw new Blocked("'substrate hook' takes one agent: claude-code, codex, gemini or opencode");
   return found;
 }
 

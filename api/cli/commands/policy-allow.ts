@@ -28,6 +28,7 @@ import {
   refusedWords,
 } from "../words/allow-words.ts";
 import { isSomebodyHere, typedLine } from "../questions/prompt.ts";
+import { refuseInside } from "../terminal/inside.ts";
 import { policyFile } from "../terminal/policy-files.ts";
 import { expandedPresets } from "../words/preset-words.ts";
 import {
@@ -65,7 +66,7 @@ export async function allowInPolicy(
     throw new Complaint(
       `Cannot allow '${harmlessLine(kind)}': give 'write PATH', 'read PATH', 'net NAME[:PORT]' or 'command PATTERN'`,
     );
-  refuseInside(terminal);
+  refuseInside(terminal, "policy allow", "; 'POST /v1/request_scopes' asks for more access for one command");
   const wanted = oneWish(known, words);
   const allowed = await prepare(terminal, known, wanted, options);
   if (options.json !== true) printAllowed(terminal, allowed);
@@ -73,21 +74,6 @@ export async function allowInPolicy(
   if (options.json === true) printJson(terminal, allowedDocument(allowed, written));
   const isDone = written || allowed.edit === undefined || options.dryRun === true;
   return isDone ? 0 : EXIT_SUBSTRATE;
-}
-
-/** What a policy allows is for a person on the host to say; inside, the files of policies are not even there. */
-function refuseInside(terminal: Terminal): void {
-  if (!isInside(terminal)) return;
-  throw new Complaint(
-    "Cannot run 'substrate policy allow' inside a world.\n  Ask the operator to run it on the host; 'POST /v1/request_scopes' asks for more access for one command",
-  );
-}
-
-/** The first process of a world has a name of its own, whatever a command makes of its variables. */
-function isInside({ environment }: Terminal): boolean {
-  if (environment["SUBSTRATE_SPAN_ID"] !== undefined) return true;
-  const first = "/proc/1/comm";
-  return existsSync(first) && readFileSync(first, "utf8") === "substrate-init\n";
 }
 
 function oneWish(kind: AllowKind, words: readonly string[]): string {

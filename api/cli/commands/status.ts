@@ -1,9 +1,12 @@
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import { loadPolicy } from "../../../broker/policy/index.ts";
-import type { ApprovalsReply, HealthReply, HeldReply } from "../../../schemas/generated/types.ts";
+import type { ApprovalsReply, HealthReply, HeldReply, SpansReply } from "../../../schemas/generated/types.ts";
 import { isAnswered } from "../../serve/sockets.ts";
+import { foundConnection, type FoundConnection } from "../init/found.ts";
+import { connections } from "../init/records.ts";
 import { ageWords, sizeWords } from "../words/amounts.ts";
+import { connectionWords } from "../words/init-words.ts";
 import { readBrokerFile } from "../terminal/broker-file.ts";
 import { type Colours, coloursFor } from "../words/colours.ts";
 import { policyFile } from "../terminal/policy-files.ts";
@@ -13,6 +16,12 @@ import { harmlessExcerpt, harmlessLine, printJson, printLine, type Terminal } fr
 type PolicyState = { readonly name: string; readonly mode: string | null; readonly problem: string | null };
 
 type World = Pick<HealthReply["worlds"][number], "world_id" | "agent_id" | "project" | "running">;
+
+type Connected = FoundConnection & {
+  readonly agent_id: string;
+  /** Null: none is in the trace, or no broker runs. */
+  readonly last_command: { readonly cmd: string; readonly ts: string } | null;
+};
 
 type Status = {
   readonly broker: {
@@ -26,6 +35,8 @@ type Status = {
   readonly worlds: readonly World[];
   /** Agents that config.yaml lists, with their own sockets. */
   readonly agents: readonly { readonly agent_id: string; readonly socket: string }[];
+  /** Agents that `substrate init` connected. */
+  readonly connected: readonly Connected[];
   readonly approvals: readonly {
     readonly approval_id: string;
     readonly agent_id: string;
@@ -37,7 +48,7 @@ type Status = {
 /** Everything that a person looks for first. Exit 1 when no broker runs, or the default policy does not load. */
 export async function showStatus(terminal: Terminal, json: boolean): Promise<number> {
   const running = await isAnswered(terminal.home.controlSocket);
-  const status = running ? await statusOf(terminal) : stopped(terminal);
+  const status = running ? await statusOf(terminal) : await stopped(terminal);
   if (json) printJson(terminal, status);
   else print(terminal, status);
   return running && status.policy.problem === null ? 0 : 1;
@@ -66,6 +77,7 @@ async function statusOf(terminal: Terminal): Promise<Status> {
       running,
     })),
     agents: Object.entries(file?.sockets.agents ?? {}).map(([agent_id, socket]) => ({ agent_id, socket })),
+    connected: await connectedAgents(terminal, (agent) => lastCommand(terminal, agent)),
     approvals: approvals.map(({ approval_id, agent_id, subject }) => ({
       approval_id,
       agent_id,
@@ -79,12 +91,36 @@ async function statusOf(terminal: Terminal): Promise<Status> {
   };
 }
 
-function stopped(terminal: Terminal): Status {
+/** One small request for each agent that is connected. */
+async function connectedAgents(
+  { home }: Terminal,
+  last: (agent: string) => Promise<Connected["last_command"]>,
+): Promise<readonly Connected[]> {
+  return await Promise.all(
+    connections(home).map(async (connection) => ({
+      agent_id: connection.agent,
+      ...foundConnection(connection),
+      last_command: await last(connection.agent),
+    })),
+  );
+}
+
+async function lastCommand(terminal: Terminal, agent: string): Promise<Connected["last_command"]> {
+  const query = `limit=${LOOKED_THROUGH}&agent_id=${encodeURIComponent(agent)}`;
+  const { spans } = await ask<SpansReply>(terminal, `/v1/spans?${query}`);
+  const [last] = spans.flatMap(({ event_type: type, cmd, ts }) =>
+    type.startsWith("command") && cmd !== null ? [{ cmd, ts }] : [],
+  );
+  return last ?? null;
+}
+
+async function stopped(terminal: Terminal): Promise<Status> {
   return {
     broker: { running: false, pid: null, version: null, started_at: null, installation: null },
     policy: policyState(terminal),
     worlds: [],
     agents: [],
+    connected: await connectedAgents(terminal, () => Promise.resolve(null)),
     approvals: [],
     held: { commands: 0, paths: 0, bytes: 0 },
   };
@@ -102,11 +138,16 @@ function policyState(terminal: Terminal): PolicyState {
 
 const MOST = 120;
 
+/** Spans of an agent among which its last command is looked for: refusals and connections have spans too. */
+const LOOKED_THROUGH = 20;
+
 function print(terminal: Terminal, status: Status): void {
   const colours = coloursFor(terminal);
   const row = (name: string, text: string): void => printLine(terminal, `${name.padEnd(10)} ${text}`);
   row("broker", brokerWords(terminal, status));
   row("policy", policyWords(colours, status.policy));
+  for (const each of status.connected)
+    row(each === status.connected[0] ? "connected" : "", connectedWords(each));
   if (!status.broker.running) return;
   row("worlds", status.worlds.length === 0 ? "none is warm" : `${status.worlds.length} warm`);
   for (const { agent_id: agent, project, running = 0 } of status.worlds)
@@ -129,6 +170,13 @@ function print(terminal: Terminal, status: Status): void {
       ? "no changes wait to be applied"
       : `changes of ${held.commands === 1 ? "1 command" : `${held.commands} commands`}: ${held.paths} paths, ${sizeWords(held.bytes)} ('substrate held --all')`,
   );
+}
+
+function connectedWords(connected: Connected): string {
+  const { agent_id: agent, last_command: last } = connected;
+  const command =
+    last === null ? "" : `; ${ageWords(last.ts, Date.now())}: ${harmlessExcerpt(last.cmd, MOST)}`;
+  return `${harmlessLine(agent)}, ${connectionWords(connected, harmlessLine(agent))}${command}`;
 }
 
 function waiting(colours: Colours, count: number): string {

@@ -14,7 +14,7 @@ commands:
 
 export type HookCase = {
   readonly what: string;
-  readonly agent?: "claude-code" | "codex" | "gemini";
+  readonly agent?: "claude-code" | "codex" | "gemini" | "opencode";
   readonly tool: string;
   readonly input: unknown;
   /** `passes`: exit 0 without a word. `blocks`: exit 2 and a sentence that contains `says`. */
@@ -232,6 +232,14 @@ export const HOOK_CASES: readonly HookCase[] = [
     input: { command: "x" },
     answer: "blocks",
     says: "names no file",
+  },
+  {
+    what: "a command in opencode, in the form that its plugin sends",
+    agent: "opencode",
+    tool: "Bash",
+    input: { command: "echo hello" },
+    answer: "allow",
+    says: " exec --agent opencode ",
   },
   {
     what: "a command in Gemini",

@@ -1,0 +1,175 @@
+/** Coding agents: how they are found, which settings files connect them, and what their policies are called. */
+import { join } from "node:path";
+import type { Hook, Part } from "./parts.ts";
+import { opencodePlugin } from "./opencode-plugin.ts";
+import {
+  claudeCodeBlockers,
+  claudeCodeReminders,
+  codexBlockers,
+  codexReminders,
+  geminiBlockers,
+  geminiReminders,
+  hasTomlHooks,
+  opencodeReminders,
+} from "./reminders.ts";
+
+/** Surroundings of a connection. */
+export type Ground = {
+  /** The person's home folder. */
+  readonly home: string;
+  /** The project whose settings are written; undefined: the person's own settings. */
+  readonly project: string | undefined;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The native front: settings name it by its absolute path. */
+  readonly front: string;
+  /** Text of a file; undefined for a missing file. */
+  readonly read: (path: string) => string | undefined;
+};
+
+/** A part for a settings file. */
+export type Planned = {
+  readonly path: string;
+  readonly part: Part;
+  /** What the change does, above its diff. */
+  readonly what: string;
+};
+
+export type Agent = {
+  /** Also the name of its policy, and of its socket. */
+  readonly id: string;
+  readonly title: string;
+  /** Names of its program. */
+  readonly programs: readonly string[];
+  /** Folder of its settings for a person. */
+  readonly folder: (ground: Ground) => string;
+  /** A variable of the environment that names another folder. */
+  readonly variable: string;
+  readonly plan: (ground: Ground) => readonly Planned[];
+  /** Settings of a person under which the agent asks nobody. */
+  readonly blockers: (ground: Ground) => readonly string[];
+  /** What remains for a person once the files are written. */
+  readonly byHand: (ground: Ground) => readonly string[];
+};
+
+/** Agents that `substrate init` knows by name and cannot connect yet. */
+export const NOT_YET: readonly Pick<Agent, "id" | "title" | "programs">[] = [
+  { id: "cursor", title: "Cursor", programs: ["cursor-agent", "cursor"] },
+  { id: "copilot", title: "GitHub Copilot CLI", programs: ["copilot"] },
+  { id: "aider", title: "aider", programs: ["aider"] },
+];
+
+/** Seconds for a hook; it gives up sooner by itself, and then blocks. A hook that an agent gives up on blocks nothing. */
+const HOOK_SECONDS = 60;
+
+const ASKS = "Substrate is asked before a tool runs a command or opens a file";
+
+/** All tools: `substrate hook` knows which ones run commands or open files, and lets the others pass without asking. */
+const EVERY_TOOL = "*";
+
+const CLAUDE_CODE: Agent = {
+  id: "claude-code",
+  title: "Claude Code",
+  programs: ["claude"],
+  variable: "CLAUDE_CONFIG_DIR",
+  folder: ({ environment, home }) => set(environment["CLAUDE_CONFIG_DIR"]) ?? join(home, ".claude"),
+  plan: (ground) => {
+    const { project } = ground;
+    const folder = project === undefined ? CLAUDE_CODE.folder(ground) : join(project, ".claude");
+    const hook: Hook = {
+      event: "PreToolUse",
+      matcher: EVERY_TOOL,
+      hook: { type: "command", command: hookCommand(ground, "claude-code"), timeout: HOOK_SECONDS },
+    };
+    return [{ path: join(folder, "settings.json"), part: { kind: "json-hook", hook }, what: ASKS }];
+  },
+  blockers: (ground) => claudeCodeBlockers(ground, CLAUDE_CODE.folder(ground)),
+  byHand: claudeCodeReminders,
+};
+
+/** codex warns where one folder has hooks in both of its files. */
+const CODEX: Agent = {
+  id: "codex",
+  title: "Codex",
+  programs: ["codex"],
+  variable: "CODEX_HOME",
+  folder: ({ environment, home }) => set(environment["CODEX_HOME"]) ?? join(home, ".codex"),
+  plan: (ground) => {
+    const { project, read } = ground;
+    const folder = project === undefined ? CODEX.folder(ground) : join(project, ".codex");
+    const config = join(folder, "config.toml");
+    const json = join(folder, "hooks.json");
+    const hook: Hook = {
+      event: "PreToolUse",
+      matcher: EVERY_TOOL,
+      hook: { type: "command", command: hookCommand(ground, "codex"), timeout: HOOK_SECONDS },
+    };
+    const inToml = read(json) === undefined && hasTomlHooks(read(config));
+    return [
+      {
+        path: inToml ? config : json,
+        part: { kind: inToml ? "toml-hook" : "json-hook", hook },
+        what: ASKS,
+      },
+      {
+        path: config,
+        part: { kind: "toml-key", key: "sandbox_mode", value: "danger-full-access" },
+        what: "Codex's own sandbox is switched off, because it blocks the broker's socket: every command would fail. Commands run in Substrate's worlds instead",
+      },
+    ];
+  },
+  blockers: (ground) => codexBlockers(ground, CODEX.folder(ground)),
+  byHand: (ground) => codexReminders(ground, CODEX.folder(ground)),
+};
+
+const GEMINI: Agent = {
+  id: "gemini",
+  title: "Gemini CLI",
+  programs: ["gemini"],
+  variable: "GEMINI_CLI_HOME",
+  folder: ({ environment, home }) => join(set(environment["GEMINI_CLI_HOME"]) ?? home, ".gemini"),
+  plan: (ground) => {
+    const { project } = ground;
+    const folder = project === undefined ? GEMINI.folder(ground) : join(project, ".gemini");
+    const hook: Hook = {
+      event: "BeforeTool",
+      matcher: EVERY_TOOL,
+      hook: {
+        type: "command",
+        name: "substrate",
+        command: hookCommand(ground, "gemini"),
+        timeout: HOOK_SECONDS * 1000,
+      },
+    };
+    return [{ path: join(folder, "settings.json"), part: { kind: "json-hook", hook }, what: ASKS }];
+  },
+  blockers: (ground) => geminiBlockers(ground, GEMINI.folder(ground)),
+  byHand: geminiReminders,
+};
+
+const OPENCODE: Agent = {
+  id: "opencode",
+  title: "opencode",
+  programs: ["opencode"],
+  variable: "XDG_CONFIG_HOME",
+  folder: ({ environment, home }) =>
+    join(set(environment["XDG_CONFIG_HOME"]) ?? join(home, ".config"), "opencode"),
+  plan: (ground) => {
+    const { project } = ground;
+    const folder = project === undefined ? OPENCODE.folder(ground) : join(project, ".opencode");
+    const text = opencodePlugin(hookCommand(ground, "opencode"));
+    return [{ path: join(folder, "plugins/substrate.js"), part: { kind: "whole", text }, what: ASKS }];
+  },
+  blockers: () => [],
+  byHand: opencodeReminders,
+};
+
+export const AGENTS: readonly Agent[] = [CLAUDE_CODE, CODEX, GEMINI, OPENCODE];
+
+/** The hook's command line, for a shell. */
+export function hookCommand({ front }: Pick<Ground, "front">, agent: string): string {
+  return `'${front.replaceAll("'", String.raw`'\''`)}' hook ${agent}`;
+}
+
+function set(value: string | undefined): string | undefined {
+  return value === "" ? undefined : value;
+}

@@ -1,0 +1,78 @@
+/** Which agents are installed here, and which are connected. */
+import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { delimiter, isAbsolute, join } from "node:path";
+import type { Home } from "../../../broker/settings/home.ts";
+import { readFileSync } from "node:fs";
+import { AGENTS, type Ground, NOT_YET } from "./agents.ts";
+import { holdsPart } from "./parts.ts";
+import { type Connection, connections } from "./records.ts";
+
+export type FoundConnection = Pick<Connection, "project" | "since"> & {
+  readonly files: readonly string[];
+  /** Whether every file still has what `init` wrote. */
+  readonly intact: boolean;
+};
+
+export type FoundAgent = {
+  readonly agent: string;
+  readonly title: string;
+  /** Whether this version can connect it. */
+  readonly supported: boolean;
+  /** Path of its program on PATH. */
+  readonly program: string | null;
+  /** Its settings folder, if there is one. */
+  readonly settings: string | null;
+  readonly connected: readonly FoundConnection[];
+};
+
+export function findAgents(home: Home, ground: Ground): readonly FoundAgent[] {
+  const all = connections(home);
+  const known = AGENTS.map((agent) => {
+    const folder = agent.folder(ground);
+    return {
+      agent: agent.id,
+      title: agent.title,
+      supported: true,
+      program: programOf(agent.programs, ground),
+      settings: existsSync(folder) ? folder : null,
+      connected: all.filter((each) => each.agent === agent.id).map(foundConnection),
+    };
+  });
+  const others = NOT_YET.map(({ id, title, programs }) => ({
+    agent: id,
+    title,
+    supported: false,
+    program: programOf(programs, ground),
+    settings: null,
+    connected: [],
+  }));
+  return [...known, ...others];
+}
+
+export function foundConnection({ project, since, files }: Connection): FoundConnection {
+  return { project, since, files: files.map(({ path }) => path), intact: isIntact(files) };
+}
+
+function isIntact(files: Connection["files"]): boolean {
+  return files.every(({ target, parts }) => {
+    const text = existsSync(target) ? readFileSync(target, "utf8") : "";
+    // The operator may give the agent another policy.
+    return parts.every((part) => part.kind === "config-agent" || holdsPart(text, part));
+  });
+}
+
+/** The first program on PATH that this user may run. */
+function programOf(names: readonly string[], { environment }: Ground): string | null {
+  const folders = (environment["PATH"] ?? "").split(delimiter).filter(isAbsolute);
+  const paths = names.flatMap((name) => folders.map((folder) => join(folder, name)));
+  return paths.find(isProgram) ?? null;
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,136 @@
+/** What a person must do by hand after `substrate init`: trust, and settings of their own under which no hook runs. */
+import { join } from "node:path";
+import { parse } from "jsonc-parser";
+import type { Ground } from "./agents.ts";
+import { type Dialect, strangeFor } from "./json-text.ts";
+import { readToml } from "./toml-text.ts";
+
+type Settings = Readonly<Record<string, unknown>>;
+
+/** Claude Code ignores a whole file that it cannot read, hooks and all, without a word in `-p`. */
+export function claudeCodeBlockers(ground: Ground, folder: string): readonly string[] {
+  const { project } = ground;
+  const own = [folder, ...(project === undefined ? [] : [join(project, ".claude")])];
+  const files = own.flatMap((each) =>
+    ["settings.json", "settings.local.json"].map((name) => join(each, name)),
+  );
+  return [
+    ...strange(ground, join(own.at(-1) ?? folder, "settings.json"), "Claude Code", {
+      comments: false,
+      bom: true,
+    }),
+    ...files
+      .filter((path) => json(ground, path)["disableAllHooks"] === true)
+      .map((path) => `'${path}' sets disableAllHooks`),
+  ];
+}
+
+export function claudeCodeReminders(ground: Ground): readonly string[] {
+  return [
+    "Look at '/hooks' in Claude Code: it ignores a whole settings file for one key that it does not accept, and then lists no hook of Substrate",
+    ...inProject(ground, "Claude Code"),
+    again("Claude Code"),
+  ];
+}
+
+export function codexBlockers(ground: Ground, folder: string): readonly string[] {
+  const { own, near } = codexSettings(ground, folder);
+  const features = { ...record(own["features"]), ...record(near["features"]) };
+  const place = ground.project === undefined ? folder : join(ground.project, ".codex");
+  return [
+    ...strange(ground, join(place, "hooks.json"), "Codex", { comments: false, bom: false }),
+    ...(features["hooks"] === false ? ["[features] in config.toml sets hooks = false"] : []),
+  ];
+}
+
+export function codexReminders(ground: Ground, folder: string): readonly string[] {
+  const { own, near } = codexSettings(ground, folder);
+  const sandbox = near["sandbox_mode"];
+  return [
+    "Trust the new hook before the first task: start 'codex', and answer the question about hooks, or open '/hooks'. Until then Codex runs commands without its sandbox and without Substrate",
+    ...(sandbox === undefined || sandbox === "danger-full-access"
+      ? []
+      : [
+          `sandbox_mode is ${JSON.stringify(sandbox)} by your own choice: Codex's sandbox blocks the broker's socket, so every command fails. Set it to "danger-full-access" if commands are to run in Substrate's worlds`,
+        ]),
+    ...(own["default_permissions"] === undefined
+      ? []
+      : ["default_permissions names a profile of permissions: it must not restrict the sandbox either"]),
+    ...inProject(ground, "Codex"),
+    again("Codex"),
+  ];
+}
+
+function codexSettings(
+  { project, read }: Ground,
+  folder: string,
+): { readonly own: Settings; readonly near: Settings } {
+  const own = toml(read(join(folder, "config.toml")));
+  return { own, near: project === undefined ? own : toml(read(join(project, ".codex/config.toml"))) };
+}
+
+export function geminiBlockers(ground: Ground, folder: string): readonly string[] {
+  const { project } = ground;
+  const files = [folder, ...(project === undefined ? [] : [join(project, ".gemini")])].map((each) =>
+    join(each, "settings.json"),
+  );
+  const isOff = (path: string): boolean => {
+    const { enabled, disabled } = record(json(ground, path)["hooksConfig"]);
+    return enabled === false || (Array.isArray(disabled) && disabled.includes("substrate"));
+  };
+  return [
+    ...strange(ground, files.at(-1) ?? "", "Gemini CLI", { comments: true, bom: false }),
+    ...files.filter(isOff).map((path) => `'${path}' switches hooks off in hooksConfig`),
+  ];
+}
+
+export function geminiReminders(ground: Ground): readonly string[] {
+  return [...inProject(ground, "Gemini CLI"), again("Gemini CLI")];
+}
+
+export function opencodeReminders(ground: Ground): readonly string[] {
+  return [
+    "'opencode --pure' loads no plugins: then nobody asks",
+    ...inProject(ground, undefined),
+    again("opencode"),
+  ];
+}
+
+/** `title` undefined: an agent that trusts every project. */
+function inProject({ project }: Ground, title: string | undefined): readonly string[] {
+  if (project === undefined) return [];
+  const trust =
+    title === undefined ? [] : [`Trust the project in ${title}: it reads a project's hooks only then`];
+  return [...trust, "Do not commit the settings: they name a path of this machine"];
+}
+
+function strange(ground: Ground, path: string, title: string, dialect: Dialect): readonly string[] {
+  const text = ground.read(path);
+  const what = text === undefined ? undefined : strangeFor(text, dialect);
+  return what === undefined ? [] : [`${title} does not read '${path}' because of ${what}`];
+}
+
+function again(title: string): string {
+  return `Start ${title} again where it runs now`;
+}
+
+/** Whether a config.toml has hooks; `hooks.state` alone is what Codex notes about trust. */
+export function hasTomlHooks(text: string | undefined): boolean {
+  return Object.keys(record(toml(text)["hooks"])).some((name) => name !== "state");
+}
+
+function json({ read }: Ground, path: string): Settings {
+  return record(parse(read(path) ?? "{}", [], { allowTrailingComma: true }));
+}
+
+function toml(text: string | undefined): Settings {
+  try {
+    return readToml(text ?? "");
+  } catch {
+    return {};
+  }
+}
+
+function record(value: unknown): Settings {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Settings) : {};
+}

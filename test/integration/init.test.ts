@@ -1,0 +1,285 @@
+/** `substrate init`, as a person uses it: real settings files in a home of their own, and a stand-in for the hook's program. */
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { InitPlace } from "../support/broker/init-place.ts";
+import { actors } from "../support/users/users.ts";
+
+const CLAUDE = `{
+\t"permissions"  : { "deny": ["Read(./.env)"], "allow": [ "Bash(ls:*)" ] },
+\t"hooks": {
+\t\t"PreToolUse": [
+\t\t\t{ "matcher": "Write", "hooks": [{ "type": "command", "command": "mine" }] }
+\t\t]
+\t},
+\t"model":"opus"
+}`;
+
+const GEMINI = `// My settings.
+{
+    "ui" :  { "theme": "Default" }, // dark, at night
+    /* "hooks": {} */
+    "general": {
+        "vimMode": true // always
+    } // the end
+}
+`;
+
+const CODEX = `# My settings
+model   = "x"   # fast
+
+[ features ]   # odd
+web_search = true
+
+[hooks.state."/a:pre_tool_use:0:0"]
+trusted_hash = 'sha256:0'`;
+
+const CODEX_HOOKS = `model = "x"
+[[hooks.PreToolUse]] # mine
+matcher = "^mcp__"
+  [[hooks.PreToolUse.hooks]]
+  type = "command"
+  command = '''mine
+[x]'''
+`;
+
+const crlf = (text: string): string => text.replaceAll("\n", "\r\n");
+
+describe.each(actors())("init, as $kind", (actor) => {
+  let place: InitPlace;
+  beforeAll(async () => {
+    place = await InitPlace.start(actor);
+  });
+  afterAll(() => place.stop());
+  beforeEach(() => place.open());
+  afterEach(() => place.close());
+
+  const init = (...args: Parameters<InitPlace["init"]>): ReturnType<InitPlace["init"]> => place.init(...args);
+
+  const FILES: readonly (readonly [
+    agent: string,
+    files: Readonly<Record<string, string>>,
+    written: string,
+  ])[] = [
+    ["claude-code", { ".claude/settings.json": CLAUDE }, ".claude/settings.json"],
+    ["claude-code", { ".claude/settings.json": crlf(`${CLAUDE}\n`) }, ".claude/settings.json"],
+    ["claude-code", { ".claude/settings.json": `\uFEFF{"model":"opus"}` }, ".claude/settings.json"],
+    ["claude-code", {}, ".claude/settings.json"],
+    ["gemini", { ".gemini/settings.json": GEMINI }, ".gemini/settings.json"],
+    ["gemini", { ".gemini/settings.json": crlf(GEMINI) }, ".gemini/settings.json"],
+    ["gemini", {}, ".gemini/settings.json"],
+    ["codex", { ".codex/config.toml": CODEX }, ".codex/hooks.json"],
+    ["codex", { ".codex/config.toml": crlf(CODEX_HOOKS) }, ".codex/config.toml"],
+    ["codex", { ".codex/hooks.json": '{"hooks": {}}', ".codex/config.toml": "" }, ".codex/hooks.json"],
+    ["codex", {}, ".codex/hooks.json"],
+    [
+      "opencode",
+      { ".config/opencode/opencode.jsonc": "{} // mine" },
+      ".config/opencode/plugins/substrate.js",
+    ],
+    ["opencode", {}, ".config/opencode/plugins/substrate.js"],
+  ];
+
+  test.each(FILES)(
+    "%s with %j: connected once, again without a change, and undone byte for byte",
+    async (agent, files, written) => {
+      for (const [name, text] of Object.entries(files)) place.put(name, text);
+      const [name = "", text = ""] = Object.entries(files)[0] ?? [];
+      if (name !== "") chmodSync(join(place.home, name), 0o640);
+      writeFileSync(place.config, "# the operator's\nworlds: { idle_secs:  7 }");
+      place.folder.own();
+      place.broker.write(place.config, readFileSync(place.config, "utf8"));
+      const before = place.snapshot();
+
+      const first = await init([agent, "--yes"]);
+      expect([first.code, first.stderr]).toEqual([0, ""]);
+      expect(first.stdout).toContain(`+++ ${join(place.home, written)}\n`);
+      expect(first.stdout).toContain("$ sudo -n true\n    denied:\n      stand-in says no\n");
+      expect(first.stdout).toContain("$ echo hello\n    allowed, and runs as:\n      stand-in exec\n");
+      expect(place.read(written)).toContain(`.build/substrate' hook ${agent}`);
+      expect(readFileSync(place.config, "utf8")).toBe(
+        `# the operator's\nworlds: { idle_secs:  7 }\nagents:\n  ${agent}: { policy: ${agent} }`,
+      );
+      const connected = place.snapshot();
+      // What was there stands there still, each line in its place.
+      if (name !== "") expect(linesLeft(text, place.read(name))).toEqual([]);
+      if (name !== "") expect(statSync(join(place.home, name)).mode & 0o777).toBe(0o640);
+
+      const second = await init([agent]);
+      expect([second.code, second.stderr]).toEqual([0, ""]);
+      expect(second.stdout).toMatch(/^.* is connected already in your own settings: nothing was changed\n/);
+      expect(place.snapshot()).toEqual(connected);
+
+      const undone = await init([agent, "--undo"]);
+      expect([undone.code, undone.stderr]).toEqual([0, ""]);
+      expect(place.snapshot()).toEqual(before);
+      expect(readFileSync(place.config, "utf8")).toBe("# the operator's\nworlds: { idle_secs:  7 }");
+      expect(readdirSync(join(place.broker.home, "connections"), { recursive: true })).toEqual(["copies"]);
+      expect((await init([agent, "--undo"])).stdout).toContain("nothing to undo");
+    },
+  );
+
+  test("a file that somebody changed since keeps the change, and loses only what init added", async () => {
+    place.put(".claude/settings.json", CLAUDE);
+    place.put(".codex/config.toml", CODEX);
+    expect((await init(["claude-code", "--yes"])).code).toBe(0);
+    expect((await init(["codex", "--yes"])).code).toBe(0);
+    place.put(".claude/settings.json", place.read(".claude/settings.json").replace('"opus"', '"haiku"'));
+    place.put(".codex/config.toml", `${place.read(".codex/config.toml")}\n[tui]\nnotifications = true\n`);
+    const claude = await init(["claude-code", "--undo"]);
+    expect(claude.stdout).toContain("note: it was changed since, so only what init added is taken out");
+    expect(place.read(".claude/settings.json")).toBe(CLAUDE.replace('"opus"', '"haiku"'));
+    expect(readFileSync(place.config, "utf8")).toBe("agents:\n  codex: { policy: codex }\n");
+    expect((await init(["codex", "--undo"])).code).toBe(0);
+    expect(place.read(".codex/config.toml")).toBe(`${CODEX}\n[tui]\nnotifications = true\n`);
+    expect(existsSync(place.config)).toBe(false);
+    expect(readdirSync(join(place.home, ".codex"))).toEqual(["config.toml"]);
+  });
+
+  test("undo says so where a file is gone, or broken, and leaves it", async () => {
+    expect((await init(["gemini", "--yes"])).code).toBe(0);
+    place.put(".gemini/settings.json", "{ broken");
+    const broken = await init(["gemini", "--undo"]);
+    expect([broken.code, broken.stderr]).toEqual([125, expect.stringContaining("line 1, column")]);
+    expect(place.read(".gemini/settings.json")).toBe("{ broken");
+    rmSync(join(place.home, ".gemini/settings.json"));
+    expect(await init(["gemini", "--undo"])).toMatchObject({ code: 0 });
+    expect(existsSync(place.config)).toBe(false);
+  });
+
+  test("a link is followed inside of the home, and stays a link", async () => {
+    place.put("dotfiles/claude.json", CLAUDE);
+    mkdirSync(join(place.home, ".claude"));
+    symlinkSync("../dotfiles/claude.json", join(place.home, ".claude/settings.json"));
+    place.folder.own();
+    expect((await init(["claude-code", "--yes"])).code).toBe(0);
+    expect(lstatSync(join(place.home, ".claude/settings.json")).isSymbolicLink()).toBe(true);
+    expect(place.read("dotfiles/claude.json")).toContain("hook claude-code");
+    expect((await init(["claude-code", "--undo"])).code).toBe(0);
+    expect(place.read("dotfiles/claude.json")).toBe(CLAUDE);
+  });
+
+  test("Codex's sandbox is a change of its own with a reason; a person's own choice stays", async () => {
+    const { stdout } = await init(["codex"]);
+    expect(stdout).toMatch(
+      /own sandbox is switched off, because it blocks the broker's socket[^\n]*:\n---[^\n]*\n\+\+\+[^\n]*config\.toml\n@@[^\n]*\n\+sandbox_mode = "danger-full-access"\n/,
+    );
+    place.put(".codex/config.toml", 'sandbox_mode = "read-only" # mine\n');
+    const own = await init(["codex", "--yes"]);
+    expect(own.stdout).toContain('sandbox_mode is "read-only" there, and stays');
+    expect(own.stdout).toContain("Trust the new hook before the first task");
+    expect(place.read(".codex/config.toml")).toBe('sandbox_mode = "read-only" # mine\n');
+  });
+
+  test("--project writes the project's settings, and the policy stays while one place is connected", async () => {
+    const settings = join(place.broker.project, ".claude/settings.json");
+    expect((await init(["claude-code", "--yes"])).code).toBe(0);
+    const { code, stdout } = await init(["claude-code", "--project", "--yes"]);
+    expect([code, stdout]).toEqual([0, expect.stringContaining("Do not commit the settings")]);
+    expect(readFileSync(settings, "utf8")).toContain("hook claude-code");
+    const { connected } = JSON.parse((await place.broker.cli(["status", "--json"])).stdout) as {
+      connected: readonly {
+        agent_id: string;
+        project: string | null;
+        intact: boolean;
+        last_command: unknown;
+      }[];
+    };
+    expect(connected.map(({ agent_id: agent, project, intact }) => [agent, project, intact])).toEqual([
+      ["claude-code", place.broker.project, true],
+      ["claude-code", null, true],
+    ]);
+    const own = await init(["claude-code", "--undo"]);
+    expect(own.stdout).toContain("the agent is connected in another place too");
+    expect(readFileSync(place.config, "utf8")).toContain("claude-code");
+    expect((await init(["claude-code", "--project", "--undo"])).code).toBe(0);
+    expect(existsSync(dirname(settings))).toBe(false);
+    expect(existsSync(place.config)).toBe(false);
+  });
+
+  test("a folder that the environment names is written too, and undone with the usual one", async () => {
+    const other = join(place.folder.path, "other");
+    expect((await init(["claude-code", "--yes"])).code).toBe(0);
+    expect((await init(["claude-code", "--yes"], { CLAUDE_CONFIG_DIR: other })).code).toBe(0);
+    expect(readFileSync(join(other, "settings.json"), "utf8")).toContain("hook claude-code");
+    expect((await init(["claude-code", "--undo"])).code).toBe(0);
+    expect([existsSync(other), readdirSync(place.home)]).toEqual([false, []]);
+  });
+
+  test("in a folder that is no project, the proof takes a new repository", async () => {
+    const { code, stderr } = await place.broker.cli(["init", "gemini", "--yes"], {
+      cwd: place.home,
+      env: { HOME: place.home },
+    });
+    expect([code, stderr]).toEqual([0, ""]);
+  });
+
+  test("what is installed, connected and was last run is listed", async () => {
+    place.put("bin/claude", "#!/bin/sh\n");
+    place.put("bin/aider", "#!/bin/sh\n");
+    chmodSync(join(place.home, "bin/claude"), 0o755);
+    chmodSync(join(place.home, "bin/aider"), 0o755);
+    mkdirSync(join(place.home, ".codex"));
+    place.folder.own();
+    const path = { PATH: `${place.home}/bin:/usr/bin:/bin` };
+    expect((await init(["claude-code", "--yes"], path)).code).toBe(0);
+    const { stdout } = await init([], path);
+    expect(stdout).toContain(
+      `claude-code  ${place.home}/bin/claude, ${place.home}/.claude\n             connected 0 s ago in your own settings\n`,
+    );
+    expect(stdout).toContain(`codex        ${place.home}/.codex, not connected\n`);
+    expect(stdout).toContain("gemini       not found\n");
+    expect(stdout).toContain(`aider        ${place.home}/bin/aider, not supported yet\n`);
+    await place.broker.cli(["exec", "--agent", "claude-code", "--", "echo the last one"]);
+    const status = await place.broker.cli(["status"]);
+    expect(status.stdout).toMatch(
+      /connected {2}claude-code, connected \d+ s ago in your own settings; \d+ s ago: echo the last one\n/,
+    );
+    place.put(".claude/settings.json", "{}");
+    expect((await place.broker.cli(["status"])).stdout).toContain(
+      "but its settings were changed since ('substrate init claude-code' mends them)",
+    );
+    expect((await init(["claude-code", "--yes"], path)).code).toBe(0);
+    expect(place.read(".claude/settings.json")).toContain("hook claude-code");
+  });
+
+  test("as JSON the changes, the proof and what is left to do stand apart", async () => {
+    const shown = await init(["codex", "--json"]);
+    expect(shown.code).toBe(1);
+    expect(JSON.parse(shown.stdout)).toMatchObject({ agent: "codex", written: false, proof: null });
+    const { code, stdout } = await init(["codex", "--json", "--yes"]);
+    const reply = JSON.parse(stdout) as { changes: readonly { path: string }[]; by_hand: readonly string[] };
+    expect(code).toBe(0);
+    expect(reply).toMatchObject({ project: null, written: true, blockers: [], proof: { proved: true } });
+    expect(reply.changes.map(({ path }) => path)).toEqual([
+      place.config,
+      join(place.home, ".codex/hooks.json"),
+      join(place.home, ".codex/config.toml"),
+    ]);
+    expect(reply.by_hand.length).toBeGreaterThan(1);
+  });
+});
+
+/** Lines of `text` that `edited` no longer has in this order; a comma at the end of a value may have come. */
+function linesLeft(text: string, edited: string): readonly string[] {
+  const plain = (line: string): string => line.trimEnd().replaceAll(/,(?=\s*(\/\/.*)?$)/g, "");
+  let rest = edited.split("\n").map(plain);
+  return text.split("\n").filter((line) => {
+    const inline = rest.findIndex(
+      (each) => each === plain(line) || each.startsWith(plain(line).slice(0, -2)),
+    );
+    rest = rest.slice(Math.max(inline + 1, 0));
+    return inline < 0;
+  });
+}
