@@ -170,16 +170,22 @@ describe.each(actors())("init, as $kind", (actor) => {
     expect(place.read("dotfiles/claude.json")).toBe(CLAUDE);
   });
 
-  test("Codex's sandbox is a change of its own with a reason; a person's own choice stays", async () => {
+  test("Codex's sandbox is switched off once its hook is trusted, as a change of its own with a reason; a person's own choice stays", async () => {
+    const first = await init(["codex"]);
+    expect(first.stdout).not.toContain("danger-full-access");
+    const hooks = join(place.home, ".codex/hooks.json");
+    const trust = `[hooks.state."${hooks}:pre_tool_use:0:0"]\ntrusted_hash = "sha256:00"\n`;
+    place.put(".codex/config.toml", trust);
     const { stdout } = await init(["codex"]);
     expect(stdout).toMatch(
       /own sandbox is switched off, because it blocks the broker's socket[^\n]*:\n---[^\n]*\n\+\+\+[^\n]*config\.toml\n@@[^\n]*\n\+sandbox_mode = "danger-full-access"\n/,
     );
-    place.put(".codex/config.toml", 'sandbox_mode = "read-only" # mine\n');
+    const mine = `sandbox_mode = "read-only" # mine\n${trust}`;
+    place.put(".codex/config.toml", mine);
     const own = await init(["codex", "--yes"]);
     expect(own.stdout).toContain('sandbox_mode is "read-only" there, and stays');
     expect(own.stdout).toContain("Trust the new hook before the first task");
-    expect(place.read(".codex/config.toml")).toBe('sandbox_mode = "read-only" # mine\n');
+    expect(place.read(".codex/config.toml")).toBe(mine);
   });
 
   test("--project writes the project's settings, and the policy stays while one place is connected", async () => {
@@ -265,7 +271,6 @@ describe.each(actors())("init, as $kind", (actor) => {
     expect(reply.changes.map(({ path }) => path)).toEqual([
       place.config,
       join(place.home, ".codex/hooks.json"),
-      join(place.home, ".codex/config.toml"),
     ]);
     expect(reply.by_hand.length).toBeGreaterThan(1);
   });

@@ -10,6 +10,8 @@ import {
   geminiBlockers,
   geminiReminders,
   hasTomlHooks,
+  isHookTrusted,
+  isToml,
   opencodeReminders,
 } from "./reminders.ts";
 
@@ -86,7 +88,8 @@ const CLAUDE_CODE: Agent = {
   byHand: claudeCodeReminders,
 };
 
-/** codex warns where one folder has hooks in both of its files. */
+/** codex warns where one folder has hooks in both of its files. Without its sandbox and before its hook is trusted nothing would stand
+ * before a command, so the sandbox is switched off by a second `init`, after the person has trusted the hook. */
 const CODEX: Agent = {
   id: "codex",
   title: "Codex",
@@ -104,12 +107,12 @@ const CODEX: Agent = {
       hook: { type: "command", command: hookCommand(ground, "codex"), timeout: HOOK_SECONDS },
     };
     const inToml = read(json) === undefined && hasTomlHooks(read(config));
+    const path = inToml ? config : json;
+    const asks: Planned = { path, part: { kind: inToml ? "toml-hook" : "json-hook", hook }, what: ASKS };
+    // A file that cannot be read is refused by the second step, before anything is written.
+    if (isToml(read(config)) && !isHookTrusted(ground, CODEX.folder(ground), path)) return [asks];
     return [
-      {
-        path: inToml ? config : json,
-        part: { kind: inToml ? "toml-hook" : "json-hook", hook },
-        what: ASKS,
-      },
+      asks,
       {
         path: config,
         part: { kind: "toml-key", key: "sandbox_mode", value: "danger-full-access" },
@@ -165,9 +168,9 @@ const OPENCODE: Agent = {
 
 export const AGENTS: readonly Agent[] = [CLAUDE_CODE, CODEX, GEMINI, OPENCODE];
 
-/** The hook's command line, for a shell. */
+/** The hook's command line, for a shell. Agents go on after a hook that was not found (127); only 2 blocks. */
 export function hookCommand({ front }: Pick<Ground, "front">, agent: string): string {
-  return `'${front.replaceAll("'", String.raw`'\''`)}' hook ${agent}`;
+  return `'${front.replaceAll("'", String.raw`'\''`)}' hook ${agent} || exit 2`;
 }
 
 function set(value: string | undefined): string | undefined {

@@ -47,7 +47,7 @@ export function codexReminders(ground: Ground, folder: string): readonly string[
   const { own, near } = codexSettings(ground, folder);
   const sandbox = near["sandbox_mode"];
   return [
-    "Trust the new hook before the first task: start 'codex', and answer the question about hooks, or open '/hooks'. Until then Codex runs commands without its sandbox and without Substrate",
+    "Trust the new hook before the first task: start 'codex', and answer the question about hooks, or open '/hooks'. Then run 'substrate init codex' again: only then does it switch Codex's own sandbox off, which blocks the broker's socket. Until then commands fail",
     ...(sandbox === undefined || sandbox === "danger-full-access"
       ? []
       : [
@@ -59,6 +59,14 @@ export function codexReminders(ground: Ground, folder: string): readonly string[
     ...inProject(ground, "Codex"),
     again("Codex"),
   ];
+}
+
+/** Codex notes below `hooks.state` which hooks the person has trusted, by file and place. */
+export function isHookTrusted(ground: Ground, folder: string, path: string): boolean {
+  const { state } = record(codexSettings(ground, folder).own["hooks"]);
+  return Object.entries(record(state)).some(
+    ([name, trust]) => name.includes(path) && record(trust)["trusted_hash"] !== undefined,
+  );
 }
 
 function codexSettings(
@@ -124,10 +132,16 @@ function json({ read }: Ground, path: string): Settings {
 }
 
 function toml(text: string | undefined): Settings {
+  return isToml(text) ? readToml(text ?? "") : {};
+}
+
+/** Whether a file can be read; a missing one can. */
+export function isToml(text: string | undefined): boolean {
   try {
-    return readToml(text ?? "");
+    readToml(text ?? "");
+    return true;
   } catch {
-    return {};
+    return false;
   }
 }
 
