@@ -7,7 +7,7 @@ import type { Answer } from "../../client/client.ts";
 import { type LineMessage, Stream } from "../../client/stream.ts";
 import { askingHere } from "../questions/ask-here.ts";
 import { isTerminal, onEnding, rawMode, sizeOf } from "../terminal/raw-mode.ts";
-import { insertText, Pastes, toLineBegin } from "../terminal/line-editing.ts";
+import { insertText, onLines, Pastes, toLineBegin } from "../terminal/line-editing.ts";
 import { exitOfRefusal, wordsOf } from "../terminal/replies.ts";
 import { Complaint, harmlessLine, type Terminal } from "../terminal/terminal.ts";
 import { coloursFor } from "../words/colours.ts";
@@ -268,7 +268,7 @@ class Shell {
         typing.close();
       };
       let first: string | undefined;
-      typing.on("line", (typed) => {
+      onLines(stdin, typing, (typed) => {
         if (first !== undefined) return this.#ahead.push(typed);
         // A paste may end in line feeds before Enter.
         const whole = typed.replace(/\n+$/, "");

@@ -87,6 +87,24 @@ export function insertText(typing: Interface, text: string): void {
 }
 
 /**
+ * Calls a function with each line that Enter ends, as it was edited: since Node 24 the editor gives the lines of a paste in another
+ * order, with carriage returns.
+ */
+export function onLines(
+  stdin: NodeJS.ReadableStream,
+  typing: Interface,
+  take: (line: string) => unknown,
+): void {
+  let edited = "";
+  const look = (): void => {
+    edited = typing.line;
+  };
+  stdin.prependListener("keypress", look);
+  typing.once("close", () => stdin.off("keypress", look));
+  typing.on("line", () => take(edited));
+}
+
+/**
  * Begins a line unless the cursor is at the beginning of one. Where the cursor is, only the terminal knows: a program may have cleared
  * the screen, or gone back from a screen of its own. Blanks for one whole line wrap to the next line, except from a line's beginning.
  */

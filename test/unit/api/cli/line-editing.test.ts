@@ -3,7 +3,7 @@ import { createInterface, type Interface } from "node:readline";
 import { PassThrough } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
-import { insertText, Pastes, toLineBegin } from "../../../../api/cli/terminal/line-editing.ts";
+import { insertText, onLines, Pastes, toLineBegin } from "../../../../api/cli/terminal/line-editing.ts";
 
 type Editor = {
   readonly typing: Interface;
@@ -20,7 +20,7 @@ function editor(): Editor {
   const lines: string[] = [];
   const completer = (): [string[], string] => [["completed"], ""];
   const typing = createInterface({ input: stdin, output: out, terminal: true, completer });
-  typing.on("line", (line) => lines.push(line));
+  onLines(stdin, typing, (line) => lines.push(line));
   const pastes = new Pastes(stdin, out, typing);
   open.push(() => pastes.end());
   const type = async (...chunks: readonly (string | Buffer)[]): Promise<void> => {
