@@ -18,9 +18,9 @@ type Agent = {
   readonly screen: RegExp;
   /** A file in its home by which it knows this installation from its first start on, and the part that stays the same. */
   readonly kept: { readonly path: string; readonly part: RegExp };
-  /** Names that it dials at once and that its preset names. */
+  /** Hosts that the agent connects to at its start, and that its preset allows. */
   readonly reached: readonly string[];
-  /** Names that it looks up at once and that its preset leaves out. */
+  /** Hosts whose names the agent looks up at its start, and that its preset does not allow. */
   readonly refused: readonly string[];
 };
 

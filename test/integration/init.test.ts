@@ -112,7 +112,7 @@ describe.each(actors())("init, as $kind", (actor) => {
         `# the operator's\nworlds: { idle_secs:  7 }\nagents:\n  ${agent}: { policy: ${agent} }`,
       );
       const connected = place.snapshot();
-      // What was there stands there still, each line in its place.
+      // Every line of the settings before `init` is still there, in the same order.
       if (name !== "") expect(linesLeft(text, place.read(name))).toEqual([]);
       if (name !== "") expect(statSync(join(place.home, name)).mode & 0o777).toBe(0o640);
 

@@ -91,7 +91,7 @@ async function statusOf(terminal: Terminal): Promise<Status> {
   };
 }
 
-/** One small request for each agent that is connected. */
+/** The agents that `substrate init` connected, each with its last command: one request for 20 spans per connection. */
 async function connectedAgents(
   { home }: Terminal,
   last: (agent: string) => Promise<Connected["last_command"]>,

@@ -1,4 +1,4 @@
-/** Which agents are installed here, and which are connected. */
+/** Finds the coding agents that are installed on this machine, and those that `substrate init` connected. */
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { delimiter, isAbsolute, join } from "node:path";
 import type { Home } from "../../../broker/settings/home.ts";
