@@ -176,6 +176,8 @@ describe.each(actors())("init, as $kind", (actor) => {
     const hooks = join(place.home, ".codex/hooks.json");
     const trust = `[hooks.state."${hooks}:pre_tool_use:0:0"]\ntrusted_hash = "sha256:00"\n`;
     place.put(".codex/config.toml", trust);
+    // Trust of a hook that is not there yet is another hook's.
+    expect((await init(["codex", "--yes"])).stdout).not.toContain("danger-full-access");
     const { stdout } = await init(["codex"]);
     expect(stdout).toMatch(
       /own sandbox is switched off, because it blocks the broker's socket[^\n]*:\n---[^\n]*\n\+\+\+[^\n]*config\.toml\n@@[^\n]*\n\+sandbox_mode = "danger-full-access"\n/,

@@ -1,6 +1,6 @@
 /** Coding agents: how they are found, which settings files connect them, and what their policies are called. */
 import { join } from "node:path";
-import type { Hook, Part } from "./parts.ts";
+import { type Hook, holdsPart, type Part } from "./parts.ts";
 import { opencodePlugin } from "./opencode-plugin.ts";
 import {
   claudeCodeBlockers,
@@ -110,7 +110,10 @@ const CODEX: Agent = {
     const path = inToml ? config : json;
     const asks: Planned = { path, part: { kind: inToml ? "toml-hook" : "json-hook", hook }, what: ASKS };
     // A file that cannot be read is refused by the second step, before anything is written.
-    if (isToml(read(config)) && !isHookTrusted(ground, CODEX.folder(ground), path)) return [asks];
+    // Trust counts for a hook that stays as it is: Codex asks again about one that this run changes.
+    const isTrusted =
+      holdsPart(read(path) ?? "", asks.part) && isHookTrusted(ground, CODEX.folder(ground), path);
+    if (isToml(read(config)) && !isTrusted) return [asks];
     return [
       asks,
       {
