@@ -1,16 +1,40 @@
 #!/usr/bin/env node
-import { existsSync } from "node:fs";
+import { accessSync, constants, existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { isSameTarget, packedFor, targetWords, thisMachine } from "../setup/target.mjs";
 
-if (process.argv[2] === "hook") blockOnFailure();
+/** Words that need no native part. */
+const ANYWHERE = ["setup", "help", "version", "--help", "-h", "--version", "-V"];
+
+const word = process.argv[2] ?? "";
+if (word === "hook") blockOnFailure();
 
 const built = new URL("../../.build/substrate.mjs", import.meta.url);
-if (existsSync(built)) {
-  await import(built.href);
+const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
+const packed = packedFor();
+if (!existsSync(built)) {
+  refuse(`Substrate is not built yet. Run 'npm start' in '${root}'`);
+} else if (packed !== undefined && !isSameTarget(packed, thisMachine()) && !ANYWHERE.includes(word)) {
+  refuse(
+    `substrate: The native parts in '${root}' are for ${targetWords(packed)}, and this is ${targetWords(thisMachine())}. Run '${mayWrite() ? "" : "sudo "}substrate setup', which builds them`,
+  );
 } else {
-  const checkout = fileURLToPath(new URL("../..", import.meta.url));
-  process.stderr.write(`Substrate is not built yet. Run 'npm start' in '${checkout.replace(/\/$/, "")}'\n`);
+  await import(built.href);
+}
+
+/** @param {string} line */
+function refuse(line) {
+  process.stderr.write(`${line}\n`);
   process.exitCode = 125;
+}
+
+function mayWrite() {
+  try {
+    accessSync(root, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Makes every failure exit code 2, by which a coding agent blocks a tool: after another code it runs the tool. */

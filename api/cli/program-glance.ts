@@ -23,6 +23,10 @@ export function describeGlance(program: Command, choose: (action: Action) => voi
     .command("version")
     .description("Print the version")
     .action(() => choose((at) => printVersion(at)));
+  program
+    .command("setup")
+    .description("Build the native parts for this machine, where a package from another machine is installed")
+    .action(() => choose(async (at) => (await import("./commands/setup.ts")).setUp(at)));
   describeBrokerWords(program, choose);
 }
 

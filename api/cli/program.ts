@@ -1,5 +1,5 @@
 /** The command line: nouns, verbs, options and help. The actions lie in `commands/`, each imported when called. */
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, Option } from "commander";
 import { describeApprovals } from "./program-approvals.ts";
 import { describeBudget } from "./program-budget.ts";
 import { describeChanges } from "./program-changes.ts";
@@ -11,6 +11,7 @@ import { describeTrace } from "./program-trace.ts";
 import { describeReplay } from "./program-replay.ts";
 import { describeShim } from "./program-shim.ts";
 import { type Action, describeWorld } from "./program-world.ts";
+import type { StartOptions } from "./commands/broker.ts";
 import { closestName } from "../../schemas/closest-name.ts";
 import { Complaint, EXIT_SUBSTRATE, harmlessLine, type Terminal } from "./terminal/terminal.ts";
 
@@ -42,6 +43,9 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
       writeErr: (text) => terminal.err.write(text),
     });
   program.action(() => answerNoCommand(program));
+  program.hook("preAction", async (_program, command) => {
+    await (await import("./commands/start-when-needed.ts")).startWhenNeeded(terminal, verbOf(command));
+  });
   describeBroker(program, choose);
   describeCommands(program, choose);
   describeApprovals(program, choose);
@@ -82,6 +86,13 @@ function answerNoCommand(program: Command): void {
   );
 }
 
+/** Words of a verb, without `substrate`. */
+function verbOf(command: Command): string {
+  const words: string[] = [];
+  for (let at: Command | null = command; at?.parent != null; at = at.parent) words.unshift(at.name());
+  return words.join(" ");
+}
+
 function describeBroker(program: Command, choose: (action: Action) => void): void {
   const broker = program.command("broker").description("Start, stop and inspect the broker");
   broker
@@ -89,7 +100,8 @@ function describeBroker(program: Command, choose: (action: Action) => void): voi
     .description("Start the broker, unless it is already running")
     .option("--foreground", "stay in this process, for service managers")
     .option("--current", "replace a running broker of an older build or another checkout")
-    .action((options: { foreground?: boolean; current?: boolean }) =>
+    .addOption(new Option("--detached").hideHelp())
+    .action((options: StartOptions) =>
       choose(async (at) => (await import("./commands/broker.ts")).startBroker(at, options)),
     );
   broker

@@ -17,6 +17,8 @@ export type Installation = {
   readonly policies: string;
   /** Launcher script of the CLI and the broker. */
   readonly launcher: string;
+  /** Script of `substrate setup`. */
+  readonly setup: string;
   /** Sources of the build, and everything run by `npm start` and the broker: read-only in worlds of the installation's own project. */
   readonly sealed: readonly string[];
 };
@@ -43,7 +45,8 @@ const RUNS = [
 export function installationAt(folder: string): Installation {
   const root = realpathSync(folder);
   const init = join(root, ".build/substrate-init");
-  if (!existsSync(init)) throw new Error(`'${init}' is missing. Run 'npm run build' in '${root}'`);
+  if (!existsSync(init))
+    throw new Error(`'${init}' is missing. Run 'npm run build' in '${root}', or install the package again`);
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
   return {
     root,
@@ -55,6 +58,7 @@ export function installationAt(folder: string): Installation {
     built: [init, join(root, ".build/substrate.mjs")],
     policies: join(root, "policies"),
     launcher: join(root, "api/bin/substrate.mjs"),
+    setup: join(root, "api/setup/setup.mjs"),
     sealed: RUNS.map((name) => join(root, name)),
   };
 }

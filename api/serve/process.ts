@@ -9,11 +9,14 @@ import { dropLeftChanges, expireHeldChanges, recoverChanges } from "./held-chang
 import { assembleBroker, type Parts } from "./assemble.ts";
 import { claimStart } from "./claim.ts";
 import { serve } from "./serve.ts";
+import { startSuccessor, untilReplaced } from "./replaced.ts";
 import { surviveStorageFaults } from "./storage-faults.ts";
 import { watchFiles } from "./watch.ts";
 
 export type ProcessOptions = Omit<Parts, "log" | "backend"> & {
   readonly createBackend: (onChoice: (choice: BackendChoice) => void) => Promise<WorldBackend>;
+  /** Whether the broker ends by itself when its installation is removed, and lets that of a new version take over. */
+  readonly followsInstallation: boolean;
 };
 
 /** Time limit for finding a working backend: a container runtime may take seconds for the first container. */
@@ -34,6 +37,7 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
   const claim = claimStart(options.home.startLock);
   const asked = untilSignal();
   const unguard = surviveStorageFaults(log);
+  let isReplaced = false;
   try {
     const backend = await options.createBackend((choice) => sayChoice(choice, log));
     const broker = await assembleBroker({ ...options, backend, log });
@@ -48,7 +52,14 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
     });
     const expiry = expireHeldChanges(broker, log);
     const unwatch = await watchFiles(broker, log);
-    log.info({ signal: await asked }, "Broker is asked to stop");
+    const stopping = new AbortController();
+    const replaced = options.followsInstallation
+      ? untilReplaced(broker, options.installation, stopping.signal)
+      : new Promise<never>(() => {});
+    const cause = await Promise.race([asked, replaced]);
+    stopping.abort();
+    isReplaced = cause === "replaced";
+    log.info({ cause }, "Broker stops");
     clearInterval(expiry);
     await unwatch();
     await running.stop();
@@ -59,6 +70,7 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
     unguard();
     claim.release();
   }
+  if (isReplaced) startSuccessor(options);
 }
 
 function sayChoice({ backend, refused }: BackendChoice, log: Log): void {

@@ -12,7 +12,9 @@ const KEEP_OLD_PARTS_MS = 24 * 60 * 60 * 1000;
 /**
  * Code splitting keeps `import()` lazy: in a single file every subcommand would import every package.
  * The chunks lie beside the entry, so `import.meta.url` names the same folder everywhere.
- * Packages are bundled too: resolving and reading their 600 files is a quarter of a broker's start. LMDB has a native part.
+ * Packages are bundled too: resolving and reading their 600 files is a quarter of a broker's start. An agent may write the
+ * `node_modules` of a project, so no program of this package may load another package from there: `npm i` in a project puts the
+ * package into that folder. LMDB's native part lies in `.build/prebuilds` (prebuilds.mjs).
  */
 const OPTIONS = /** @satisfies {import("esbuild").BuildOptions} */ ({
   bundle: true,
@@ -20,20 +22,47 @@ const OPTIONS = /** @satisfies {import("esbuild").BuildOptions} */ ({
   format: "esm",
   platform: "node",
   target: "node20",
-  external: ["lmdb"],
-  // Its CommonJS part calls a `require` that no bundler sees through.
-  alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" },
-  // Packages written as CommonJS call `require` for Node's own modules.
+  // The CommonJS part of jsonc-parser calls a `require` that no bundler sees through. LMDB's ES modules, bundled, list keys without end
+  // (a broker's second start); its CommonJS file works.
+  alias: {
+    "jsonc-parser": "jsonc-parser/lib/esm/main.js",
+    lmdb: join(CHECKOUT, "node_modules/lmdb/dist/index.cjs"),
+  },
+  plugins: [absent()],
+  // Packages written as CommonJS call `require` for Node's own modules, and LMDB finds its native part beside `__filename`.
   banner: {
-    js: 'import { createRequire as createRequireOf } from "node:module"; const require = createRequireOf(import.meta.url);',
+    js: 'import { createRequire as createRequireOf } from "node:module"; const require = createRequireOf(import.meta.url), __filename = import.meta.filename;',
   },
   sourcemap: true,
   entryNames: "substrate",
   chunkNames: "substrate-[hash]",
   outExtension: { ".js": ".mjs" },
   logLevel: "silent",
-  write: false,
 });
+
+/**
+ * Makes a `require` of an optional package that is not installed throw here: left as it is, the package would be looked for when the
+ * broker runs. msgpackr-extract is a native part that would be loaded from its own folder.
+ * @returns {import("esbuild").Plugin}
+ */
+function absent() {
+  return {
+    name: "absent",
+    setup(build) {
+      build.onResolve({ filter: /^[^./]/ }, async ({ path, kind, resolveDir, pluginData }) => {
+        if (kind !== "require-call" || pluginData === absent) return undefined;
+        const found =
+          path === "msgpackr-extract"
+            ? undefined
+            : await build.resolve(path, { kind, resolveDir, pluginData: absent });
+        return found?.errors.length === 0 ? found : { path, namespace: "absent" };
+      });
+      build.onLoad({ filter: /^/, namespace: "absent" }, ({ path }) => ({
+        contents: `throw Object.assign(new Error("'${path}' is left out"), { code: "MODULE_NOT_FOUND" });`,
+      }));
+    },
+  };
+}
 
 /** Step: `.build/substrate.mjs`, the CLI and the broker. */
 export const bundle = {
@@ -62,22 +91,32 @@ export const bundle = {
  * @returns {Promise<string[]>} the names of the files written
  */
 export async function bundleInto(folder, entry) {
-  const { build } = await import("esbuild").catch((/** @type {unknown} */ error) => {
-    throw new SetUpError(`Cannot load esbuild. Run 'npm start', or 'npm ci' alone: ${String(error)}`);
-  });
-  const { outputFiles } = await build({
-    ...OPTIONS,
-    entryPoints: [entry],
-    outdir: folder,
-    absWorkingDir: CHECKOUT,
-  }).catch((/** @type {unknown} */ error) => {
-    throw new SetUpError(error instanceof Error ? error.message : String(error));
-  });
+  const outputFiles = await bundled({ entryPoints: [entry], outdir: folder });
   // Write the entry last: a concurrent start then finds all chunks.
   const parts = outputFiles.filter((file) => basename(file.path) !== "substrate.mjs");
   const entries = outputFiles.filter((file) => basename(file.path) === "substrate.mjs");
   for (const file of [...parts, ...entries]) writeWhole(file.path, file.contents);
   return outputFiles.map((file) => basename(file.path));
+}
+
+/**
+ * Bundles without writing. Throws with esbuild's message on errors.
+ * @param {import("esbuild").BuildOptions} options added to those of the CLI
+ * @returns {Promise<import("esbuild").OutputFile[]>}
+ */
+export async function bundled(options) {
+  const { build } = await import("esbuild").catch((/** @type {unknown} */ error) => {
+    throw new SetUpError(`Cannot load esbuild. Run 'npm start', or 'npm ci' alone: ${String(error)}`);
+  });
+  const { outputFiles = [] } = await build({
+    ...OPTIONS,
+    absWorkingDir: CHECKOUT,
+    ...options,
+    write: false,
+  }).catch((/** @type {unknown} */ error) => {
+    throw new SetUpError(error instanceof Error ? error.message : String(error));
+  });
+  return outputFiles;
 }
 
 /**

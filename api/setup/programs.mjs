@@ -22,14 +22,17 @@ export function findProgram(name) {
 /**
  * Runs a program without stdin and keeps the end of the output.
  * @param {readonly [string, ...string[]]} argv
- * @param {{ env?: Record<string, string>, timeoutMs?: number, killSignal?: NodeJS.Signals, holding?: number }} [options]
+ * @param {{ cwd?: string, env?: Record<string, string>, timeoutMs?: number, killSignal?: NodeJS.Signals, holding?: number }} [options]
  *   `killSignal`: sent after `timeoutMs`; `holding`: a descriptor inherited by the program as number 3
  * @returns {Promise<{ ok: boolean, ending: string, tail: string }>} never rejects
  */
-export function run([program, ...args], { env = {}, timeoutMs, killSignal = "SIGKILL", holding } = {}) {
+export function run(
+  [program, ...args],
+  { cwd = CHECKOUT, env = {}, timeoutMs, killSignal = "SIGKILL", holding } = {},
+) {
   return new Promise((resolve) => {
     const child = spawn(program, args, {
-      cwd: CHECKOUT,
+      cwd,
       env: { ...process.env, ...env },
       stdio: ["ignore", "pipe", "pipe", holding ?? "ignore"],
       ...(timeoutMs === undefined ? {} : { timeout: timeoutMs, killSignal }),

@@ -4,6 +4,7 @@ import { front, init, preload, shim } from "./native.mjs";
 import { nodeLink } from "./node-link.mjs";
 import { requireNode } from "./node-version.mjs";
 import { packages } from "./packages.mjs";
+import { prebuilds } from "./prebuilds.mjs";
 import { say } from "./say.mjs";
 import { readStamp } from "./stamp.mjs";
 import { tools } from "./tools.mjs";
@@ -20,10 +21,21 @@ import { validators } from "./validators.mjs";
  */
 
 /** All steps in order of dependency: generator and bundler are packages, the bundle contains the validators. @type {readonly Step[]} */
-export const EVERYTHING = [packages, tools, init, shim, nodeLink, front, preload, validators, bundle];
+export const EVERYTHING = [
+  packages,
+  tools,
+  init,
+  shim,
+  nodeLink,
+  front,
+  preload,
+  prebuilds,
+  validators,
+  bundle,
+];
 
 /** @type {readonly Step[]} */
-export const BUILD_ONLY = [init, shim, nodeLink, front, preload, validators, bundle];
+export const BUILD_ONLY = [init, shim, nodeLink, front, preload, prebuilds, validators, bundle];
 
 /**
  * Makes the checkout ready to run. Safe to repeat and to run concurrently.

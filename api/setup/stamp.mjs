@@ -11,6 +11,7 @@ import { BUILD } from "./checkout.mjs";
  *   shim?: string,
  *   front?: string,
  *   preload?: string,
+ *   prebuilds?: string,
  *   validators?: string,
  *   bundle?: { inputs: string, files: string[] },
  * }} Stamp

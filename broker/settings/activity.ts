@@ -14,6 +14,11 @@ export class Activity {
     });
   }
 
+  /** Number of running calls. */
+  get running(): number {
+    return this.#running;
+  }
+
   /** Refuses new calls. Settles when all running calls have ended. */
   async close(): Promise<void> {
     this.#closing = true;

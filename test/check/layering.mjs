@@ -19,7 +19,7 @@ const RULES = [
   { of: "api/main.ts", may: ["api", "broker", "schemas", "shim", "world", "lima"] },
   // These run before anything is installed. esbuild is imported only after npm ci.
   { of: "api/setup", may: [], packages: (name) => isBuiltIn(name) || name === "esbuild" },
-  { of: "api/bin", may: [], packages: isBuiltIn },
+  { of: "api/bin", may: ["api/setup"], packages: isBuiltIn },
   { of: "api", may: ["broker", "schemas"] },
   { of: "test", may: ["api", "broker", "lima", "policies", "schemas", "shim", "world"] },
 ];

@@ -1,7 +1,7 @@
 /** The CLI's two fronts: whatever the native one does itself, Node does the same, byte by byte. */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, copyFileSync, mkdirSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -192,15 +192,19 @@ describe.each(actors())("the native front and Node, as $kind", (actor) => {
     },
   );
 
-  test("say the same where no broker runs", async () => {
-    const away = {
-      what: "",
-      words: ["exec", "--", "true"],
-      env: { SUBSTRATE_HOME: join(broker.folder, "none") },
-    };
-    const [native, node] = await Promise.all(fronts.map((front) => run(front, away)));
-    expect(native).toEqual(node);
-    expect(native).toMatchObject({ code: 125, stderr: expect.stringContaining("No broker answers on") });
+  test("start one broker together where none runs", async () => {
+    const home = join(broker.folder, "none");
+    const away = { what: "", words: ["exec", "--", "echo", "ran"], env: { SUBSTRATE_HOME: home } };
+    // The project is listed there too.
+    broker.write(join(home, "config.yaml"), readFileSync(join(broker.home, "config.yaml"), "utf8"));
+    const ended = await Promise.all(fronts.map((front) => run(front, away)));
+    await broker.cli(["broker", "stop"], { env: away.env });
+    for (const each of ended) {
+      expect(each).toMatchObject({ code: 0, stdout: "ran\n" });
+      expect(each.stderr).toMatch(
+        /^(substrate: starting the broker \('substrate broker stop' ends it\)\n)?$/,
+      );
+    }
   });
 
   test("differ in this: 'exec' and 'check' need no Node", async () => {

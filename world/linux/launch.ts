@@ -117,6 +117,8 @@ function hintFor(step: string, errno: string): string {
   return needsRight && errno === "EPERM" && isInOuterSandbox() ? OUTER_SANDBOX : HINT;
 }
 
+const BUILD_HINT = "Run 'npm run build' in the checkout, or install the package again";
+
 /**
  * Errors with which kernels refuse namespaces or their use: permission (EPERM; EACCES from AppArmor and SELinux), a limit of zero
  * (ENOSPC), or a missing kernel option (EINVAL, ENOSYS).
@@ -147,7 +149,7 @@ export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise
   try {
     const ready = await firstAnswer(channel, plan, signal, (fail) => {
       const failWith = (cause: string, code?: string): void =>
-        fail(`${cause}${complaint()}`, isScarce(code) ? SCARCE_HINT : "Run 'npm run build' in the checkout");
+        fail(`${cause}${complaint()}`, isScarce(code) ? SCARCE_HINT : BUILD_HINT);
       child.once("error", (error: NodeJS.ErrnoException) => failWith(error.message, error.code));
       // Not "exit", which can precede init's last FAILED frame.
       child.once("close", (code, name) => failWith(`it ended with ${name ?? `exit code ${code}`}`));

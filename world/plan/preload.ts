@@ -32,7 +32,7 @@ export function telemetryOf(
   if (library === undefined || kind(library) !== "file")
     return {
       on: false,
-      why: "the library that programs would load is not there: run 'npm run build' in the checkout",
+      why: "the library that programs would load is not there: run 'npm run build' in the checkout, or install the package again",
     };
   return kind(place) === "folder"
     ? { on: true }

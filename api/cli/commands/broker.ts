@@ -17,11 +17,16 @@ const SLOW_START_MS = 5_000;
 const STOP_PATIENCE_MS = 15_000;
 const POLL_MS = 25;
 
-export type StartOptions = { readonly foreground?: boolean; readonly current?: boolean };
+export type StartOptions = {
+  readonly foreground?: boolean;
+  readonly current?: boolean;
+  /** Of the process that {@link startProcess} starts: nobody else looks after it. */
+  readonly detached?: boolean;
+};
 
 /** Starts the broker, in this process or in one of its own, and returns once it answers. Safe to repeat. */
 export async function startBroker(terminal: Terminal, options: StartOptions): Promise<number> {
-  if (options.foreground === true) return await runHere(terminal);
+  if (options.foreground === true) return await runHere(terminal, options.detached === true);
   const runs = await isAnswered(terminal.home.agentSocket);
   const unlike = runs ? unlikeThisBuild(terminal) : undefined;
   if (runs && (unlike === undefined || options.current !== true)) {
@@ -56,10 +61,11 @@ async function sayUnloaded(terminal: Terminal): Promise<void> {
     say(`config.yaml does not load, so the last good settings stay in force: ${problem}`);
 }
 
-async function runHere(terminal: Terminal): Promise<number> {
+async function runHere(terminal: Terminal, followsInstallation: boolean): Promise<number> {
   const { runBroker } = await import("../../serve/process.ts");
   const { home, installation, createBackend, uid, cwd, environment } = terminal;
-  await runBroker({ home, installation, createBackend, host: withoutNpm(environment), uid, cwd });
+  const host = withoutNpm(environment);
+  await runBroker({ home, installation, createBackend, host, uid, cwd, followsInstallation });
   return 0;
 }
 
@@ -72,7 +78,7 @@ export async function startProcess(terminal: Terminal, detached: boolean): Promi
   const { home, installation, environment } = terminal;
   prepareHome(home, terminal.uid);
   const log = openSync(`${home.log}.start`, "w", 0o600);
-  const child = spawn(process.execPath, [installation.launcher, "broker", "start", "--foreground"], {
+  const child = spawn(process.execPath, [installation.launcher, ...brokerWords(detached)], {
     detached,
     stdio: ["ignore", log, log],
     cwd: terminal.cwd,
@@ -99,7 +105,8 @@ export async function startProcess(terminal: Terminal, detached: boolean): Promi
     const now = sizeOf(home.log);
     if (now !== logged) end = Date.now() + START_PATIENCE_MS;
     logged = now;
-    if (gone)
+    // Two starts at once: the other one has the claim, and answers soon.
+    if (gone && claimedBy(home.startLock) === undefined)
       throw new Complaint(`The broker did not start:\n${readFileSync(`${home.log}.start`, "utf8").trim()}`);
     if (Date.now() > end)
       throw new Complaint(
@@ -108,6 +115,10 @@ export async function startProcess(terminal: Terminal, detached: boolean): Promi
     await sleep(POLL_MS);
   }
   child.unref();
+}
+
+function brokerWords(detached: boolean): readonly string[] {
+  return ["broker", "start", "--foreground", ...(detached ? ["--detached"] : [])];
 }
 
 function sizeOf(path: string): number {
@@ -180,6 +191,7 @@ function unlikeThisBuild(terminal: Terminal): string | undefined {
   const other = file.installation ?? installationOf(file.pid);
   if (other !== undefined && other !== installation.root)
     return `from another installation: '${harmlessLine(other)}' (version ${harmlessLine(file.version)})`;
+  if (file.version !== installation.version) return `of version ${harmlessLine(file.version)}`;
   const built = installation.built.map((path) => statSync(path).mtimeMs);
   return Math.max(...built) > Date.parse(file.started_at) ? "started before the last build" : undefined;
 }

@@ -121,7 +121,12 @@ async function connect(
 ): Promise<number> {
   if (!existsSync(ground.front))
     throw new Complaint(
-      `'${ground.front}' is missing. Run 'npm run build' in '${terminal.installation.root}'`,
+      `'${ground.front}' is missing. Run 'npm run build' in '${terminal.installation.root}', or install the package again`,
+    );
+  // The agent's settings name the program by its path, and npm may empty its cache at any time.
+  if (terminal.installation.root.includes("/_npx/"))
+    throw new Complaint(
+      `Cannot connect ${agent.title} to this copy, which npx keeps in a cache. Run: npm install -g substrate && substrate init ${agent.id}`,
     );
   const plan = planConnection(terminal, agent, ground);
   const isJson = options.json === true;

@@ -11,7 +11,7 @@ export function refuseInside(terminal: Terminal, verb: string, hint = ""): void 
 }
 
 /** The first process of a world has a name of its own, whatever a command makes of its variables. */
-function isInside({ environment }: Terminal): boolean {
+export function isInside({ environment }: Terminal): boolean {
   if (environment["SUBSTRATE_SPAN_ID"] !== undefined) return true;
   const first = "/proc/1/comm";
   return existsSync(first) && readFileSync(first, "utf8") === "substrate-init\n";

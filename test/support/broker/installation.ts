@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { runAs, type TestUser } from "../users/users.ts";
@@ -44,7 +44,7 @@ function installation(root: string, node: string): TestInstallation {
 function copyTo(user: TestUser, root: string, node: string): void {
   mkdirSync(dirname(node), { recursive: true });
   cpSync(process.execPath, node);
-  for (const part of [...PARTS, ...productPackages()]) {
+  for (const part of PARTS) {
     cpSync(join(ROOT, part), join(root, part), { recursive: true, verbatimSymlinks: true });
   }
   rmSync(join(root, ".build/node"), { force: true });
@@ -52,13 +52,4 @@ function copyTo(user: TestUser, root: string, node: string): void {
   const changed = spawnSync("chown", ["-R", `${user.uid}:${user.gid}`, root, dirname(dirname(node))]);
   if (changed.status !== 0)
     throw new Error(`Cannot give '${root}' to '${user.name}': ${changed.stderr.toString()}`);
-}
-
-/** The folders below node_modules that the product needs when it runs, as npm's own record has it. */
-function productPackages(): string[] {
-  const record = readFileSync(join(ROOT, "node_modules/.package-lock.json"), "utf8");
-  const { packages } = JSON.parse(record) as {
-    packages: Record<string, { dev?: boolean; devOptional?: boolean }>;
-  };
-  return Object.entries(packages).flatMap(([path, { dev }]) => (dev === true ? [] : [path]));
 }
