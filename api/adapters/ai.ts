@@ -128,9 +128,7 @@ export class SubstrateSandbox {
 
   readonly readFile = async (options: AtPath): Promise<ReadableStream<Uint8Array> | null> => {
     const bytes = await this.readBinaryFile(options);
-    return bytes === null
-      ? null
-      : (new Blob([bytes as Uint8Array<ArrayBuffer>]).stream() as ReadableStream<Uint8Array>);
+    return bytes === null ? null : (new Blob([bytes]).stream() as ReadableStream<Uint8Array>);
   };
 
   readonly readBinaryFile = (options: AtPath): Promise<Uint8Array | null> => this.#script("read", options);

@@ -89,7 +89,7 @@ function answerNoCommand(program: Command): void {
 /** Words of a verb, without `substrate`. */
 function verbOf(command: Command): string {
   const words: string[] = [];
-  for (let at: Command | null = command; at?.parent != null; at = at.parent) words.unshift(at.name());
+  for (let at = command; at.parent !== null; at = at.parent) words.unshift(at.name());
   return words.join(" ");
 }
 

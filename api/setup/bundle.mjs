@@ -108,7 +108,7 @@ export async function bundled(options) {
   const { build } = await import("esbuild").catch((/** @type {unknown} */ error) => {
     throw new SetUpError(`Cannot load esbuild. Run 'npm start', or 'npm ci' alone: ${String(error)}`);
   });
-  const { outputFiles = [] } = await build({
+  const { outputFiles } = await build({
     ...OPTIONS,
     absWorkingDir: CHECKOUT,
     ...options,

@@ -25,7 +25,7 @@ const RULES = [
 ];
 
 /** The files that may read the environment: the entry points, and what runs before or beside the product. */
-const ENTRY_POINTS = ["api/main.ts", "api/setup", "api/bin", "test"];
+const ENTRY_POINTS = ["api/main.ts", "api/client/index.ts", "api/setup", "api/bin", "test"];
 
 /** Packages and modules that speak HTTP or the command line. */
 const HTTP = ["express", "ws", "node:http", "node:https", "node:http2"];

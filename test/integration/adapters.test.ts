@@ -1,5 +1,6 @@
 /** The adapters, from the packed tarball, with the frameworks' own packages and a live broker. */
 import { execFileSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -7,9 +8,6 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type * as Ai from "../../api/adapters/ai.ts";
-import type * as LangChain from "../../api/adapters/langchain.ts";
-import type * as Mastra from "../../api/adapters/mastra.ts";
-import type * as OpenAi from "../../api/adapters/openai.ts";
 import type * as Client from "../../api/client/index.ts";
 import { CHECKOUT } from "../../api/setup/checkout.mjs";
 import { TestBroker } from "../support/broker/broker.ts";
@@ -37,10 +35,8 @@ beforeAll(async () => {
     symlinkSync(join(FOLDER, "node_modules", name), join(place, "node_modules", name));
   broker = await TestBroker.start(actor, { policies: { default: POLICY } });
   substrate = (await load<typeof Client>("substrate")).connect({ home: broker.home, agent: "adapters" });
-  process.chdir(broker.project);
 }, 120_000);
 afterAll(async () => {
-  process.chdir(CHECKOUT);
   await broker?.stop();
   rmSync(place, { recursive: true, force: true });
 });
@@ -60,47 +56,46 @@ async function load<Module>(name: string): Promise<Module> {
   return (await import(pathToFileURL(path).href)) as Module;
 }
 
-type Loose = Record<string, any>;
+/** Runs a program of a framework's user in the project; it prints JSON. */
+function printed(at: TestBroker, program: string): unknown {
+  const file = join(place, `user-${randomUUID()}.mjs`);
+  const head = 'import { connect } from "substrate";\nconst substrate = connect({ agent: "adapters" });\n';
+  writeFileSync(file, `${head}${program}`);
+  const env = { ...process.env, SUBSTRATE_HOME: at.home };
+  return JSON.parse(execFileSync(process.execPath, [file], { cwd: at.project, env, encoding: "utf8" }));
+}
 
-test("AI SDK: a model's call runs in a world, and a refusal is told to the model", async () => {
-  if (brokerFor("ai") === undefined) return;
-  const { generateText, isStepCount, stepCountIs } = await load<Loose>("ai");
-  const { MockLanguageModelV3: Model } = await load<Loose>("ai/test");
-  const { bashTool } = await load<typeof Ai>("substrate/adapters/ai");
-  const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
-  const calling = (command: string, id: string): object => ({
-    content: [{ type: "tool-call", toolCallId: id, toolName: "bash", input: JSON.stringify({ command }) }],
-    finishReason: { unified: "tool-calls", raw: "tool_calls" },
-    usage,
-    warnings: [],
+const AI = `
+import { generateText, isStepCount, stepCountIs } from "ai";
+import { MockLanguageModelV3 } from "ai/test";
+import { bashTool } from "substrate/adapters/ai";
+const rest = { usage: { inputTokens: { total: 1 }, outputTokens: { total: 1 } }, warnings: [] };
+const calling = (command, toolCallId) => ({
+  content: [{ type: "tool-call", toolCallId, toolName: "bash", input: JSON.stringify({ command }) }],
+  finishReason: { unified: "tool-calls", raw: "tool_calls" },
+  ...rest,
+});
+const done = { content: [{ type: "text", text: "done" }], finishReason: { unified: "stop", raw: "stop" }, ...rest };
+const answers = [calling("echo by $SUBSTRATE_AGENT_ID", "1"), calling("sudo true", "2"), done];
+const model = new MockLanguageModelV3({ doGenerate: async () => answers.shift() });
+const { text, steps } = await generateText({
+  model, tools: { bash: bashTool(substrate) }, stopWhen: (isStepCount ?? stepCountIs)(5), prompt: "go",
+});
+const outputs = steps.flatMap(({ toolResults }) => toolResults.map(({ output }) => output));
+console.log(JSON.stringify({ text, outputs, schema: model.doGenerateCalls[0].tools[0].inputSchema }));
+`;
+
+test("AI SDK: a model's call runs in a world, and a refusal is told to the model", () => {
+  const at = brokerFor("ai");
+  if (at === undefined) return;
+  expect(printed(at, AI)).toMatchObject({
+    text: "done",
+    outputs: [
+      { exitCode: 0, stdout: "by adapters\n" },
+      { exitCode: 126, stderr: expect.stringContaining("sudo") },
+    ],
+    schema: { required: ["command"] },
   });
-  const answers = [
-    calling("echo by $SUBSTRATE_AGENT_ID", "1"),
-    calling("sudo true", "2"),
-    {
-      content: [{ type: "text", text: "done" }],
-      finishReason: { unified: "stop", raw: "stop" },
-      usage,
-      warnings: [],
-    },
-  ];
-  const model = new Model({ doGenerate: async () => answers.shift() });
-  const stopWhen = (isStepCount ?? stepCountIs)(5);
-  const { text, steps } = await generateText({
-    model,
-    tools: { bash: bashTool(substrate) },
-    stopWhen,
-    prompt: "go",
-  });
-  expect(text).toBe("done");
-  const outputs = steps.flatMap((step: Loose) =>
-    step["toolResults"].map((result: Loose) => result["output"]),
-  );
-  expect(outputs).toMatchObject([
-    { exitCode: 0, stdout: "by adapters\n" },
-    { exitCode: 126, stderr: expect.stringContaining("sudo") },
-  ]);
-  expect(model.doGenerateCalls[0].tools[0].inputSchema).toMatchObject({ required: ["command"] });
 });
 
 test("AI SDK: the sandbox session runs, spawns, and keeps files in the world's reach", async () => {
@@ -143,43 +138,68 @@ test("AI SDK: the sandbox session runs, spawns, and keeps files in the world's r
   expect((await endless.wait()).exitCode).toBe(137);
 });
 
-test("LangChain: the tool answers with text, and ends with its signal", async () => {
-  if (brokerFor("@langchain/core") === undefined) return;
-  const { tool } = await load<Loose>("@langchain/core/tools");
-  const { bash } = await load<typeof LangChain>("substrate/adapters/langchain");
-  const made = tool(...bash(substrate));
-  expect(await made.invoke({ command: "echo out; exit 2" })).toBe("out\n[exit code 2]\n");
-  expect(await made.invoke({ command: "sudo true" })).toMatch(/sudo[^]*\[exit code 126\]/);
-  await expect(made.invoke({ order: "x" })).rejects.toThrow();
-  await expect(made.invoke({ command: "sleep 100" }, { signal: AbortSignal.timeout(300) })).rejects.toThrow();
-});
+const LANGCHAIN = `
+import { tool } from "@langchain/core/tools";
+import { bash } from "substrate/adapters/langchain";
+const made = tool(...bash(substrate));
+const message = (error) => error.message;
+console.log(JSON.stringify([
+  await made.invoke({ command: "echo out; exit 2" }),
+  await made.invoke({ command: "sudo true" }),
+  await made.invoke({ order: "x" }).catch(message),
+  await made.invoke({ command: "sleep 100" }, { signal: AbortSignal.timeout(300) }).catch(message),
+]));
+`;
 
-test("OpenAI Agents: the local shell tool runs each command", async () => {
-  if (brokerFor("@openai/agents") === undefined) return;
-  const { shellTool } = await load<Loose>("@openai/agents");
-  const { shell } = await load<typeof OpenAi>("substrate/adapters/openai");
-  const { shell: made } = shellTool({ shell: shell(substrate) });
-  const { output } = await made.run({ commands: ["echo one", "sudo true", "sleep 5"], timeoutMs: 500 });
-  expect(output).toMatchObject([
-    { stdout: "one\n", outcome: { type: "exit", exitCode: 0 } },
-    { stdout: "", outcome: { type: "exit", exitCode: 126 } },
-    { outcome: { type: "timeout" } },
+test("LangChain: the tool answers with text, and ends with its signal", () => {
+  const at = brokerFor("@langchain/core");
+  if (at === undefined) return;
+  expect(printed(at, LANGCHAIN)).toEqual([
+    "out\n[exit code 2]\n",
+    expect.stringMatching(/sudo[^]*\[exit code 126\]/),
+    expect.stringContaining("schema"),
+    expect.stringContaining("abort"),
   ]);
 });
 
-test("Mastra: a workspace runs commands in the sandbox", async () => {
-  if (brokerFor("@mastra/core") === undefined) return;
-  const { Workspace, createWorkspaceTools } = await load<Loose>("@mastra/core/workspace");
-  const { sandbox } = await load<typeof Mastra>("substrate/adapters/mastra");
-  const workspace = new Workspace({ sandbox: sandbox(substrate) });
-  await workspace.init();
-  const result = await workspace.sandbox.executeCommand("printf", ["%s|", "a b", "c"]);
-  expect(result).toMatchObject({ success: true, exitCode: 0, stdout: "a b|c|" });
-  const tools: Loose = await createWorkspaceTools(workspace);
-  const execute = Object.entries(tools).find(([name]) => /execute_command/.test(name))?.[1] as Loose;
-  const told = await execute["execute"]({ command: "echo from the tool" }, { workspace });
-  expect(JSON.stringify(told)).toContain("from the tool");
-  await workspace.destroy();
+const OPENAI = `
+import { shellTool } from "@openai/agents";
+import { shell } from "substrate/adapters/openai";
+const { shell: made } = shellTool({ shell: shell(substrate) });
+console.log(JSON.stringify(await made.run({ commands: ["echo one", "sudo true", "sleep 5"], timeoutMs: 500 })));
+`;
+
+test("OpenAI Agents: the local shell tool runs each command", () => {
+  const at = brokerFor("@openai/agents");
+  if (at === undefined) return;
+  expect(printed(at, OPENAI)).toMatchObject({
+    output: [
+      { stdout: "one\n", outcome: { type: "exit", exitCode: 0 } },
+      { stdout: "", outcome: { type: "exit", exitCode: 126 } },
+      { outcome: { type: "timeout" } },
+    ],
+  });
+});
+
+const MASTRA = `
+import { Workspace, createWorkspaceTools } from "@mastra/core/workspace";
+import { sandbox } from "substrate/adapters/mastra";
+const workspace = new Workspace({ sandbox: sandbox(substrate) });
+await workspace.init();
+const result = await workspace.sandbox.executeCommand("printf", ["%s|", "a b", "c"]);
+const tools = await createWorkspaceTools(workspace);
+const [, tool] = Object.entries(tools).find(([name]) => /execute_command/.test(name));
+console.log(JSON.stringify({ result, told: await tool.execute({ command: "echo from the tool" }, { workspace }) }));
+await workspace.destroy();
+`;
+
+test("Mastra: a workspace runs commands in the sandbox", () => {
+  const at = brokerFor("@mastra/core");
+  if (at === undefined) return;
+  expect(printed(at, MASTRA)).toEqual({
+    result: expect.objectContaining({ success: true, exitCode: 0, stdout: "a b|c|" }),
+    told: expect.stringContaining("from the tool"),
+  });
 });
 
 const USER = `
