@@ -71,8 +71,11 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-/** Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat, proc(5)); undefined for an ended process. */
-function beginOf(pid: number): string | undefined {
+/**
+ * Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat, proc(5)); undefined for an ended process, also while
+ * its parent has not reaped it: in a container, process 1 may never do so.
+ */
+export function beginOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

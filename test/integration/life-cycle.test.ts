@@ -52,6 +52,20 @@ describe.each(actors())("a broker's life, as $kind", (actor) => {
     }
   });
 
+  test("'broker stop' returns though the broker's parent never reaps it, as process 1 of many containers", async () => {
+    const broker = await TestBroker.start(actor, { wrap: () => ["sh", "-c", '"$@" & exec sleep 300', "sh"] });
+    try {
+      const { pid } = JSON.parse(readFileSync(join(broker.home, "run/broker.json"), "utf8")) as BrokerFile;
+      expect(await broker.cli(["broker", "stop"])).toMatchObject({
+        code: 0,
+        stdout: "The broker has stopped\n",
+      });
+      expect(readFileSync(`/proc/${pid}/stat`, "utf8")).toMatch(/\) Z /);
+    } finally {
+      await broker.stop();
+    }
+  });
+
   test("when it stops, its worlds, sockets and pid file are gone and a running command is ended", async () => {
     const marker = `stopped-${randomBytes(6).toString("hex")}`;
     const broker = await TestBroker.start(actor);
