@@ -17,12 +17,22 @@ import { Complaint, EXIT_SUBSTRATE, harmlessLine, type Terminal } from "./termin
 /** Runs a command line and returns the exit code. Never throws. */
 export async function runCli(terminal: Terminal, words: readonly string[]): Promise<number> {
   let action: Action | undefined;
+  // Words of sh(1), of which commander would take some for its own.
+  if (words[0] === "sh") return await runSh(terminal, words.slice(1));
   const program = describeProgram(terminal, (chosen) => {
     action = chosen;
   });
   try {
     await program.parseAsync([...words], { from: "user" });
     return action === undefined ? 0 : await action(terminal);
+  } catch (error) {
+    return complain(terminal, error);
+  }
+}
+
+async function runSh(terminal: Terminal, words: readonly string[]): Promise<number> {
+  try {
+    return await (await import("./commands/sh.ts")).shCommand(terminal, words);
   } catch (error) {
     return complain(terminal, error);
   }

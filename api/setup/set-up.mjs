@@ -1,6 +1,6 @@
 import { bundle } from "./bundle.mjs";
 import { withLock } from "./lock.mjs";
-import { front, init, preload, shim } from "./native.mjs";
+import { front, init, preload, sh, shim } from "./native.mjs";
 import { nodeLink } from "./node-link.mjs";
 import { requireNode } from "./node-version.mjs";
 import { packages } from "./packages.mjs";
@@ -20,10 +20,10 @@ import { validators } from "./validators.mjs";
  */
 
 /** All steps in order of dependency: generator and bundler are packages, the bundle contains the validators. @type {readonly Step[]} */
-export const EVERYTHING = [packages, tools, init, shim, nodeLink, front, preload, validators, bundle];
+export const EVERYTHING = [packages, tools, init, shim, nodeLink, front, sh, preload, validators, bundle];
 
 /** @type {readonly Step[]} */
-export const BUILD_ONLY = [init, shim, nodeLink, front, preload, validators, bundle];
+export const BUILD_ONLY = [init, shim, nodeLink, front, sh, preload, validators, bundle];
 
 /**
  * Makes the checkout ready to run. Safe to repeat and to run concurrently.

@@ -12,7 +12,7 @@ const SLOW = {
     exec-trees faults few-descriptors full-disk held-changes held-cli held-contents held-faults
     held-kill-points held-killed idempotency init init-refused left-overs life-cycle network-npm-refused output-room
     policy-allow policy-corpus policy-fuzz policy-reload policy-tools program-starts publish-policy replay
-    sandboxed self shims-quiet shims-unanswered small-disk stream-volume time-limits told trace-kills trace-programs
+    sandboxed self shims-quiet shims-unanswered small-disk stream-volume substrate-sh time-limits told trace-kills trace-programs
     trouble`,
   security: `approvals-allowing clones-at-once default-denials denied-names denied-names-host
     denied-names-races denied-projects denied-wholes direct-changes exec-gate git-brought git-opened
