@@ -46,6 +46,7 @@ export function shortened(text: string): string {
 
 /** Joins an output and lines below it. */
 export function joined(output: string, lines: readonly string[]): string {
+  if (lines.length === 0) return output;
   const gap = output === "" || output.endsWith("\n") ? "" : "\n";
   return `${output}${gap}${lines.join("\n")}`;
 }
