@@ -42,17 +42,21 @@ export class Output {
     this.#trim();
   }
 
-  /** Returns kept bytes from an offset, fewer at the end or before a gap; `next` is where the kept bytes go on. */
+  /**
+   * Returns kept bytes from an offset, fewer at the end or before a gap, and no part of a character; `next` is where the kept bytes
+   * go on.
+   */
   slice(offset: number, length: number): { readonly bytes: Buffer; readonly next: number } {
     const [head, tail] = [Buffer.concat(this.#head), Buffer.concat(this.#tail)];
     const tailFrom = this.#total - tail.length;
     if (offset < head.length) {
-      const bytes = head.subarray(offset, offset + length);
+      const bytes = whole(head.subarray(offset, offset + length));
       const next = offset + bytes.length;
       return { bytes, next: next === head.length ? Math.max(next, tailFrom) : next };
     }
     const from = Math.max(offset, tailFrom);
-    const bytes = tail.subarray(from - tailFrom, from - tailFrom + length);
+    const part = tail.subarray(from - tailFrom, from - tailFrom + length);
+    const bytes = from + part.length < this.#total ? whole(part) : part;
     return { bytes, next: from + bytes.length };
   }
 
@@ -63,6 +67,24 @@ export class Output {
     this.#tail = [Buffer.from(kept)];
     this.#tailLength = kept.length;
   }
+}
+
+/** Drops the beginning of a character (UTF-8) that the end cuts. */
+function whole(bytes: Buffer): Buffer {
+  for (let back = 1; back <= Math.min(3, bytes.length - 1); back += 1) {
+    const byte = bytes[bytes.length - back] ?? 0;
+    if (byte < 0x80) return bytes;
+    if (byte < 0xc0) continue;
+    const length = byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+    return length > back ? bytes.subarray(0, -back) : bytes;
+  }
+  return bytes;
+}
+
+/** Drops the end of a character that the beginning cuts. */
+export function fromCharacter(bytes: Buffer): Buffer {
+  const first = bytes.subarray(0, 4).findIndex((byte) => (byte & 0xc0) !== 0x80);
+  return first <= 0 ? bytes : bytes.subarray(first);
 }
 
 /** The outputs that can be read on, by reference. */

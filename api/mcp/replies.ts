@@ -1,7 +1,7 @@
 /** Replies as a model reads them: plain text, the result first, then how it ended. */
 import type { ErrorReply, Notice } from "../../schemas/generated/types.ts";
 import type { Answer } from "../client/client.ts";
-import type { Output, Outputs } from "./outputs.ts";
+import { fromCharacter, type Output, type Outputs } from "./outputs.ts";
 
 export type Reply = { readonly text: string; readonly isError?: boolean };
 
@@ -34,9 +34,10 @@ export function outputText(output: Output, outputs: Outputs): string {
   const half = SHOWN / 2;
   const name = outputs.keep(output);
   const head = output.slice(0, half);
-  const tail = output.slice(output.total - half, half);
-  const left = output.total - 2 * half;
-  return `${head.bytes.toString()}\n[${left} bytes are left out: output(ref "${name}", offset ${half}) reads on]\n${tail.bytes.toString()}`;
+  const tail = fromCharacter(output.slice(output.total - half, half).bytes);
+  const left = output.total - head.bytes.length - tail.length;
+  const on = `[${left} bytes are left out: output(ref "${name}", offset ${head.bytes.length}) reads on]`;
+  return `${head.bytes.toString()}\n${on}\n${tail.toString()}`;
 }
 
 export function shortened(text: string): string {

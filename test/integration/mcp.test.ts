@@ -139,6 +139,8 @@ describe.each(actors())("substrate mcp, as $kind", (actor) => {
     expect((await mcp.use("bash", { command: "head -c 20000000 /dev/zero | tr '\\0' x" })).text).toContain(
       "[exit 0",
     );
+    const wide = await mcp.use("bash", { command: "printf x; yes 'ä€😀' | tr -d '\\n' | head -c 90000" });
+    expect(wide.text).toMatch(/^x(ä€😀)+[ä€]*\n\[/u);
     expect((await mcp.use("output", { ref: "out2", offset: 12_000 })).text.length).toBeLessThan(25_000);
     expect(await mcp.use("output", { ref: "out9" })).toMatchObject({ isError: true });
   });

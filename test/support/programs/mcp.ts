@@ -13,9 +13,17 @@ export async function mcpWords(
   actor: Actor,
   ...options: readonly string[]
 ): Promise<readonly [string, ...string[]]> {
-  const { node, launcher } = await installationFor(actor);
-  const [first = node, ...words] = [...changeTo(actor), node, launcher, "mcp", ...options];
+  const [first = "", ...words] = [...changeTo(actor), ...(await ownMcpWords(actor, ...options))];
   return [first, ...words];
+}
+
+/** The same for whoever is that user already. */
+export async function ownMcpWords(
+  actor: Actor,
+  ...options: readonly string[]
+): Promise<readonly [string, ...string[]]> {
+  const { node, launcher } = await installationFor(actor);
+  return [node, launcher, "mcp", ...options];
 }
 
 export type Said = { readonly text: string; readonly isError: boolean };
