@@ -55,7 +55,7 @@ function serverOf(options: McpOptions, shared: Pick<Mcp, "outputs" | "scopes">):
       agent_id: options.agent,
       cwd: typeof asked === "string" ? absolute(await cwd(), asked) : await cwd(),
       ...(options.profile === undefined ? {} : { profile: options.profile }),
-      ...(scope === undefined ? {} : { scope_token: shared.scopes.get(String(scope)) ?? String(scope) }),
+      ...(typeof scope === "string" ? { scope_token: shared.scopes.get(scope) ?? scope } : {}),
     }),
   };
   server.setRequestHandler("tools/list", () => ({ tools: TOOLS.map(definitionOf) }));

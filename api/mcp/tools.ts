@@ -213,6 +213,11 @@ function isOf(type: string, value: unknown): boolean {
   return typeof value === type;
 }
 
+/** An argument that {@link misfit} has found to be text. */
+function wordOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
 type FileWords = (reply: FilesReply) => string;
 
 function fileTool(op: string, words: FileWords): Tool["run"] {
@@ -259,10 +264,10 @@ function foundWords({ paths, matches = [], truncated }: FilesReply): string {
 }
 
 function readOutput(mcp: Mcp, { ref, offset }: Args): Promise<Reply> {
-  const output = mcp.outputs.get(String(ref));
+  const output = mcp.outputs.get(wordOf(ref));
   if (output === undefined)
     return Promise.resolve({
-      text: `Unknown or no longer kept: '${String(ref)}'. Run the command again, into a file`,
+      text: `Unknown or no longer kept: '${wordOf(ref)}'. Run the command again, into a file`,
       isError: true,
     });
   const from = typeof offset === "number" && offset > 0 ? offset : 0;
@@ -280,7 +285,7 @@ async function showDiff(mcp: Mcp, { span_id: span, paths }: Args, { signal }: Tu
   const query = Array.isArray(paths)
     ? paths.map((path) => `path=${encodeURIComponent(String(path))}`).join("&")
     : "";
-  const path = `/v1/diff/${encodeURIComponent(String(span))}${query === "" ? "" : `?${query}`}`;
+  const path = `/v1/diff/${encodeURIComponent(wordOf(span))}${query === "" ? "" : `?${query}`}`;
   const answer = await call(mcp.socket, "GET", path, undefined, signal);
   if (answer.status !== 200) return refusalReply(answer);
   const { changes, patch } = answer.document as {
@@ -299,7 +304,7 @@ function changeHeld(action: "apply" | "discard"): Tool["run"] {
     const answer = await call(
       mcp.socket,
       "POST",
-      `/v1/${action}/${encodeURIComponent(String(span))}`,
+      `/v1/${action}/${encodeURIComponent(wordOf(span))}`,
       body,
       signal,
     );
@@ -313,7 +318,7 @@ function changeHeld(action: "apply" | "discard"): Tool["run"] {
 
 async function showTrace(mcp: Mcp, { span_id: span }: Args, { signal }: Turn): Promise<Reply> {
   const { agent_id: agent } = await mcp.spot({});
-  const path = span === undefined ? "/v1/spans?limit=40" : `/v1/trace/${encodeURIComponent(String(span))}`;
+  const path = span === undefined ? "/v1/spans?limit=40" : `/v1/trace/${encodeURIComponent(wordOf(span))}`;
   const answer = await call(mcp.socket, "GET", path, undefined, signal);
   if (answer.status !== 200) return refusalReply(answer);
   if (span === undefined) {

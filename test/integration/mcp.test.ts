@@ -111,7 +111,7 @@ describe.each(actors())("substrate mcp, as $kind", (actor) => {
     );
     expect(await eventually(() => existsSync(at("began")), 10_000)).toBe(true);
     over.abort();
-    await expect(running).rejects.toThrow();
+    await expect(running).rejects.toThrow(/abort/i);
     const gone = async (): Promise<boolean> =>
       !(await broker.cli(["world", "status"])).stdout.includes("sleep 300");
     expect(await eventually(gone, 5000)).toBe(true);
