@@ -1,7 +1,7 @@
 /** One file operation of an agent's own tool: judged by the `fs` lists, then carried out in the session's world as a command is. */
 import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type { ExecuteReply, FilesReply, FilesRequest } from "../../schemas/generated/types.ts";
-import { decodeFileAnswer, encodeFileOrder, FILE_WORDS } from "../../world/backend.ts";
+import { decodeFileAnswer, encodeFileOrder, FILE_WORDS, type FileAnswer } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
 import { fileCall } from "../files/file-call.ts";
 import { type Denial, fileFault } from "../files/file-faults.ts";
@@ -85,11 +85,22 @@ function decisionOn(
 function replyOf(broker: Broker, request: FilesRequest, reply: ExecuteReply): FilesReply | Refusal {
   const { span_id, session_id, notices } = reply;
   if (reply.exit !== 0 && reply.exit !== FAULT) return { ...unfinished(reply), span_id };
-  const answer = decodeFileAnswer(Buffer.from(reply.stdout_b64, "base64"));
+  const answer = answerIn(reply);
+  if (answer === undefined) return { ...unfinished(reply), span_id };
   if (answer.word === "ok")
     return { span_id, session_id, op: request.op, ...fileReply(request, answer), notices };
   const refused = fileFault(answer, reply.policy_id, (path) => denialOf(broker, request, reply, path));
   return { ...refused, span_id };
+}
+
+/** Undefined for bytes that are no answer: commands of the session run as the same user, and can disturb the program. */
+function answerIn({ stdout_b64: bytes }: ExecuteReply): FileAnswer | undefined {
+  try {
+    return decodeFileAnswer(Buffer.from(bytes, "base64"));
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
 }
 
 /** Exit code of `substrate-init file` for an operation without effect; the answer says why. */

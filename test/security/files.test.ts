@@ -222,6 +222,29 @@ fs: { deny_read: ["${out}/token"], write: ["$PROJECT/**"] }
     expect(text("repo/.git/config")).toBe(config);
     expect(existsSync(at("repo/.git/hooks/pre-commit"))).toBe(false);
     expect(await ask({ op: "write", path: "repo/.git/info/exclude", text: "x\n" })).toHaveProperty("files");
+
+    // Links that only the world has lead past the lists; its mounts and git's guard hold.
+    await broker.run(`ln -s ${at("repo/.git")} /tmp/git; ln -s ${broker.project} /tmp/project`);
+    for (const path of ["/tmp/git/config", "/tmp/git/hooks/pre-commit", "/tmp/project/repo/.git/config"])
+      expect(await ask({ op: "write", path, text: "[core]\n\tfsmonitor = id\n" }), path).toHaveProperty(
+        "code",
+      );
+    expect(text("repo/.git/config")).toBe(config);
+    expect(existsSync(at("repo/.git/hooks/pre-commit"))).toBe(false);
+    for (const [name, said] of [
+      ["HEAD", "ref: refs/heads/main\n"],
+      ["objects/x", ""],
+      ["refs/x", ""],
+      ["config", "[core]\n\tfsmonitor = id\n"],
+      ["hooks/pre-commit", "#!/bin/sh\n"],
+    ])
+      await ask({ op: "write", path: `/tmp/project/nested/.git/${name}`, text: said });
+    const inside = (name: string): string =>
+      existsSync(at(`nested/.git/${name}`)) ? text(`nested/.git/${name}`) : "";
+    expect(inside("config")).not.toContain("fsmonitor");
+    expect(existsSync(at("nested/.git/hooks/pre-commit"))).toBe(false);
+    expect(await ask({ op: "write", path: "/tmp/project/plain", text: "p" })).toHaveProperty("files");
+    expect(text("plain")).toBe("p");
   });
 
   test("a command that starts the program has the rights of a command", async () => {
