@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TestBroker } from "../support/broker/broker.ts";
 import { agentProgram, notInstalled } from "../support/programs/agents.ts";
 import { HttpBridge, mcpWords, ownMcpWords } from "../support/programs/mcp.ts";
+import { ScriptedModel } from "../support/programs/scripted-model.ts";
 import { skip } from "../support/run/skips.ts";
 import { HomeFolder } from "../support/users/folders.ts";
 import { actors, type Ended, runAs } from "../support/users/users.ts";
@@ -71,6 +72,54 @@ describe.each(actors())("real MCP clients, as $kind", (actor) => {
     const { stdout, code } = await runAs(actor, [claude, "mcp", "list"], options);
     expect(code).toBe(0);
     expect(stdout).toMatch(/substrate: .*Connected/);
+  }, 60_000);
+
+  test("Claude Code does a task with the tools, and every step is in the trace", async () => {
+    const claude = programOf("claude", CLAUDE);
+    const [command, ...args] = await ownMcpWords(actor, "--agent", "claude-code");
+    const server = { command, args, env: { SUBSTRATE_HOME: broker.home } };
+    const config = person.write("mcp.json", JSON.stringify({ mcpServers: { substrate: server } }));
+    await using model = await ScriptedModel.start([
+      ["mcp__substrate__write", { path: "task.sh", text: "echo wrong\n" }],
+      ["mcp__substrate__edit", { path: "task.sh", old_text: "wrong", new_text: "right $SUBSTRATE_AGENT_ID" }],
+      ["mcp__substrate__bash", { command: "sh task.sh" }],
+      ["mcp__substrate__read", { path: join(broker.home, "config.yaml") }],
+    ]);
+    const words = [
+      "-p",
+      "go",
+      "--strict-mcp-config",
+      "--mcp-config",
+      config,
+      "--allowedTools",
+      "mcp__substrate",
+    ];
+    const { stdout, stderr } = await runAs(actor, [claude, ...words], {
+      cwd: broker.project,
+      env: {
+        ...environment(),
+        ANTHROPIC_API_KEY: "made-up",
+        ANTHROPIC_BASE_URL: model.url,
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+        // The script names the tools, and searches for none.
+        ENABLE_TOOL_SEARCH: "false",
+        MCP_CONNECTION_NONBLOCKING: "0",
+      },
+    });
+    expect(stdout, stderr).toContain("Done");
+    const [written, edited, ran, read] = model.results;
+    expect(written).toContain("created");
+    expect(edited).toContain("changed");
+    expect(ran).toContain("right claude-code\\n[exit 0; allow;");
+    expect(read).toContain("policy_denied");
+    const own = broker
+      .spans()
+      .filter(({ agent_id: id, event_type: type }) => id === "claude-code" && type !== "exec");
+    for (const cmd of ['["write","task.sh"]', '["edit","task.sh"]', "sh task.sh"])
+      expect(own.filter((span) => span.cmd === cmd && span.event_type === "command_complete")).toHaveLength(
+        1,
+      );
+    expect(own.filter(({ event_type: type }) => type === "violation")).toHaveLength(1);
   }, 60_000);
 
   // The suite wants HTTP, so a bridge stands between; its other scenarios call tools of a server made for the suite.
