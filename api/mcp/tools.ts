@@ -257,9 +257,12 @@ function foundWords({ paths, matches = [], truncated }: FilesReply): string {
   const lines = paths ?? matches.map(({ path, line, text }) => `${path}:${line}:${text}`);
   if (lines.length === 0) return "Nothing was found";
   return shortened(
-    [...lines, ...(truncated === true ? ["[there is more: narrow the search, or set limit]"] : [])].join(
-      "\n",
-    ),
+    [
+      ...lines,
+      ...(truncated === true
+        ? ["[there is more, or a file of over 10 MiB was not searched: narrow the search, or set limit]"]
+        : []),
+    ].join("\n"),
   );
 }
 

@@ -78,6 +78,9 @@ function begunPatch(patch: string): readonly FileChange[] {
   for (let at = 1; at < lines.length - 1; ) {
     const [, kind, path = ""] = PART.exec(lines[at] ?? "") ?? [];
     if (kind === undefined) throw new BadPatch(`line ${at + 1} begins no file: ${quoted(lines[at])}`);
+    // Each part copies the rest.
+    if (changes.length === FILE_LIMITS.changes)
+      throw new BadPatch(`it has more than ${FILE_LIMITS.changes} files`);
     const rest = lines.slice(at + 1, -1);
     const length = rest.findIndex((line) => PART.test(line));
     const body = length === -1 ? rest : rest.slice(0, length);

@@ -872,7 +872,7 @@ export interface FilesReply {
   readonly total_lines?: number;
   /** read: the file's bytes. */
   readonly size?: number;
-  /** Whether there is more than the reply holds. */
+  /** Whether there is more than the reply holds; grep: or a file of over 10 MiB was not searched. */
   readonly truncated?: boolean;
   /** write, edit, patch: what was changed. */
   readonly files?: readonly ChangedFile[];

@@ -25,7 +25,8 @@
 
 struct search {
   const struct order *order;
-  bool in_content, cut;
+  /* `skipped`: a file is too large to be searched. */
+  bool in_content, cut, skipped;
   regex_t regex;
   struct field_writer *answer;
   uint64_t found, seen;
@@ -70,11 +71,14 @@ static void show_line(struct search *search, const char *below, uint64_t number,
 static void search_content(struct search *search, int folder, const char *name, const char *below) {
   struct place place = {.folder = folder};
   struct stat status;
-  struct fault unused;
+  struct fault fault = {0};
   uint8_t *data = NULL;
   snprintf(place.name, sizeof place.name, "%s", name);
-  /* Unreadable, too large or replaced meanwhile, ignoring: grep goes on too. */
-  if (!place_content(&place, &status, &data, &unused)) return;
+  if (!place_content(&place, &status, &data, &fault)) {
+    /* Unreadable or replaced meanwhile, ignoring: grep goes on too. */
+    if (strcmp(fault.word, "too_large") == 0) search->skipped = true;
+    return;
+  }
   size_t size = (size_t)status.st_size;
   const char *at = (const char *)data, *end = at + size;
   for (uint64_t number = 1; !is_binary(data, size) && at < end && !is_full(search); number++) {
@@ -122,13 +126,18 @@ static size_t names_in(int fd, char ***names) {
   return count;
 }
 
+/* A new file that is not yet in its place (change.c). */
+static bool is_temporary(const char *name) {
+  return strncmp(name, ".substrate-", 11) == 0 && strlen(name) == 27 && strspn(name + 11, "0123456789abcdef") == 16;
+}
+
 static void walk(struct search *search, int folder, size_t length, int depth);
 
 static void meet(struct search *search, int folder, const char *name, size_t length, int depth) {
   struct stat status;
   bool all = (search->order->flags & SEARCH_ALL) != 0;
   if (++search->seen > SEEN_MAX) search->cut = true;
-  if (strcmp(name, ".git") == 0 || strncmp(name, ".substrate-", 11) == 0 || length + strlen(name) + 2 > sizeof search->path) return;
+  if (strcmp(name, ".git") == 0 || is_temporary(name) || length + strlen(name) + 2 > sizeof search->path) return;
   if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0) return;
   bool is_folder = S_ISDIR(status.st_mode);
   strcpy(search->path + length, name);
@@ -229,6 +238,6 @@ bool search_files(const struct order *order, bool in_content, struct field_write
   } else {
     return fault_at(fault, "errno", errno, order->path);
   }
-  if (search.cut) field_put_u64(answer, TAG_DONE_CUT, 1);
+  if (search.cut || search.skipped) field_put_u64(answer, TAG_DONE_CUT, 1);
   return true;
 }
