@@ -6,6 +6,7 @@ import { describeChanges } from "./program-changes.ts";
 import { describeGlance } from "./program-glance.ts";
 import { describeInit } from "./program-init.ts";
 import { describeHook } from "./program-hook.ts";
+import { describeMcp } from "./program-mcp.ts";
 import { describePolicy } from "./program-policy.ts";
 import { describeTrace } from "./program-trace.ts";
 import { describeReplay } from "./program-replay.ts";
@@ -65,23 +66,17 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
   describeInit(program, choose);
   describeGlance(program, choose);
   describeHook(program, choose);
+  describeMcp(program, choose);
   program
     .command("tour", { hidden: true })
     .action(() => choose(async (at) => (await import("../tour/tour.ts")).runTour(at)));
   return program;
 }
 
-/** Nouns of the contract, not implemented yet. */
-const NOT_YET: readonly string[] = ["mcp"];
-
 /** Answers a line without a known command: help for an empty line, else an error that names the nearest command. */
 function answerNoCommand(program: Command): void {
   const [word] = program.args;
   if (word === undefined) return program.help();
-  if (NOT_YET.includes(word))
-    throw new Complaint(
-      `'substrate ${word}' is not in this version yet. 'substrate --help' lists the commands`,
-    );
   const near = closestName(
     word,
     program.commands.map((command) => command.name()),

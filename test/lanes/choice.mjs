@@ -10,7 +10,7 @@ import { CHECKOUT } from "../../api/setup/checkout.mjs";
 const SLOW = {
   integration: `approvals-cli approvals-kept budgets changes-listed direct-changes doctor exec-gate-stopped
     exec-trees faults few-descriptors full-disk held-changes held-cli held-contents held-faults
-    held-kill-points held-killed idempotency init init-refused left-overs life-cycle network-npm-refused output-room
+    held-kill-points held-killed idempotency init init-refused left-overs life-cycle mcp mcp-clients network-npm-refused output-room
     policy-allow policy-corpus policy-fuzz policy-reload policy-tools program-starts publish-policy replay
     sandboxed self shims-quiet shims-unanswered small-disk stream-volume substrate-sh time-limits told trace-kills trace-programs
     trouble`,
