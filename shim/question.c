@@ -109,26 +109,12 @@ struct buffer question_start(const struct program *program, const char *agent, c
   return body;
 }
 
-/* TERM with other characters is no name of terminfo, and the broker refuses it (schemas/stream-options). */
-#define TERM_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-"
-#define TERM_LENGTH 128
-
-static void add_terminal(struct buffer *body) {
-  const char *term = variable("TERM");
-  char size[64];
-  unsigned columns, rows;
-  terminal_size(&columns, &rows);
-  snprintf(size, sizeof size, ",\"pty\":true,\"cols\":%u,\"rows\":%u", columns, rows);
-  buffer_text(body, size);
-  if (term != NULL && strlen(term) <= TERM_LENGTH && term[strspn(term, TERM_CHARACTERS)] == 0) buffer_field(body, "term", term);
-}
-
 struct buffer question_stream(const struct program *program, const char *agent, char *const words[], bool terminal, bool input) {
   struct buffer body = {0};
   char rest[96];
   add_caller(&body, agent);
   if (add_words(&body, program->name, words) > 0 || !variables_add(&body, program->others.data)) body.failed = true;
-  if (terminal) add_terminal(&body);
+  if (terminal) terminal_add(&body);
   snprintf(rest, sizeof rest, ",\"approval_wait_ms\":%d,\"no_time_limit\":true,\"stdin\":%s}", APPROVAL_SECONDS * 1000,
            input ? "true" : "false");
   buffer_text(&body, rest);

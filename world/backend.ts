@@ -21,6 +21,9 @@ export { type HeldSide, HeldSides } from "./overlay/sides.ts";
 /** To read a deny list: its rows about files that tools run later. */
 export { RUN_LATER_FOR_AGENTS, spelledOut } from "./overlay/run-later.ts";
 
+/** To read and change files inside a world. */
+export * from "./files/file-order.ts";
+
 /** To modify held changes: callers lock too, although the store holds a mutex. */
 export { KeyedMutex } from "./model/keyed-mutex.ts";
 

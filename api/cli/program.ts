@@ -6,6 +6,7 @@ import { describeChanges } from "./program-changes.ts";
 import { describeGlance } from "./program-glance.ts";
 import { describeInit } from "./program-init.ts";
 import { describeHook } from "./program-hook.ts";
+import { describeMcp } from "./program-mcp.ts";
 import { describePolicy } from "./program-policy.ts";
 import { describeTrace } from "./program-trace.ts";
 import { describeReplay } from "./program-replay.ts";
@@ -18,12 +19,22 @@ import { Complaint, EXIT_SUBSTRATE, harmlessLine, type Terminal } from "./termin
 /** Runs a command line and returns the exit code. Never throws. */
 export async function runCli(terminal: Terminal, words: readonly string[]): Promise<number> {
   let action: Action | undefined;
+  // Words of sh(1), of which commander would take some for its own.
+  if (words[0] === "sh") return await runSh(terminal, words.slice(1));
   const program = describeProgram(terminal, (chosen) => {
     action = chosen;
   });
   try {
     await program.parseAsync([...words], { from: "user" });
     return action === undefined ? 0 : await action(terminal);
+  } catch (error) {
+    return complain(terminal, error);
+  }
+}
+
+async function runSh(terminal: Terminal, words: readonly string[]): Promise<number> {
+  try {
+    return await (await import("./commands/sh.ts")).shCommand(terminal, words);
   } catch (error) {
     return complain(terminal, error);
   }
@@ -59,23 +70,17 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
   describeInit(program, choose);
   describeGlance(program, choose);
   describeHook(program, choose);
+  describeMcp(program, choose);
   program
     .command("tour", { hidden: true })
     .action(() => choose(async (at) => (await import("../tour/tour.ts")).runTour(at)));
   return program;
 }
 
-/** Nouns of the contract, not implemented yet. */
-const NOT_YET: readonly string[] = ["mcp"];
-
 /** Answers a line without a known command: help for an empty line, else an error that names the nearest command. */
 function answerNoCommand(program: Command): void {
   const [word] = program.args;
   if (word === undefined) return program.help();
-  if (NOT_YET.includes(word))
-    throw new Complaint(
-      `'substrate ${word}' is not in this version yet. 'substrate --help' lists the commands`,
-    );
   const near = closestName(
     word,
     program.commands.map((command) => command.name()),

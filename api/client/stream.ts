@@ -14,6 +14,8 @@ export type StreamEvents = {
   /** `taken` is called when the next output may come. */
   readonly output: (stream: "stdout" | "stderr", bytes: Buffer, taken: () => void) => void;
   readonly inputTaken: (bytes: number) => void;
+  /** A person must answer before the command goes on (`questions: true`). */
+  readonly asked?: (approvalId: string) => void;
   /** What became of a shell's line. */
   readonly line?: (message: LineMessage) => void;
 };
@@ -90,9 +92,14 @@ export class Stream {
 
   #take(data: Buffer, isBinary: boolean): void {
     if (isBinary) return this.#takeOutput(data);
-    const message = JSON.parse(data.toString("utf8")) as { type: string; bytes?: number };
+    const message = JSON.parse(data.toString("utf8")) as {
+      type: string;
+      bytes?: number;
+      approval_id?: string;
+    };
     if (message.type === "started") this.#events.started(message);
     else if (message.type === "stdin_taken") this.#events.inputTaken(message.bytes ?? 0);
+    else if (message.type === "question") this.#events.asked?.(message.approval_id ?? "");
     else if (message.type === "line") this.#events.line?.(message as LineMessage);
     else if (message.type === "exit") this.#end({ status: 200, document: message });
     else if (message.type === "error") this.#end({ status: 400, document: message });

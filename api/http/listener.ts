@@ -20,6 +20,7 @@ import { logBug, sendBug } from "./bug.ts";
 import type { Context, Log } from "./context.ts";
 import { ROUTES } from "./routes.ts";
 import { UnreadAnswers } from "./unread-answers.ts";
+import type { serveWebSocket } from "./web-socket.ts";
 
 const KEEP_ALIVE_MS = 120_000;
 
@@ -28,6 +29,7 @@ export function createListener(broker: Broker, caller: () => Caller, log: Log): 
   const unread = new UnreadAnswers();
   const context = (): Context => ({ broker, caller: caller(), log, unread });
   const answer = directFirst(context, lazyExpress(context));
+  const upgrade = upgradeOf();
   const server = new ApiServer({ keepAliveTimeout: KEEP_ALIVE_MS }, answer);
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     // Node has taken its own listener away: a client that has left already would end the broker.
@@ -74,23 +76,39 @@ class ApiServer extends Server {
 
 const STREAM = /^\/v1\/stream(?:\/([^/?]+))?$/;
 
-/** Makes a WebSocket of a connection; loaded at the first one. */
-function upgrade(
-  context: Context,
-  connection: { readonly request: IncomingMessage; readonly socket: Duplex; readonly head: Buffer },
-): void {
-  const { request, socket } = connection;
+type Upgrade = { readonly request: IncomingMessage; readonly socket: Duplex; readonly head: Buffer };
+
+/** Makes a WebSocket of a connection; loaded at the first one, and once: import() costs 0.1 ms when it has nothing to load too. */
+function upgradeOf(): (context: Context, connection: Upgrade) => void {
+  let serve: typeof serveWebSocket | undefined;
+  return (context, connection) => {
+    const { id, span, reason } = wantedOf(connection);
+    const { socket } = connection;
+    if (reason !== undefined) return void socket.end(rawAnswer(400, reason, id));
+    if (serve !== undefined) return serve(context, connection, id, span);
+    import("./web-socket.ts").then(
+      (loaded) => {
+        serve = loaded.serveWebSocket;
+        serve(context, connection, id, span);
+      },
+      (error: unknown) => socket.end(rawAnswer(500, logBug(context.log, id, error), id)),
+    );
+  };
+}
+
+/** The request's id and the span to attach to; or the reason of a refusal. */
+function wantedOf({ request }: Upgrade): {
+  readonly id: string;
+  readonly span?: string | undefined;
+  readonly reason?: Refusal;
+} {
   const id = requestIdOf(request);
   const found = STREAM.exec(request.url ?? "");
   if (found === null || request.headers.upgrade?.toLowerCase() !== "websocket") {
     const wanted = `Only GET /v1/stream and GET /v1/stream/:span_id can be upgraded, to 'websocket'; received ${quoted(request.url)} and ${quoted(request.headers.upgrade)}`;
-    socket.end(rawAnswer(400, refusal("invalid_request", wanted, "Leave the header 'upgrade' out"), id));
-    return;
+    return { id, reason: refusal("invalid_request", wanted, "Leave the header 'upgrade' out") };
   }
-  import("./web-socket.ts").then(
-    ({ serveWebSocket }) => serveWebSocket(context, connection, id, found[1]),
-    (error: unknown) => socket.end(rawAnswer(500, logBug(context.log, id, error), id)),
-  );
+  return { id, span: found[1] };
 }
 
 function directFirst(context: () => Context, rest: RequestListener): RequestListener {

@@ -5,6 +5,7 @@ import {
   validateApprovalDecisionRequest,
   validateChangesRequest,
   validateExecuteRequest,
+  validateFilesRequest,
   validateReplayRequest,
   validateReportRequest,
   validateRequestScopesRequest,
@@ -17,6 +18,7 @@ import { handleBudget, handleBudgetReset, handleBudgets } from "./budgets.ts";
 import { type Answer, answering, type Handle, type Read } from "./call.ts";
 import { handleCheck, readCheck } from "./check.ts";
 import { handleExecute } from "./execute.ts";
+import { handleFiles } from "./files.ts";
 import { handleChange, handleDiff, handleHeld, ofSpan } from "./held.ts";
 import { handleHealth } from "./health.ts";
 import { handlePolicy, handleReload } from "./policy.ts";
@@ -49,6 +51,7 @@ export const ROUTES: readonly Route[] = [
   direct("/v1/execute", agentBody(validateExecuteRequest), handleExecute),
   direct("/v1/stream", readStream, handleStream),
   direct("/v1/check", readCheck, handleCheck),
+  direct("/v1/files", agentBody(validateFilesRequest), handleFiles),
   direct("/v1/report", agentBody(validateReportRequest), handleReport),
   everybody("get", "/v1/stream", NO_BODY, needsWebSocket),
   everybody("get", "/v1/stream/:span_id", NO_BODY, needsWebSocket),

@@ -60,6 +60,11 @@ export function serveWebSocket(
   id: string,
   span: string | undefined,
 ): void {
+  // A client that sent the first message along gets the answer and `started` in one write: it wakes once.
+  if (upgrade.head.length > 0) {
+    upgrade.socket.cork();
+    setImmediate(() => upgrade.socket.uncork());
+  }
   server.handleUpgrade(upgrade.request, upgrade.socket, upgrade.head, (socket) => {
     const connection = new Connection(context, socket, id);
     if (span !== undefined) connection.attach(span);

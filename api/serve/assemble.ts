@@ -127,6 +127,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     hidden,
     checkout: installation.root,
     installation: installation.sealed,
+    fileProgram: installation.init,
     agents,
   };
   const sessions = new Sessions(trace.database, onFault);

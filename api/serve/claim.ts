@@ -7,18 +7,24 @@ export class AlreadyRunning extends Error {
   override readonly name = "AlreadyRunning";
 }
 
+export type Claim = {
+  /** False once the home was removed, or another broker has claimed a new home with the same path. */
+  readonly isHeld: () => boolean;
+  readonly release: () => void;
+};
+
 /**
  * Claims the home for the calling process, because trace and database allow a single writer. The claim holds the pid and the
  * process's start time, so a reused pid is not taken for a broker. Throws {@link AlreadyRunning}.
  */
-export function claimStart(path: string): { readonly release: () => void } {
+export function claimStart(path: string): Claim {
   const own = `${process.pid} ${beginOf(process.pid)}`;
   const draft = `${path}.${process.pid}`;
   writeFileSync(draft, own, { mode: 0o600 });
   try {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
       // link(2) is atomic: no reader sees a half-written claim.
-      if (linkNew(draft, path)) return { release: () => unlinkSync(path) };
+      if (linkNew(draft, path)) return claimOf(path, own);
       const holder = readIfThere(path);
       if (holder === undefined) continue;
       const [pid, begin] = holder.split(" ");
@@ -31,6 +37,11 @@ export function claimStart(path: string): { readonly release: () => void } {
   } finally {
     unlinkSync(draft);
   }
+}
+
+function claimOf(path: string, own: string): Claim {
+  const isHeld = (): boolean => readIfThere(path) === own;
+  return { isHeld, release: () => isHeld() && unlinkSync(path) };
 }
 
 /** Reads the pid of the live process holding the claim; undefined without a live holder. */
@@ -71,8 +82,11 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-/** Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat, proc(5)); undefined for an ended process. */
-function beginOf(pid: number): string | undefined {
+/**
+ * Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat, proc(5)); undefined for an ended process, also while
+ * its parent has not reaped it: in a container, process 1 may never do so.
+ */
+export function beginOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

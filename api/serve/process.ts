@@ -7,7 +7,7 @@ import { prepareHome } from "../../broker/settings/home.ts";
 import type { Log } from "../http/context.ts";
 import { dropLeftChanges, expireHeldChanges, recoverChanges } from "./held-changes.ts";
 import { assembleBroker, type Parts } from "./assemble.ts";
-import { claimStart } from "./claim.ts";
+import { type Claim, claimStart } from "./claim.ts";
 import { serve } from "./serve.ts";
 import { startSuccessor, untilReplaced } from "./replaced.ts";
 import { surviveStorageFaults } from "./storage-faults.ts";
@@ -22,9 +22,12 @@ export type ProcessOptions = Omit<Parts, "log" | "backend"> & {
 /** Time limit for finding a working backend: a container runtime may take seconds for the first container. */
 const PROBE_PATIENCE_MS = 30_000;
 
+/** Interval of the look for the home: a broker in a removed home answers nobody, and its worlds would stay. */
+const HOME_CHECK_MS = 5000;
+
 /**
  * Runs until SIGTERM, SIGINT or SIGHUP; resolves after the shutdown. Throws if another broker runs in the home or a part cannot be
- * opened.
+ * opened. Exits when the home is removed: closing the sockets would remove those of another broker in a new home with the same path.
  */
 export async function runBroker(options: ProcessOptions): Promise<void> {
   prepareHome(options.home, options.uid);
@@ -52,6 +55,13 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
     });
     const expiry = expireHeldChanges(broker, log);
     const unwatch = await watchFiles(broker, log);
+    whenHomeGoes(claim, async () => {
+      process.stderr.write(
+        `substrate: '${options.home.root}' was removed; the broker ends its worlds and itself\n`,
+      );
+      await running.abandon();
+      process.exit(125);
+    });
     const stopping = new AbortController();
     const replaced = options.followsInstallation
       ? untilReplaced(broker, options.installation, stopping.signal)
@@ -71,6 +81,14 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
     claim.release();
   }
   if (isReplaced) startSuccessor(options);
+}
+
+function whenHomeGoes(claim: Claim, act: () => Promise<void>): void {
+  const timer = setInterval(() => {
+    if (claim.isHeld()) return;
+    clearInterval(timer);
+    void act();
+  }, HOME_CHECK_MS).unref();
 }
 
 function sayChoice({ backend, refused }: BackendChoice, log: Log): void {

@@ -10,8 +10,12 @@ import { createListener } from "../http/listener.ts";
 import { AgentSockets } from "./agent-sockets.ts";
 import { listenOn, removeEmptyFolder, removeFile } from "./sockets.ts";
 
-/** A running broker. `stop` ends all commands and worlds, closes the trace and removes the sockets. */
-export type Running = { readonly stop: () => Promise<void> };
+export type Running = {
+  /** Ends all commands and worlds, closes the trace and removes the sockets. */
+  readonly stop: () => Promise<void>;
+  /** Ends all commands and worlds, and touches no file of the home. */
+  readonly abandon: () => Promise<void>;
+};
 
 type Open = { readonly server: Server; readonly path: string };
 
@@ -46,7 +50,7 @@ export async function serve(broker: Broker, log: Log): Promise<Running> {
   });
   const sockets = [...open.map(({ path }) => path), ...Object.values(agents.paths)];
   log.info({ sockets }, "Broker is ready");
-  return { stop: () => stop(broker, open, agents, log) };
+  return { stop: () => stop(broker, open, agents, log), abandon: () => broker.backend.close() };
 }
 
 /** Agents with their own socket, looked up in the current settings: a request's body may come long after the head. */

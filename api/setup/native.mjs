@@ -35,11 +35,12 @@ const LIBRARY = [
 /** The client of the broker's sockets, and of a command's stream on them. */
 const CLIENT = ["shim/client", "shim/stream"];
 
-/** @type {Readonly<Record<"init" | "shim" | "front" | "preload", Native>>} */
+/** @type {Readonly<Record<"init" | "shim" | "front" | "sh" | "preload", Native>>} */
 export const NATIVE = {
   init: { folder: "world/native", file: "substrate-init", flags: PROGRAM, rooms: true },
   shim: { folder: "shim", file: "substrate-shim", flags: PROGRAM, shared: CLIENT },
   front: { folder: "shim/front", file: "substrate", flags: PROGRAM, shared: CLIENT },
+  sh: { folder: "shim/front", file: "substrate-sh", flags: [...PROGRAM, "-DSUBSTRATE_SH"], shared: CLIENT },
   preload: { folder: "shim/preload", file: "substrate-preload.so", flags: LIBRARY },
 };
 
@@ -51,6 +52,9 @@ export const shim = nativeStep("shim");
 
 /** Step: `.build/substrate`, the CLI's `exec` and `check`, which becomes Node for everything else. */
 export const front = nativeStep("front");
+
+/** Step: `.build/substrate-sh`, the same as a shell for SHELL, make and npm. */
+export const sh = nativeStep("sh");
 
 /** Step: `.build/substrate-preload.so`, which reports from inside a world's programs. */
 export const preload = nativeStep("preload");

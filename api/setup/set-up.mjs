@@ -1,6 +1,6 @@
 import { bundle } from "./bundle.mjs";
 import { withLock } from "./lock.mjs";
-import { front, init, preload, shim } from "./native.mjs";
+import { front, init, preload, sh, shim } from "./native.mjs";
 import { nodeLink } from "./node-link.mjs";
 import { requireNode } from "./node-version.mjs";
 import { packages } from "./packages.mjs";
@@ -28,6 +28,7 @@ export const EVERYTHING = [
   shim,
   nodeLink,
   front,
+  sh,
   preload,
   prebuilds,
   validators,
@@ -35,7 +36,7 @@ export const EVERYTHING = [
 ];
 
 /** @type {readonly Step[]} */
-export const BUILD_ONLY = [init, shim, nodeLink, front, preload, prebuilds, validators, bundle];
+export const BUILD_ONLY = [init, shim, nodeLink, front, sh, preload, prebuilds, validators, bundle];
 
 /**
  * Makes the checkout ready to run. Safe to repeat and to run concurrently.

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { CHECKOUT } from "./checkout.mjs";
 import { journey } from "./journey.mjs";
 import { withLock } from "./lock.mjs";
-import { front, init, preload, shim } from "./native.mjs";
+import { front, init, preload, sh, shim } from "./native.mjs";
 import { requireNode } from "./node-version.mjs";
 import { copyPrebuilds, PREBUILDS } from "./prebuilds.mjs";
 import { lastLines, run } from "./programs.mjs";
@@ -24,7 +24,7 @@ await journey(async () => {
   }
   requireWritable();
   await withLock(async () => {
-    for (const part of [init, shim, front, preload]) await part.make();
+    for (const part of [init, shim, front, sh, preload]) await part.make();
     if (packed.platform !== machine.platform || packed.arch !== machine.arch)
       await fetchPrebuilds(packed.lmdb);
     // The last step: until then, every verb says that this one is to be run.

@@ -10,6 +10,7 @@ import { BUILD } from "./checkout.mjs";
  *   init?: string,
  *   shim?: string,
  *   front?: string,
+ *   sh?: string,
  *   preload?: string,
  *   prebuilds?: string,
  *   validators?: string,

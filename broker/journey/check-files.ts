@@ -1,7 +1,7 @@
 /** Judges files that an agent's own tool opens on the host, by the lists and resolved names that a world enforces for commands. */
 import { normalize } from "node:path";
 import type { CheckFilesRequest, CheckReply, DecisionRule } from "../../schemas/generated/types.ts";
-import { type Cover, isKernels } from "../../world/backend.ts";
+import { type Cover, isKernels, isPrivate } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
 import { isWithin } from "../model/folders.ts";
 import { landingOf } from "../model/landing.ts";
@@ -12,9 +12,9 @@ import { fileLists, onlyListed } from "../policy/files/file-lists.ts";
 import { fileScope } from "../policy/files/file-scope.ts";
 import { isCovered } from "../policy/files/path-denials.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
-import { placeOnHost } from "../project/request.ts";
+import { type Deciding, placeOnHost } from "../project/request.ts";
 import { denyingCover, hasWildcard, leadsTo } from "../scopes/denied-places.ts";
-import type { SpecOfFiles } from "../worlds/world-spec.ts";
+import { type SpecOfFiles, worldSpec } from "../worlds/world-spec.ts";
 import { reasonOf, type WriteRules } from "./refused-writes.ts";
 
 type Access = CheckFilesRequest["files"][number]["access"];
@@ -37,6 +37,8 @@ type Judging = {
   readonly hidden: readonly Row[];
   readonly readOnly: readonly Row[];
   readonly writes: WriteRules;
+  /** Whether the files are opened in a world, and not on the host. */
+  readonly isInside: boolean;
 };
 
 /** A file's names: `spelled` in each way that a tool may read the text, and `landings` with links followed. */
@@ -53,7 +55,7 @@ export function checkFiles(broker: Broker, agent: string, request: CheckFilesReq
   if (isRefusal(ground)) return ground;
   const { policies, id, hash } = ground.effective;
   const spec = broker.warmSpecs.of(hash, policies, ground.site);
-  const judging = judgingBy(broker, policies, place, spec);
+  const judging = judgingBy(broker, policies, place, spec, false);
   const found = firstRule(request.files, judging);
   if (isRefusal(found)) return found;
   const { rule } = found;
@@ -63,6 +65,30 @@ export function checkFiles(broker: Broker, agent: string, request: CheckFilesReq
     policy_id: id,
     policy_hash: hash,
   };
+}
+
+/**
+ * Returns the rule against files that are opened inside the session's world: its own folders (/tmp, /proc) are not the host's, and
+ * writes below `fs.scratch` stay in it.
+ */
+export function fileRule(
+  broker: Broker,
+  asked: Deciding | { readonly agent_id: string; readonly cwd?: string; readonly profile?: string },
+  files: CheckFilesRequest["files"],
+): { readonly rule: DecisionRule | null } | Refusal {
+  if ("agent_id" in asked) {
+    const place = placeOnHost(broker, asked.cwd);
+    if (isRefusal(place)) return place;
+    const ground = groundOf(broker, asked.agent_id, place, asked.profile);
+    if (isRefusal(ground)) return ground;
+    return fileRule(broker, { ...ground, place, isGranted: false }, files);
+  }
+  const { place, site, effective, isGranted } = asked;
+  const { policies, hash } = effective;
+  const spec = isGranted
+    ? worldSpec(policies, site, { kind: "direct" }, broker.around)
+    : broker.warmSpecs.of(hash, policies, site);
+  return firstRule(files, judgingBy(broker, policies, place, spec, true));
 }
 
 /** Bounds a call, which other calls wait for: a path of 2,000 names takes 40 ms. */
@@ -92,6 +118,7 @@ function judgingBy(
   policies: readonly [CompiledPolicy, ...CompiledPolicy[]],
   place: Place,
   spec: SpecOfFiles,
+  isInside: boolean,
 ): Judging {
   const folders = { project: place.project, home: around.home };
   const { denyWrite } = policies[0].rules.sources;
@@ -104,6 +131,7 @@ function judgingBy(
     policies,
     place,
     spec,
+    isInside,
     hidden: [
       ...rows("deny_read", "it is hidden from commands"),
       ...built(spec.hidden, "fs.deny_read", BUILT_IN, own),
@@ -150,8 +178,24 @@ function row(rule: Rule, pattern: string): Row {
 
 function ruleAgainst(path: string, access: Access, judging: Judging): DecisionRule | undefined {
   const names = namesOf(path, judging);
+  if (judging.isInside && isOfWorld(names, judging)) return insideRule(path, access, names, judging);
   const rule =
     readRule(names, access, judging) ?? (access === "write" ? writeRule(names, judging) : undefined);
+  return rule === undefined ? undefined : { ...rule, fragment: `${access} ${path}` };
+}
+
+/** Whether a path is the world's own by each of its spellings; what a link there leads to, only the world knows. */
+function isOfWorld({ spelled }: Names, { spec: { project } }: Judging): boolean {
+  return spelled.every((path) => !isWithin(path, project) && (isPrivate(path) || isKernels(path)));
+}
+
+function insideRule(
+  path: string,
+  access: Access,
+  { spelled }: Names,
+  { hidden }: Judging,
+): DecisionRule | undefined {
+  const rule = hidden.find(({ cover }) => spelled.some(cover.covers))?.rule;
   return rule === undefined ? undefined : { ...rule, fragment: `${access} ${path}` };
 }
 
@@ -218,12 +262,13 @@ function unlisted(
   list: "read" | "write",
   { landings }: Names,
   policy: CompiledPolicy,
-  { spec, writes }: Judging,
+  { spec, writes, isInside }: Judging,
 ): Rule | undefined {
   const { read, write } = fileScope(policy.document, writes.project, writes.home);
   const { gitFolder } = spec;
   const git = gitFolder === undefined ? [] : spec.files[list].filter((entry) => entry === `${gitFolder}/**`);
-  const opened = [...write, ...git, ...(list === "read" ? read : [])];
+  const scratch = isInside ? (spec.files.scratch ?? []) : [];
+  const opened = [...write, ...git, ...scratch, ...(list === "read" ? read : [])];
   const landing = landings.find((one) => !isCovered(one, opened, writes));
   if (landing === undefined) return undefined;
   const reason = list === "write" ? reasonOf(landing, writes) : `no entry covers '${landing}'`;

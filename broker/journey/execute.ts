@@ -176,7 +176,9 @@ async function runAndRecord(
     const told = { ran, outcome, changes, network, programs, telemetry, violations: violations.told };
     broker.trace.close(completedSpan(started, job, told));
     if (listed.held && auto === undefined) lookFirst(broker, job, world);
-    broker.outputSamples.keepLater(job.span, ran, job.request.env, secretsOfJob(job));
+    // No replay compares the output of a file operation.
+    if (job.isFileCall !== true)
+      broker.outputSamples.keepLater(job.span, ran, job.request.env, secretsOfJob(job));
     return outcome.kind === "ran" ? { ...outcome, sent: room.release } : outcome;
   } catch (error) {
     room.release();

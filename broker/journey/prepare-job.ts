@@ -20,7 +20,7 @@ export function prepareJob(
   broker: Broker,
   agent: string,
   asked: ExecuteRequest,
-  { argvOf, placeOf, asker, call, live, judgedAs, hasOwnHome }: How = IN_WORLD,
+  { argvOf, placeOf, asker, call, live, judgedAs, hasOwnHome, decide }: How = IN_WORLD,
 ): Job | Refusal {
   const request = withoutWorldVariables(asked);
   if (request.no_time_limit === true && request.timeout_ms !== undefined) return twoLimits();
@@ -41,6 +41,11 @@ export function prepareJob(
     token === undefined ? null : usableScopes(broker.scopeTokens, agent, place, effective, token);
   const holds = scopes === null || isRefusal(scopes) ? effective : scopes.effective;
   const environment = environmentFor(broker, effective, request, place, asker);
+  const decision =
+    decide === undefined
+      ? judge(broker, judgedAs?.(request) ?? request, place, holds, environment, hasOwnHome)
+      : decide({ place, site, effective: holds, isGranted: holds !== effective });
+  if (isRefusal(decision)) return decision;
   return {
     span: newId("spn"),
     ...(call === undefined ? {} : { call }),
@@ -53,7 +58,8 @@ export function prepareJob(
     session,
     effective,
     site,
-    decision: judge(broker, judgedAs?.(request) ?? request, place, holds, environment, hasOwnHome),
+    decision,
+    ...(decide === undefined ? {} : { isFileCall: true }),
     scopes,
     approval: null,
     environment,

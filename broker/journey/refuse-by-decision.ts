@@ -20,6 +20,7 @@ export function refuseByDecision(job: Job): Refusal | undefined {
   const { verdict, rule, policyId } = job.decision;
   const facts = { policy_id: policyId, rule, exit: 126 };
   if (verdict === "deny") {
+    if (job.isFileCall === true) return deniedFile(job);
     const how = LIFTED_BY.get(rule?.list ?? "");
     const change = how === undefined ? "" : ` ('substrate policy allow ${how}')`;
     const held = isHeldElsewhere(job) ? `. Or let the operator isolate it: ${HELD_WHERE_ISOLATED}` : "";
@@ -47,6 +48,22 @@ export function refuseByDecision(job: Job): Refusal | undefined {
     "Leave 'require_approval' out, or ask the operator to change the policy",
     { ...facts, policy_id: silent, rule: null },
   );
+}
+
+function deniedFile({ decision: { rule, policyId } }: Job): Refusal {
+  const change = LIFTED_BY.get(rule?.list ?? "");
+  const ways = [
+    "Work without it",
+    ...(rule?.pattern.includes(".git") === true ? ["let a git command change git's own files"] : []),
+    ...(change === undefined
+      ? [`a person can do it outside of Substrate, or change ${rule?.list ?? "the policy"}`]
+      : [`ask for a scope (POST /v1/request_scopes)`, `a person can run 'substrate policy allow ${change}'`]),
+  ];
+  return refusal("policy_denied", `Policy '${policyId}' denies this${because(rule)}`, ways.join("; "), {
+    policy_id: policyId,
+    rule,
+    exit: 126,
+  });
 }
 
 /** Whether the denying row leaves isolated commands alone. */

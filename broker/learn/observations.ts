@@ -98,6 +98,7 @@ export class Observations {
     if (span.event_type === "violation" && span.violation?.kind === "write")
       return this.#addWrite(span, span.violation.subject, seen);
     if (isOfWorld(span)) return this.#addViolation(span, seen);
+    if (span.given?.file_call === true) return;
     if (span.decision !== null && STOPPED.has(span.decision.verdict)) this.#addCommand(span, seen);
   }
 

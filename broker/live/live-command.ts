@@ -174,7 +174,9 @@ export class LiveCommand implements Live {
   leave(client: LiveClient): void {
     if (this.#client !== client) return;
     this.#client = undefined;
-    if (this.#options.onDisconnect === "kill") this.#leaving.abort(new Error("The client went away"));
+    const hasEnded = this.#outcome !== undefined;
+    if (this.#options.onDisconnect === "kill" && !hasEnded)
+      this.#leaving.abort(new Error("The client went away"));
   }
 
   /** Gives a detached command a new client: the last output, then whatever follows. False: it has a client. */

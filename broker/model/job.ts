@@ -18,6 +18,8 @@ export type Job = {
   readonly live?: Live;
   /** Name of the command's own home; absent: the command sees the user's home as its policies show it. */
   readonly ownHome?: string;
+  /** The call is a file operation: the request's argv are words for people, and no command. */
+  readonly isFileCall?: boolean;
   readonly agent: string;
   readonly request: ExecuteRequest;
   readonly argv: readonly string[];

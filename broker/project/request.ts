@@ -2,7 +2,10 @@
 import { realPath } from "../model/host-paths.ts";
 import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
+import type { Effective } from "../model/effective.ts";
+import type { Job } from "../model/job.ts";
 import type { Live } from "../model/live.ts";
+import type { Site } from "../model/site.ts";
 import type { Marks } from "./marks.ts";
 import type { Place } from "../model/place.ts";
 import { type Asker, locateProject, NO_PROJECT, type ProjectRules } from "./projects.ts";
@@ -62,6 +65,14 @@ function inWorld(asker: Asker): How {
   return { argvOf, placeOf: (broker, cwd) => placeOfWorld(broker, cwd, asker), asker };
 }
 
+/** What holds for a call that is decided on. `isGranted`: `effective` has the scopes of a token, which its hash does not cover. */
+export type Deciding = {
+  readonly place: Place;
+  readonly site: Site;
+  readonly effective: Effective;
+  readonly isGranted: boolean;
+};
+
 export type How = {
   readonly argvOf: (request: ExecuteRequest) => readonly string[] | Refusal;
   readonly placeOf: (broker: PlaceNeeds, cwd: string | undefined) => Place | Refusal;
@@ -73,6 +84,8 @@ export type How = {
   readonly judgedAs?: (request: ExecuteRequest) => ExecuteRequest;
   /** Whether the command has a home of its own; absent: no. */
   readonly hasOwnHome?: boolean;
+  /** Decides in place of the rules about commands; absent: those decide. */
+  readonly decide?: (asked: Deciding) => Job["decision"] | Refusal;
 };
 
 /** Finds the place of a command and notes the use of its project. */

@@ -55,6 +55,8 @@ export function sharedSockets(
   ground: Ground,
 ): readonly SharedSocket[] {
   const names = namedByAll(policies);
+  // Asked for every command, and most policies name none.
+  if (names.length === 0) return [];
   const open = policies.flatMap(({ document }) => fileScope(document, project, ground.home).write);
   const folders = open.map((pattern) => pattern.replace(/\/\*\*$/, ""));
   return names.flatMap((name) =>

@@ -33,6 +33,7 @@ export function recordedOf(span: Span, supplied: ReplayRequest): Recorded | Refu
     ...notSupplied(given, supplied),
     ...replacedContext(span, supplied),
     ...(given.keeps_background === true ? ["it kept processes running in the world of its session"] : []),
+    ...(given.file_call === true ? ["it is a file operation, whose content was not kept"] : []),
     ...(given.own_home === true ? ["it had a home of its own, whose content was not kept"] : []),
   ];
   if (missing.length > 0 || typeof command === "string") return notReplayable(span, missing);

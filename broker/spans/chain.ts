@@ -3,7 +3,7 @@
  * exactly the bytes before that field. So a single line can be verified without knowing the JSON formatting, and changing,
  * removing or swapping a line breaks the next line.
  */
-import { createHash } from "node:crypto";
+import { hash as digest } from "node:crypto";
 
 const END = /,"seq":(\d{1,16}),"prev":(?:null|"(sha256:[0-9a-f]{64})"),"hash":"(sha256:[0-9a-f]{64})"\}$/;
 
@@ -60,5 +60,5 @@ export function checkLine(line: Buffer, before: Head): { readonly head: Head } |
 }
 
 function hashOf(body: string | Buffer): string {
-  return `sha256:${createHash("sha256").update(body).digest("hex")}`;
+  return `sha256:${digest("sha256", body, "hex")}`;
 }

@@ -173,6 +173,7 @@ function givenOf(job: Job): GivenCommand {
     ...(missing.length === 0 ? {} : { not_kept: [...missing] }),
     ...(background === "keep" ? { keeps_background: true } : {}),
     ...(job.ownHome === undefined ? {} : { own_home: true }),
+    ...(job.isFileCall === true ? { file_call: true } : {}),
     ...(replays === undefined ? {} : { replays: replays.span }),
     ...(replays?.under === undefined ? {} : { under: replays.under }),
   };

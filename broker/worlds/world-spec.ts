@@ -39,6 +39,8 @@ export type Surroundings = {
    */
   readonly installation: readonly string[];
   readonly agents: AgentSockets;
+  /** The program that carries out file operations in a world, where it is at the same path. */
+  readonly fileProgram: string;
 };
 
 /** A spec without its network and settings, which are known only after asking a preset's tool. */
@@ -129,7 +131,7 @@ export function worldSpec(
     id,
     files: fileScope(document, project, around.home),
   }));
-  const own = scopes.map(({ files }) => files).reduce(narrower);
+  const own = withProgram(scopes.map(({ files }) => files).reduce(narrower), around.fileProgram);
   const files = withGitFolder(withGitInside(own, site.gitInside), project, git?.folder);
   const sockets = sharedSockets(policies, project, around);
   // Git on the host follows a `.git` file to any folder and runs code found there.
@@ -220,6 +222,11 @@ function withGitFolder(files: FileScope, project: string, folder: GitFolder | un
 function withGitInside(files: FileScope, folder: string | undefined): FileScope {
   if (folder === undefined || files.seal.length === 0) return files;
   return { ...files, seal: [...files.seal, ...sealedInside(literalPattern(folder))] };
+}
+
+/** Shows the program of file operations, which narrow `read` lists leave out. */
+function withProgram(files: FileScope, program: string): FileScope {
+  return covers(files.read, program) ? files : { ...files, read: [...files.read, program] };
 }
 
 function narrower(one: FileScope, other: FileScope): FileScope {

@@ -855,6 +855,106 @@ export interface ExecuteTextReply {
   /** The next step for held changes; null when there is nothing to do. */
   readonly hint: string | null;
 }
+/** Answer 200 of POST /v1/files. */
+export interface FilesReply {
+  readonly span_id: string;
+  readonly session_id: string;
+  readonly op: "read" | "write" | "edit" | "patch" | "glob" | "grep";
+  /** read: the file, links followed. */
+  readonly path?: string;
+  /** read: the lines; bytes that are no UTF-8 are U+FFFD. */
+  readonly text?: string;
+  /** read with encoding base64: the bytes. */
+  readonly data_b64?: string;
+  /** read: the number of the first line in text. */
+  readonly line?: number;
+  /** read: the lines of the file; absent for a large one. */
+  readonly total_lines?: number;
+  /** read: the file's bytes. */
+  readonly size?: number;
+  /** Whether there is more than the reply holds; grep: or a file of over 10 MiB was not searched. */
+  readonly truncated?: boolean;
+  /** write, edit, patch: what was changed. */
+  readonly files?: readonly ChangedFile[];
+  /** glob, and grep with names_only: paths below the folder. */
+  readonly paths?: readonly string[];
+  /** grep: the lines, each cut after 500 bytes. */
+  readonly matches?: readonly FoundLine[];
+  readonly notices: readonly Notice[];
+}
+export interface ChangedFile {
+  /** Links followed. */
+  readonly path: string;
+  readonly kind: "created" | "changed" | "removed";
+  /** Bytes after the change. */
+  readonly size: number;
+  /** edit, patch: places that were replaced. */
+  readonly replaced?: number;
+}
+export interface FoundLine {
+  readonly path: string;
+  readonly line: number;
+  readonly text: string;
+}
+/**
+ * Body of POST /v1/files: one file operation, judged by the fs lists of the policy and carried out in the session's world.
+ */
+export interface FilesRequest {
+  readonly agent_id: AgentId;
+  readonly cwd?: WorkingDirectory;
+  /** The id of a selectable policy that narrows the assigned one. */
+  readonly profile?: string;
+  /** A session that an earlier reply gave; it belongs to (agent, project). Default: their session. */
+  readonly session_id?: string;
+  /** The parent span of this operation. */
+  readonly parent_span?: string;
+  /** The token from POST /v1/request_scopes. */
+  readonly scope_token?: string;
+  /** read, write, edit, glob and grep; patch changes several files, all or none. */
+  readonly op: "read" | "write" | "edit" | "patch" | "glob" | "grep";
+  /**
+   * A path, absolute or below cwd. read, write, edit: the file. glob: the folder to search (default: cwd); grep: a folder or file.
+   */
+  readonly path?: string;
+  /** read: the first line, from 1 (default). */
+  readonly line?: number;
+  /** read: the most lines, default 2000. */
+  readonly lines?: number;
+  /**
+   * read: text (default), which refuses a file with NUL bytes, or base64, for the first bytes of any file.
+   */
+  readonly encoding?: "text" | "base64";
+  /** read: the most bytes, default 256 KiB. */
+  readonly max_bytes?: number;
+  /** write: the whole new content. */
+  readonly text?: string;
+  /** write: the same in base64, in place of text. */
+  readonly data_b64?: string;
+  /** edit: the text to replace. It must match exactly, and once. */
+  readonly old_text?: string;
+  /** edit: what takes its place. */
+  readonly new_text?: string;
+  /** edit: replace every match. */
+  readonly replace_all?: boolean;
+  /** patch: a unified diff, or text from '*** Begin Patch' to '*** End Patch'. */
+  readonly patch?: string;
+  /**
+   * glob: a path pattern with * ? [] {} and **; without a slash for the name alone. grep: a POSIX extended regular expression, or with fixed plain text.
+   */
+  readonly pattern?: string;
+  /** grep: only files that match this path pattern. */
+  readonly glob?: string;
+  /** grep: upper and lower case are the same. */
+  readonly ignore_case?: boolean;
+  /** grep: pattern is plain text. */
+  readonly fixed?: boolean;
+  /** grep: only the names of files that match. */
+  readonly names_only?: boolean;
+  /** glob, grep: also what .gitignore names. Never .git. */
+  readonly all?: boolean;
+  /** glob, grep: the most results, default 200. */
+  readonly limit?: number;
+}
 /** Answer 200 of GET /v1/health: the isolation that this host can achieve. */
 export interface HealthReply {
   /** The broker's version. */
@@ -1711,6 +1811,8 @@ export interface GivenCommand {
   readonly keeps_background?: boolean;
   /** Whether the command had a home of its own, whose content the span does not keep. */
   readonly own_home?: boolean;
+  /** Whether it was a file operation (POST /v1/files): cmd says which, and is no command. */
+  readonly file_call?: boolean;
   /** The span that this command repeats. It ran on an overlay that was dropped. */
   readonly replays?: string;
   /** The policy that a replay was asked to run under. */

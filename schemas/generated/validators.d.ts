@@ -21,6 +21,8 @@ import type {
   ExecuteReply,
   ExecuteRequest,
   ExecuteTextReply,
+  FilesReply,
+  FilesRequest,
   HealthReply,
   HeldReply,
   PolicyCaseDocument,
@@ -73,6 +75,8 @@ export declare const validateErrorReply: Validator<ErrorReply>;
 export declare const validateExecuteReply: Validator<ExecuteReply>;
 export declare const validateExecuteRequest: Validator<ExecuteRequest>;
 export declare const validateExecuteTextReply: Validator<ExecuteTextReply>;
+export declare const validateFilesReply: Validator<FilesReply>;
+export declare const validateFilesRequest: Validator<FilesRequest>;
 export declare const validateHealthReply: Validator<HealthReply>;
 export declare const validateHeldReply: Validator<HeldReply>;
 export declare const validatePolicyCaseDocument: Validator<PolicyCaseDocument>;

@@ -31,6 +31,7 @@ const CALLS = [
     file: "check-files-request.schema.json",
     text: "The body, with `files` in place of a command:",
   },
+  { title: "POST /v1/files", file: "files-request.schema.json", text: "The body:" },
   { title: "The reply of execute", file: "execute-reply.schema.json", text: "With `format: full`:" },
   { title: "POST /v1/request_scopes", file: "request-scopes-request.schema.json", text: "The body:" },
   { title: "POST /v1/replay/:span_id", file: "replay-request.schema.json", text: "The body:" },

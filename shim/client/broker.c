@@ -63,6 +63,12 @@ bool broker_send(struct broker *broker, const char *path, const struct buffer *b
   return sent;
 }
 
+bool broker_get(struct broker *broker, const char *path) {
+  char head[128];
+  int length = snprintf(head, sizeof head, "GET %s HTTP/1.1\r\nhost: substrate\r\n\r\n", path);
+  return (size_t)length < sizeof head && broker_write(broker, head, (size_t)length);
+}
+
 static long now_ms(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

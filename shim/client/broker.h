@@ -21,6 +21,8 @@ bool broker_open(struct broker *broker, const char *path);
 bool broker_write(struct broker *broker, const char *bytes, size_t length);
 /* Sends a POST without waiting for the answer. */
 bool broker_send(struct broker *broker, const char *path, const struct buffer *body);
+/* Sends a GET without waiting for the answer. */
+bool broker_get(struct broker *broker, const char *path);
 /* Waits at most `seconds` for the next answer. `status` is 0 for no answer or invalid HTTP; below 200,
    another answer follows, after 101 (an upgrade) bytes of another protocol. The caller frees head and body. */
 struct answer broker_answer(struct broker *broker, int seconds);

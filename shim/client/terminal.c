@@ -3,9 +3,13 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
+
+#include "variables.h"
 
 static struct termios usual;
 static volatile sig_atomic_t is_taken;
@@ -42,4 +46,18 @@ void terminal_size(unsigned *columns, unsigned *rows) {
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0) size = (struct winsize){0};
   *columns = size.ws_col > 0 ? size.ws_col : 80;
   *rows = size.ws_row > 0 ? size.ws_row : 24;
+}
+
+/* TERM with other characters is no name of terminfo, and the broker refuses it (schemas/stream-options). */
+#define TERM_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-"
+#define TERM_LENGTH 128
+
+void terminal_add(struct buffer *body) {
+  const char *term = variable("TERM");
+  char size[64];
+  unsigned columns, rows;
+  terminal_size(&columns, &rows);
+  snprintf(size, sizeof size, ",\"pty\":true,\"cols\":%u,\"rows\":%u", columns, rows);
+  buffer_text(body, size);
+  if (term != NULL && strlen(term) <= TERM_LENGTH && term[strspn(term, TERM_CHARACTERS)] == 0) buffer_field(body, "term", term);
 }

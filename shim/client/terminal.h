@@ -2,7 +2,7 @@
 #ifndef SUBSTRATE_CLIENT_TERMINAL_H
 #define SUBSTRATE_CLIENT_TERMINAL_H
 
-#include <stdbool.h>
+#include "buffer.h"
 
 /* Whether descriptors 0 to 2 are terminals, and this process's job is in the foreground of the first. */
 bool terminal_is_ours(void);
@@ -14,5 +14,7 @@ void terminal_take(void);
 void terminal_restore(void);
 /* Size of the terminal; 80 by 24 for a terminal that has none. */
 void terminal_size(unsigned *columns, unsigned *rows);
+/* Adds the fields of a request for a command with such a terminal. */
+void terminal_add(struct buffer *body);
 
 #endif

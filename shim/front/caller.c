@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "caller.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +22,17 @@ static bool is_plain(const char *path) {
   return true;
 }
 
+/* Whether config.yaml names agents, for one of which `--agent` may be misspelt. */
+static bool has_agents(void) {
+  char path[PATH_MAX];
+  home_path(path, "sock/agents");
+  DIR *folder = opendir(path);
+  bool found = false;
+  for (const struct dirent *entry; folder != NULL && !found && (entry = readdir(folder)) != NULL;) found = entry->d_name[0] != '.';
+  if (folder != NULL) closedir(folder);
+  return found;
+}
+
 /* A person's command goes to the operator's socket: a folder that a person works in is a project. */
 static void choose_socket(struct caller *caller) {
   if (home_own_socket(caller->socket, caller->agent)) return;
@@ -36,7 +48,9 @@ bool caller_read(struct caller *caller, const struct options *options) {
   if (options->agent != NULL) {
     /* An agent with a socket stands in config.yaml. Node compares other names with config.yaml. */
     caller->agent = options->agent;
-    return home_own_socket(caller->socket, options->agent);
+    if (home_own_socket(caller->socket, options->agent)) return true;
+    choose_socket(caller);
+    return !has_agents();
   }
   caller->agent = variable("SUBSTRATE_AGENT_ID");
   if (caller->agent == NULL) caller->agent = PERSON;

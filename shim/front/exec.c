@@ -6,17 +6,35 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../client/terminal.h"
 #include "../client/variables.h"
 #include "../stream/call.h"
 #include "../stream/standard.h"
 #include "caller.h"
+#include "keep.h"
 #include "node.h"
 #include "questions.h"
 #include "request.h"
 
+/* Pause between an unanswered question and the next call (api/cli/questions/ask-here.ts). */
+#define AGAIN_SECONDS 1
+
 static bool is_for_node(void) {
   const char *world = getenv("SUBSTRATE_WORLD");
   return (world != NULL && strcmp(world, "disabled") == 0) || !standard_is_open();
+}
+
+static bool nobody_denies(void) {
+  return false;
+}
+
+/* How the questions of a call are put; NULL: nobody is asked. */
+static const struct asker *asker_for(const struct options *options) {
+  static const struct asker BESIDE = {questions_ask, questions_end}, ALONE = {questions_ask_alone, questions_end},
+                            ELSEWHERE = {questions_say, nobody_denies};
+  if (options->has_terminal) return &ALONE;
+  if (questions_possible()) return &BESIDE;
+  return options->waits ? &ELSEWHERE : NULL;
 }
 
 static bool write_request(struct buffer *body, const struct caller *caller, const struct options *options,
@@ -27,6 +45,9 @@ static bool write_request(struct buffer *body, const struct caller *caller, cons
   if (parent != NULL) buffer_field(body, "parent_span", parent);
   if (options->timeout_ms > 0) snprintf(limit, sizeof limit, ",\"timeout_ms\":%ld", options->timeout_ms);
   buffer_text(body, limit);
+  if (options->keep) buffer_text(body, ",\"background\":\"keep\"");
+  if (options->requires_approval) buffer_text(body, ",\"require_approval\":true");
+  if (stream->has_terminal) terminal_add(body);
   /* Without the field the command would get a pipe that stays open (api/README.md). */
   if (stream->asker != NULL) buffer_text(body, QUESTIONS);
   buffer_text(body, stream->takes_input ? ",\"stdin\":true}" : ",\"stdin\":false}");
@@ -34,15 +55,19 @@ static bool write_request(struct buffer *body, const struct caller *caller, cons
 }
 
 int exec_run(const struct options *options) {
-  static const struct asker ASKER = {questions_ask, questions_end};
   static struct caller caller;
   static struct stream stream;
   struct buffer body = {0};
   if (is_for_node() || !caller_read(&caller, options)) return TO_NODE;
-  if (questions_possible()) stream.asker = &ASKER;
+  stream.has_terminal = options->has_terminal;
+  stream.asker = asker_for(options);
+  stream.waits = options->waits;
   if (stream.asker != NULL && !questions_name(stream.call)) return TO_NODE;
-  stream.takes_input = standard_has_input();
+  stream.takes_input = options->has_terminal || standard_has_input();
   if (!write_request(&body, &caller, options, &stream)) return TO_NODE;
   int code = call_run(&stream, caller.socket, &body);
-  return code == NOT_CALLED ? TO_NODE : code;
+  if (code == ASK_AGAIN) sleep(AGAIN_SECONDS);
+  if (code == NOT_CALLED || code == ASK_AGAIN) return TO_NODE;
+  if (options->keep && *stream.world != 0) keep_say(stream.world);
+  return code;
 }

@@ -1,4 +1,4 @@
-/* The program `substrate`: runs `exec`, `run`, `attach`, `check` and `hook` itself, and becomes the CLI in Node for
+/* The program `substrate`, and compiled with SUBSTRATE_SH the program `substrate-sh`. The first runs `exec`, `run`, `attach`, `check` and `hook` itself, and becomes the CLI in Node for
    everything else. */
 #include <string.h>
 
@@ -6,8 +6,10 @@
 #include "exec.h"
 #include "hook.h"
 #include "node.h"
+#include "../stream/refusal.h"
 #include "options.h"
 #include "run.h"
+#include "sh.h"
 
 static int run_verb(const struct options *options) {
   switch (options->verb) {
@@ -25,6 +27,9 @@ static int run(char *const words[]) {
 }
 
 int main(int count, char *words[]) {
+#ifdef SUBSTRATE_SH
+  return count > 0 ? sh_run(words) : EXIT_FAILED;
+#endif
   int code = count > 0 ? run(words) : TO_NODE;
   return code == TO_NODE ? node_become(words) : code;
 }

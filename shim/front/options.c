@@ -42,12 +42,19 @@ static bool read_time(const char *text, long *ms) {
   return false;
 }
 
+static bool read_switch(struct options *options, const char *word) {
+  if (strcmp(word, "--keep") == 0) return options->keep = true;
+  if (strcmp(word, "--wait") == 0) return options->waits = true;
+  return strcmp(word, "--require-approval") == 0 && (options->requires_approval = true);
+}
+
 /* Reads the option at `at`; false for an unknown option and for a missing, empty or wrong value. */
 static bool read_option(struct options *options, char *const **at) {
   const char *value = NULL, *time = NULL;
   bool runs = options->verb == RUN;
   if (options->verb == ATTACH) return false;
   if (runs && strcmp(**at, "--real-home") == 0) return options->real_home = true;
+  if (options->verb == EXEC && read_switch(options, **at)) return true;
   if (is_option(at, "--agent", &value)) options->agent = value;
   else if (is_option(at, "--profile", &value)) options->profile = value;
   else if (!runs && is_option(at, "--shell", &value)) options->shell = value;

@@ -13,7 +13,9 @@ struct options {
   const char **env;                    /* values of --env */
   size_t env_count;
   long timeout_ms;     /* 0: no limit */
-  bool real_home;
+  bool real_home, keep, waits, requires_approval;
+  bool is_program;     /* a word alone is a program too; else it is a shell command */
+  bool has_terminal;   /* the command gets this process's terminal */
   char *const *command; /* up to NULL; at least one word. Of ATTACH: a span */
 };
 

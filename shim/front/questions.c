@@ -102,18 +102,29 @@ static void start(const char *call, const char *option) {
   _exit(node_become(words));
 }
 
-void questions_ask(const char *call) {
+void questions_ask(const char *call, const char *approval) {
+  (void)approval;
   collect(WNOHANG);
   if (asking == 0) start(call, NULL);
 }
 
-void questions_ask_alone(const char *call) {
+void questions_ask_alone(const char *call, const char *approval) {
+  (void)approval;
   terminal_restore();
   start(call, "--waiting");
   signals_let();
   collect(0);
   signals_hold();
   signals_change();
+}
+
+void questions_say(const char *call, const char *approval) {
+  static char last[64];
+  (void)call;
+  if (strcmp(approval, last) == 0) return;
+  snprintf(last, sizeof last, "%s", approval);
+  say("waiting for approval: 'substrate approve ", approval, " --once' or 'substrate deny ", approval,
+      "' answers, 'substrate approvals' shows the question", NULL);
 }
 
 bool questions_end(void) {

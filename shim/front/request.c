@@ -9,6 +9,7 @@
 /* One word is a shell command; for `run` it is a program, unless it has a space (api/cli/commands/run.ts). */
 static bool is_shell_command(const struct options *options) {
   const char *only = options->command[0];
+  if (options->is_program) return false;
   return options->command[1] == NULL && (options->verb != RUN || only[strcspn(only, " \t\n\v\f\r")] != 0);
 }
 

@@ -64,8 +64,9 @@ static int call(struct stream *stream, const struct buffer *body) {
   int code = ask(stream, body) ? upgrade(stream) : NOT_CALLED;
   if (code == GOES_ON) code = follow(stream);
   questions_over(stream);
-  if (code == NOT_CALLED) signals_let();
-  return code == NOT_CALLED && signals_first() != 0 ? 128 + signals_first() : code;
+  if (code >= 0) return code;
+  signals_let();
+  return signals_first() != 0 ? 128 + signals_first() : code;
 }
 
 int call_run(struct stream *stream, const char *socket, const struct buffer *body) {

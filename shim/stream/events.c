@@ -2,10 +2,12 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../client/json.h"
 #include "../client/say.h"
 #include "../client/terminal.h"
+#include "call.h"
 #include "refusal.h"
 
 static void taken(struct stream *stream, struct json bytes) {
@@ -35,9 +37,26 @@ bool questions_over(const struct stream *stream) {
   return stream->asker != NULL && stream->asker->end();
 }
 
+static void ask(const struct stream *stream, struct json approval) {
+  char *id = json_copy(approval);
+  stream->asker->ask(stream->call, id == NULL ? "" : id);
+  free(id);
+}
+
+static void note_world(struct stream *stream, struct json world) {
+  char *id = json_copy(world);
+  if (id != NULL && strlen(id) < sizeof stream->world) strcpy(stream->world, id);
+  free(id);
+}
+
 /* The words of `exec` in Node (api/cli/questions/ask-here.ts) for what the person at this terminal denied. */
 static int refused(const struct stream *stream, struct json error) {
-  if (!questions_over(stream) || !json_is(json_member(error, "code"), "approval_denied")) return refusal_say(error);
+  bool denied = questions_over(stream);
+  if (stream->waits && json_is(json_member(error, "code"), "approval_required")) {
+    say("no answer in time; asking again", NULL);
+    return ASK_AGAIN;
+  }
+  if (!denied || !json_is(json_member(error, "code"), "approval_denied")) return refusal_say(error);
   say("denied; nothing ran", NULL);
   return EXIT_DENIED;
 }
@@ -48,12 +67,13 @@ int events_take(struct stream *stream, const char *text, size_t length) {
   if (event.text == NULL) return refusal_not_json(text, length);
   if (json_is(type, "started")) begin(stream, event);
   if (json_is(type, "stdin_taken")) taken(stream, json_member(event, "bytes"));
-  if (json_is(type, "question") && stream->asker != NULL) stream->asker->ask(stream->call);
+  if (json_is(type, "question") && stream->asker != NULL) ask(stream, json_member(event, "approval_id"));
   /* Before anything is said: a raw terminal begins no line by itself. */
   if (json_is(type, "error") || json_is(type, "exit")) terminal_restore();
   if (json_is(type, "error")) return refused(stream, json_member(event, "error"));
   if (!json_is(type, "exit")) return GOES_ON;
   questions_over(stream);
+  note_world(stream, json_member(event, "world_id"));
   say_lines(json_member(event, "lines"));
   return json_integer(json_member(event, "exit"), 0, 255, &code) ? (int)code : refusal_not_json(text, length);
 }

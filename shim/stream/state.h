@@ -21,9 +21,12 @@
 /* A UUID and its end. */
 #define CALL_SIZE 37
 
+/* The id of a world, and its end. */
+#define WORLD_SIZE 48
+
 /* How a person at the terminal is asked about a call; `end` says whether the person denied. */
 struct asker {
-  void (*ask)(const char *call);
+  void (*ask)(const char *call, const char *approval);
   bool (*end)(void);
 };
 
@@ -34,6 +37,7 @@ struct stream {
   bool takes_input;          /* standard input is passed on, and not at its end */
   bool has_terminal;         /* the command's terminal is shown at this process's */
   const struct asker *asker; /* NULL: nobody can be asked */
+  bool waits;                /* a question without an answer is asked again: by Node */
   const char *path;          /* NULL: GET /v1/stream; else that of a command to attach to */
   leaves leaves;             /* NULL: no key leaves */
   char call[CALL_SIZE];      /* the request id, by which the questions are found; empty without one */
@@ -51,6 +55,7 @@ struct stream {
   size_t output_length;
   int output_fd;
   bool started;   /* the command is, so takes input and signals */
+  char world[WORLD_SIZE]; /* where the command ran */
   bool passed;    /* a signal was passed on */
   bool left;      /* the person has typed what leaves the command running */
   size_t untaken; /* bytes of input sent and not yet taken by the command */

@@ -26,6 +26,7 @@ const MAY = {
   ],
   network: ["lib"],
   changes: ["lib"],
+  files: ["lib"],
   probe: ["lib", "outer"],
 };
 

@@ -107,15 +107,6 @@ describe.each(actors())("the command line, as $kind", (actor) => {
     expect(/^.*Broker is ready.*$/m.exec(stdout)?.[0].match(/"pid":/g)).toHaveLength(1);
   });
 
-  test.each(["mcp"])("%s says that it is not in this version", async (noun) => {
-    for (const words of [[noun], [noun, "--help"], [noun, "--profile", "x", "--", "true"]])
-      expect(await broker.cli(words)).toMatchObject({
-        code: 125,
-        stdout: "",
-        stderr: `substrate: 'substrate ${noun}' is not in this version yet. 'substrate --help' lists the commands\n`,
-      });
-  });
-
   test("a command that there is not is named, with the nearest one that there is", async () => {
     expect(await broker.cli(["chek", "--", "ls"])).toMatchObject({
       code: 125,

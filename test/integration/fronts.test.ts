@@ -5,6 +5,7 @@ import { chmodSync, copyFileSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ApprovalsReply } from "../../schemas/generated/types.ts";
 import { TestBroker } from "../support/broker/broker.ts";
 import { installationFor } from "../support/broker/installation.ts";
 import { actors, type Ended, runAs, spawnAs } from "../support/users/users.ts";
@@ -14,7 +15,7 @@ name: Fronts
 mode: enforce
 commands:
   denied: ["sudo *"]
-  ask: ["make deploy"]
+  ask: ["make deploy", "make release *"]
   isolated: ["touch isolated*"]
   warn: ["touch warned*"]
 world:
@@ -79,6 +80,9 @@ const CASES: readonly Case[] = [
     stdin: "unread",
   },
   { what: "a command that needs a person", words: ["exec", "--", "make deploy"] },
+  { what: "a required approval", words: ["exec", "--require-approval", "--", "true"] },
+  { what: "a command that leaves nothing behind", words: ["exec", "--keep", "--", "echo out; exit 3"] },
+  { what: "a wait for nobody", words: ["exec", "--wait", "--timeout", "9s", "--", "exit 4"] },
   { what: "an isolated command", words: ["exec", "--", "touch isolated.txt"] },
   { what: "an unknown profile", words: ["exec", "--profile", "none", "--", "true"] },
   { what: "a profile of the caller", words: ["exec", "--", "true"], env: { SUBSTRATE_PROFILE: "none" } },
@@ -207,6 +211,56 @@ describe.each(actors())("the native front and Node, as $kind", (actor) => {
     }
   });
 
+  test("say the same of what --keep leaves running", async () => {
+    const left: Ended[] = [];
+    for (const front of fronts) {
+      const words = ["exec", "--keep", "--", "sleep 300 >/dev/null 2>&1 & echo $! >left; exit 3"];
+      left.push(await run(front, { what: "", words }));
+      await run(front, { what: "", words: ["exec", "--", 'kill "$(cat left)"'] });
+    }
+    expect(left[0]).toEqual(left[1]);
+    expect(left[0]).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/^substrate: 1 process is still running in this folder's world: /),
+    });
+  });
+
+  test.each([
+    ["once", { code: 2, stdout: "", stderr: expect.stringMatching(/\nmake: /) }],
+    ["deny", { code: 126, stdout: "", stderr: expect.stringContaining("denied") }],
+  ])("wait for a person's answer on another terminal: %s", async (answer, wanted) => {
+    const ended: Ended[] = [];
+    for (const front of fronts) {
+      const waiting = run(front, {
+        what: "",
+        words: ["exec", "--wait", "--", `make release ${answer}=${ended.length}`],
+      });
+      const id = await releaseQuestion(front);
+      const words = answer === "deny" ? ["deny", id] : ["approve", id, `--${answer}`];
+      expect(await run(front, { what: "", words })).toMatchObject({ code: 0 });
+      ended.push(await waiting);
+    }
+    expect(ended[0]).toEqual(ended[1]);
+    expect(ended[0]).toMatchObject(wanted);
+    expect(ended[0]?.stderr).toMatch(
+      /^substrate: waiting for approval: 'substrate approve apr_ID --once' or /,
+    );
+  });
+
+  /** The id of the question about `make release`, once its caller has had time to say so. */
+  async function releaseQuestion(front: readonly string[]): Promise<string> {
+    for (;;) {
+      const list = await runAs(actor, [...front, "approvals", "--json"], {
+        cwd: broker.project,
+        env: { SUBSTRATE_HOME: broker.home },
+      });
+      await sleep(500);
+      const { approvals } = JSON.parse(list.stdout) as ApprovalsReply;
+      const found = approvals.find(({ rule }) => rule?.fragment.startsWith("make release"));
+      if (found !== undefined) return found.approval_id;
+    }
+  }
+
   test("differ in this: 'exec' and 'check' need no Node", async () => {
     const build = join(broker.folder, "without-node/.build");
     mkdirSync(build, { recursive: true });
@@ -221,6 +275,20 @@ describe.each(actors())("the native front and Node, as $kind", (actor) => {
     });
     const piped = { what: "", words: ["exec", "--", "cat; exit 3"], stdin: "from stdin" };
     expect(await run(front, piped)).toMatchObject({ code: 3, stdout: "from stdin", stderr: "" });
+    const options = [
+      "--keep",
+      "--wait",
+      "--timeout",
+      "9s",
+      "--agent",
+      "watched",
+      "--shell",
+      "bash",
+      "--env",
+      "A=1",
+    ];
+    const many = { what: "", words: ["exec", ...options, "--", "exit $((A + 4))"] };
+    expect(await run(front, many)).toMatchObject({ code: 5, stdout: "", stderr: "" });
   });
 });
 

@@ -52,6 +52,43 @@ describe.each(actors())("a broker's life, as $kind", (actor) => {
     }
   });
 
+  test("'broker stop' returns though the broker's parent never reaps it, as process 1 of many containers", async () => {
+    const broker = await TestBroker.start(actor, { wrap: () => ["sh", "-c", '"$@" & exec sleep 300', "sh"] });
+    try {
+      const { pid } = JSON.parse(readFileSync(join(broker.home, "run/broker.json"), "utf8")) as BrokerFile;
+      expect(await broker.cli(["broker", "stop"])).toMatchObject({
+        code: 0,
+        stdout: "The broker has stopped\n",
+      });
+      expect(readFileSync(`/proc/${pid}/stat`, "utf8")).toMatch(/\) Z /);
+    } finally {
+      await broker.stop();
+    }
+  });
+
+  test("when its home is removed, it ends itself and its worlds, and a broker in the new home keeps its sockets", async () => {
+    const marker = `homeless-${randomBytes(6).toString("hex")}`;
+    const broker = await TestBroker.start(actor);
+    try {
+      const cut = broker.post({ cmd: `: ${marker}; sleep 600` }).catch(() => "cut");
+      expect(await eventually(() => processesWith(marker).length > 0, 20_000)).toBe(true);
+      const gone = new Promise<number | null>((resolve) => broker.process.once("exit", resolve));
+      rmSync(broker.home, { recursive: true });
+      const next = await broker.again();
+      try {
+        expect(await gone).toBe(125);
+        expect(await cut).not.toMatchObject({ status: 200 });
+        expect(await eventually(() => processesWith(marker).length === 0, 10_000)).toBe(true);
+        expect((await next.cli(["broker", "status"])).code).toBe(0);
+        expect((await next.cli(["broker", "stop"])).code).toBe(0);
+      } finally {
+        await next.kill("SIGTERM");
+      }
+    } finally {
+      await broker.stop();
+    }
+  });
+
   test("when it stops, its worlds, sockets and pid file are gone and a running command is ended", async () => {
     const marker = `stopped-${randomBytes(6).toString("hex")}`;
     const broker = await TestBroker.start(actor);

@@ -10,9 +10,9 @@ import { CHECKOUT } from "../../api/setup/checkout.mjs";
 const SLOW = {
   integration: `approvals-cli approvals-kept budgets changes-listed direct-changes doctor exec-gate-stopped
     adapters client exec-trees faults few-descriptors full-disk held-changes held-cli held-contents held-faults
-    held-kill-points held-killed idempotency init init-refused left-overs life-cycle network-npm-refused output-room package
+    held-kill-points held-killed idempotency init init-refused left-overs life-cycle mcp mcp-clients network-npm-refused output-room package
     policy-allow policy-corpus policy-fuzz policy-reload policy-tools program-starts publish-policy replay
-    sandboxed self shims-quiet shims-unanswered small-disk stream-volume time-limits told trace-kills trace-programs
+    sandboxed self shims-quiet shims-unanswered small-disk stream-volume substrate-sh time-limits told trace-kills trace-programs
     trouble`,
   security: `approvals-allowing clones-at-once default-denials denied-names denied-names-host
     denied-names-races denied-projects denied-wholes direct-changes exec-gate git-brought git-opened

@@ -16,6 +16,7 @@
 #include "deny/find_names.h"
 #include "deny/rules.h"
 #include "deny/scan_roots.h"
+#include "files/files.h"
 #include "lib/channel.h"
 #include "lib/credentials.h"
 #include "lib/failure.h"
@@ -79,6 +80,7 @@ int main(int count, char **words) {
   if (count == 2 && strcmp(words[1], "held") == 0) return held_run();
   if (count > 2 && strcmp(words[1], "exchange") == 0) return exchange_run(count - 2, words + 2);
   if (count == 2 && strcmp(words[1], "find") == 0) find_names_run();
+  if (count == 2 && strcmp(words[1], "file") == 0) return files_run();
   /* A path is the host's tree inside a container; any other word names a probe. */
   if (count > 1 && words[1][0] != '/') return probe_run(count - 1, words + 1);
   entrance_take(count, words);

@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { prepareHome } from "../../../broker/settings/home.ts";
 import type { PolicyReloadReply } from "../../../schemas/generated/types.ts";
-import { claimedBy } from "../../serve/claim.ts";
+import { beginOf, claimedBy } from "../../serve/claim.ts";
 import { isAnswered } from "../../serve/sockets.ts";
 import { withoutNpm } from "./without-npm.ts";
 import { readBrokerFile } from "../terminal/broker-file.ts";
@@ -140,9 +140,10 @@ export async function endBroker(terminal: Terminal): Promise<boolean> {
       `Cannot stop the broker: '${terminal.home.brokerFile}' does not name the process that answers. Find its pid and stop it with 'kill'`,
     );
   }
+  const begin = beginOf(file.pid);
   process.kill(file.pid, "SIGTERM");
   const end = Date.now() + STOP_PATIENCE_MS;
-  while (isAlive(file.pid)) {
+  while (begin !== undefined && beginOf(file.pid) === begin) {
     if (Date.now() > end)
       throw new Complaint(
         `The broker (pid ${file.pid}) has not stopped within ${STOP_PATIENCE_MS / 1000} s. See '${terminal.home.log}'`,
@@ -210,13 +211,4 @@ function installationOf(pid: number): string | undefined {
 function pidWords(terminal: Terminal): string {
   const file = readBrokerFile(terminal);
   return file === undefined ? "" : ` (pid ${file.pid})`;
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }

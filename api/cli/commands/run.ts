@@ -81,7 +81,8 @@ export async function attachCommand(terminal: Terminal, span: string): Promise<n
 
 const STREAM = "/v1/stream";
 
-function endOf(terminal: Terminal, answer: Answer | number): number {
+/** Prints the refusal or the lines of an ended stream; returns the exit code. */
+export function endOf(terminal: Terminal, answer: Answer | number): number {
   if (typeof answer === "number") return answer;
   if (answer.status !== 200) {
     terminal.err.write(`substrate: ${wordsOf(answer)}\n`);

@@ -18,7 +18,7 @@ export function readsInput({ stdin, err }: Terminal, wait: boolean): boolean {
   return !isNullDevice(stdin);
 }
 
-function isNullDevice({ fd }: NodeJS.ReadStream & { fd?: number }): boolean {
+export function isNullDevice({ fd }: NodeJS.ReadStream & { fd?: number }): boolean {
   if (fd === undefined) return false;
   return fstatSync(fd).isCharacterDevice() && fstatSync(fd).rdev === statSync("/dev/null").rdev;
 }

@@ -7,6 +7,8 @@ const SHELLS: ReadonlyMap<string, ShellLanguage> = new Map<string, ShellLanguage
   ["ash", "sh"],
   ["hush", "sh"],
   ["posh", "sh"],
+  // Becomes /bin/sh inside a world.
+  ["substrate-sh", "sh"],
   ["bash", "bash"],
   ["zsh", "bash"],
   ["ksh", "bash"],

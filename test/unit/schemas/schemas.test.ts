@@ -33,6 +33,8 @@ const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
   "doctor-report": validators.validateDoctorReport,
   "empty-request": validators.validateEmptyRequest,
   "error-reply": validators.validateErrorReply,
+  "files-reply": validators.validateFilesReply,
+  "files-request": validators.validateFilesRequest,
   "execute-reply": validators.validateExecuteReply,
   "execute-text-reply": validators.validateExecuteTextReply,
   "execute-request": validators.validateExecuteRequest,

@@ -47,6 +47,23 @@ describe("the request", () => {
   });
 });
 
+describe("the request for", () => {
+  test.each([
+    [["--keep"], { background: "keep" }],
+    [["--require-approval"], { require_approval: true }],
+    [["--wait"], { approval_wait_ms: 86_400_000, questions: true }],
+    [["--agent", "nobody"], { agent_id: "nobody" }],
+  ])("%s has its field", async (options, field) => {
+    let request: Record<string, unknown> = {};
+    await place.serve(async (call) => {
+      request = await call.start();
+      call.exit(0);
+    });
+    expect(await place.run(["exec", ...options, "--", "true"])).toMatchObject({ code: 0, stderr: "" });
+    expect(request).toMatchObject({ cmd: "true", ...field });
+  });
+});
+
 describe("Node takes over", () => {
   test.each([
     ["another verb", ["status", "--json"]],
@@ -54,20 +71,18 @@ describe("Node takes over", () => {
     ["help", ["exec", "--help"]],
     ["an unknown option", ["exec", "--new", "--", "true"]],
     ["--stdin", ["exec", "--stdin", "--", "true"]],
-    ["--keep", ["exec", "--keep", "--", "true"]],
     ["--json", ["exec", "--json", "--", "true"]],
-    ["--wait", ["exec", "--wait", "--", "true"]],
-    ["--require-approval", ["exec", "--require-approval", "--", "true"]],
     ["no command", ["exec", "--"]],
     ["an option without value", ["exec", "--timeout"]],
     ["a wrong time limit", ["exec", "--timeout", "25h", "--", "true"]],
     ["a wrong shell", ["exec", "--shell", "zsh", "--", "true"]],
     ["a shell for several words", ["exec", "--shell", "sh", "--", "echo", "x"]],
     ["an unset variable", ["exec", "--env", "UNSET", "--", "true"]],
-    ["an agent without a socket", ["exec", "--agent", "nobody", "--", "true"]],
+    ["an agent without a socket beside others", ["exec", "--agent", "nobody", "--", "true"]],
     ["a time limit for check", ["check", "--timeout", "1s", "--", "true"]],
   ])("for %s, with the same words", async (_what, words) => {
     await place.serve(() => undefined);
+    writeFileSync(join(place.home, "sock/agents/other.sock"), "");
     const { stdout } = await place.run(words);
     expect(stdout.toString()).toBe(words.length === 0 ? "Node: " : `Node: ${words.join(" ")}`);
     expect(place.calls.length).toBe(0);

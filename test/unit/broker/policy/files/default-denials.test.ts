@@ -20,6 +20,7 @@ const AROUND = {
   hidden: [],
   installation: [],
   agents: { ssh: undefined, gpg: [], gpgInside: "/run/user/1/gnupg/S.gpg-agent" },
+  fileProgram: "/usr/lib/substrate-init",
 };
 /** Sealed whatever the lists say: who could rewrite one would choose the rules of later commands. */
 const PROFILE = "/home/ann/work/**/.substrate-profile";

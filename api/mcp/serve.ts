@@ -1,0 +1,132 @@
+/** An MCP server on standard input and output, until the input ends. */
+import { Server, type ServerContext } from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { once } from "node:events";
+import { lstatSync, statSync } from "node:fs";
+import { isAbsolute } from "node:path";
+import { fileURLToPath } from "node:url";
+import { NoBroker } from "../client/client.ts";
+import { Outputs } from "./outputs.ts";
+import { definitionOf, type Mcp, misfit, TOOLS } from "./tools.ts";
+
+export type McpOptions = {
+  readonly version: string;
+  readonly agent: string;
+  readonly profile: string | undefined;
+  /** The folder that the person named; undefined: the client's first root, else `started`. */
+  readonly cwd: string | undefined;
+  readonly started: string;
+  /** The agents' socket of all, and the one of this agent alone, if the settings name it. */
+  readonly sockets: { readonly shared: string; readonly own: string | undefined };
+  readonly waitMs: number;
+  readonly stdin: NodeJS.ReadStream;
+  readonly complain: (words: string) => void;
+  /** Starts a broker where none answers. */
+  readonly startBroker: () => Promise<void>;
+};
+
+const INSTRUCTIONS =
+  "Commands and file changes run in an isolated world under a policy that a person wrote. A refusal names its rule and what to do next. 'isolate' means that changes are held until they are applied.";
+
+/** Serves one client. Resolves when its input ends. */
+export async function serveMcp(options: McpOptions): Promise<void> {
+  const shared = { outputs: new Outputs(), scopes: new Map<string, string>() };
+  // This line of the SDK speaks 2026-07-28, which Claude Code asks for first, and the 2025 line of the other clients.
+  const handle = serveStdio(() => serverOf(options, shared), {
+    onerror: (error) => options.complain(`MCP: ${error.message}`),
+  });
+  await Promise.race([once(options.stdin, "end"), once(options.stdin, "close")]);
+  await handle.close();
+}
+
+function serverOf(options: McpOptions, shared: Pick<Mcp, "outputs" | "scopes">): Server {
+  const server = new Server(
+    { name: "substrate", version: options.version },
+    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+  );
+  const { own, shared: socket } = options.sockets;
+  let folder: Promise<string> | undefined;
+  const cwd = (): Promise<string> => (folder ??= folderFor(options, server));
+  const mcp: Mcp = {
+    ...shared,
+    socket: own !== undefined && isSocket(own) ? own : socket,
+    waitMs: options.waitMs,
+    spot: async ({ cwd: asked, scope }) => ({
+      agent_id: options.agent,
+      cwd: typeof asked === "string" ? absolute(await cwd(), asked) : await cwd(),
+      ...(options.profile === undefined ? {} : { profile: options.profile }),
+      ...(typeof scope === "string" ? { scope_token: shared.scopes.get(scope) ?? scope } : {}),
+    }),
+  };
+  server.setRequestHandler("tools/list", () => ({ tools: TOOLS.map(definitionOf) }));
+  server.setRequestHandler("tools/call", async ({ params }, context) => {
+    const { text, isError } = await answer(options, mcp, params, context);
+    return { content: [{ type: "text" as const, text }], ...(isError === true ? { isError } : {}) };
+  });
+  return server;
+}
+
+async function answer(
+  options: McpOptions,
+  mcp: Mcp,
+  {
+    name,
+    arguments: args = {},
+  }: { readonly name: string; readonly arguments?: Record<string, unknown> | undefined },
+  { mcpReq }: ServerContext,
+): Promise<{ readonly text: string; readonly isError?: boolean }> {
+  const tool = TOOLS.find((one) => one.name === name);
+  if (tool === undefined) return { text: `Unknown tool '${name}'`, isError: true };
+  const wrong = misfit(tool, args);
+  if (wrong !== undefined) return { text: wrong, isError: true };
+  const token = mcpReq._meta?.progressToken;
+  let count = 0;
+  const progress = (message: string): void => {
+    if (token === undefined) return;
+    count += 1;
+    const params = { progressToken: token, progress: count, message };
+    mcpReq.notify({ method: "notifications/progress", params }).catch(() => {
+      // The client is gone, ignoring: its request ends by itself.
+    });
+  };
+  const turn = { signal: mcpReq.signal, progress };
+  try {
+    return await tool.run(mcp, args, turn);
+  } catch (error) {
+    if (!(error instanceof NoBroker)) return failed(error);
+  }
+  try {
+    await options.startBroker();
+    return await tool.run(mcp, args, turn);
+  } catch (error) {
+    return failed(error);
+  }
+}
+
+function failed(error: unknown): { readonly text: string; readonly isError: true } {
+  const why = error instanceof Error ? error.message : String(error);
+  return { text: `${why}\nhint: a person can look with 'substrate broker status'`, isError: true };
+}
+
+const ROOTS_MS = 3000;
+
+async function folderFor({ cwd, started }: McpOptions, server: Server): Promise<string> {
+  if (cwd !== undefined) return cwd;
+  if (server.getClientCapabilities()?.roots === undefined) return started;
+  try {
+    const { roots } = await server.listRoots(undefined, { timeout: ROOTS_MS });
+    const [root] = roots.filter(({ uri }) => uri.startsWith("file://")).map(({ uri }) => fileURLToPath(uri));
+    return root !== undefined && statSync(root).isDirectory() ? root : started;
+  } catch {
+    // No answer, no such folder, or a protocol that has no such request, ignoring which: where the client started this.
+    return started;
+  }
+}
+
+function absolute(folder: string, path: string): string {
+  return isAbsolute(path) ? path : `${folder}/${path}`;
+}
+
+function isSocket(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSocket() === true;
+}
