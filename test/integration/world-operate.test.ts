@@ -236,7 +236,8 @@ describe.each(actors())("an operator's worlds, as $kind", (actor) => {
 
   test("without a broker, and with words that contradict each other, the exit code is 125", async () => {
     const nowhere = { env: { SUBSTRATE_HOME: join(broker.folder, "none") } };
-    for (const verb of ["warm", "restart", "status"]) {
+    // 'world warm' would start a broker: there is nothing to restart or to show without one.
+    for (const verb of ["restart", "status"]) {
       const ended = await broker.cli(["world", verb], nowhere);
       expect(ended.code).toBe(125);
       expect(ended.stderr).toContain("substrate broker start");
