@@ -47,6 +47,8 @@ export type CommandSide = {
   readonly onTelemetry?: ExecRequest["onTelemetry"];
   readonly replacements?: ExecRequest["replacements"];
   readonly removals?: ExecRequest["removals"];
+  /** Paths that hold their folders in place on the host. */
+  readonly immovable: readonly string[];
   /** Answers a REPLACING frame. */
   readonly replace?: (payload: Buffer, judge: ReplacementJudge | undefined) => Promise<Field[]>;
   /** Called before `ending` settles if any scratch folder was written since the world was made. */
@@ -209,8 +211,8 @@ export class LinuxCommand implements CommandRun {
   }
 
   #remove(payload: Buffer): false {
-    const { removals, onViolation } = this.#request;
-    const side = { onViolation, isOver: () => this.#isOver };
+    const { removals, immovable, onViolation } = this.#request;
+    const side = { onViolation, immovable, isOver: () => this.#isOver };
     void answerRemoval(payload, removals, side).then((fields) =>
       this.#send(encodeFields(FRAME.REPLACED, this.#id, fields)),
     );
