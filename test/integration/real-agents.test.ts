@@ -137,33 +137,39 @@ describe.each(actors())("whole tasks of real agents, as $kind", (actor) => {
     expectDone("claude-code", model, [INSTALL, "npm test", WHERE, COMMIT, PUSH]);
   }, 120_000);
 
-  test("Codex edits, installs, tests, commits and pushes in worlds", async () => {
-    const codex = programOf("codex", CODEX);
-    await connect("codex");
-    const run: Run = (cmd, before) => ["exec_command", { cmd, yield_time_ms: 30_000 }, before];
-    await using model = await ScriptedModel.start([run(EDIT), ...task(run), run(PUSH)]);
-    const provider = `{ name = "x", base_url = "${model.url}/v1", wire_api = "responses" }`;
-    // A person trusts the hook, then has `init` switch Codex's sandbox off: here two options say so for one run.
-    const trusted = ["--dangerously-bypass-hook-trust", "--sandbox", "danger-full-access"];
-    const words = [
-      ...trusted,
-      "-c",
-      `model_providers.x=${provider}`,
-      "-c",
-      'model_provider="x"',
-      "-m",
-      "gpt-5",
-      "go",
-    ];
-    const running = runAs(actor, [process.execPath, codex, "exec", ...words], {
-      cwd: broker.project,
-      env: environment(),
-    });
-    const [{ stdout, stderr }] = await Promise.all([running, answerPush(broker, running)]);
-    expect(stdout, stderr).toContain("Done");
-    expect(model.results, stderr).toHaveLength(7);
-    expectDone("codex", model, [EDIT, INSTALL, "npm test", WHERE, COMMIT, PUSH]);
-  }, 120_000);
+  test.each([
+    ["whose tools are functions", ["-m", "gpt-5"]],
+    ["that calls its tools in JavaScript", ["-m", "gpt-6.1-sol"]],
+  ])(
+    "Codex edits, installs, tests, commits and pushes in worlds, with a model %s",
+    async (_, choice) => {
+      const codex = programOf("codex", CODEX);
+      await connect("codex");
+      const run: Run = (cmd, before) => ["exec_command", { cmd, yield_time_ms: 30_000 }, before];
+      await using model = await ScriptedModel.start([run(EDIT), ...task(run), run(PUSH)]);
+      const provider = `{ name = "x", base_url = "${model.url}/v1", wire_api = "responses" }`;
+      // A person trusts the hook, then has `init` switch Codex's sandbox off: here two options say so for one run.
+      const trusted = ["--dangerously-bypass-hook-trust", "--sandbox", "danger-full-access"];
+      const words = [
+        ...trusted,
+        "-c",
+        `model_providers.x=${provider}`,
+        "-c",
+        'model_provider="x"',
+        ...choice,
+        "go",
+      ];
+      const running = runAs(actor, [process.execPath, codex, "exec", ...words], {
+        cwd: broker.project,
+        env: environment(),
+      });
+      const [{ stdout, stderr }] = await Promise.all([running, answerPush(broker, running)]);
+      expect(stdout, stderr).toContain("Done");
+      expect(model.results, stderr).toHaveLength(7);
+      expectDone("codex", model, [EDIT, INSTALL, "npm test", WHERE, COMMIT, PUSH]);
+    },
+    120_000,
+  );
 });
 
 /** Answers the push, which waits because no agent can ask here (`claude -p`, Codex's hooks); gives up when the agent has ended. */

@@ -7,7 +7,12 @@ export type Step = readonly [tool: string, input: object, before?: (() => Promis
 type Block = { readonly type: string; readonly tool_use_id?: string; readonly content?: unknown };
 type Message = { readonly content?: string | readonly Block[] };
 /** What a Responses request repeats of the conversation. */
-type Item = { readonly type?: string; readonly call_id?: string; readonly output?: unknown };
+type Item = {
+  readonly type?: string;
+  readonly call_id?: string;
+  readonly output?: unknown;
+  readonly tools?: readonly object[];
+};
 type Asked = {
   readonly messages?: readonly Message[];
   readonly input?: readonly Item[];
@@ -42,12 +47,12 @@ export class ScriptedModel implements AsyncDisposable {
             results.push(JSON.stringify(result));
           }
         const [next] = left;
-        const isAsked = next !== undefined && asked.tools?.some(({ name }) => name === next[0]) === true;
+        const isAsked =
+          next !== undefined &&
+          (isScripting(asked) || asked.tools?.some(({ name }) => name === next[0]) === true);
         if (isAsked) left.shift();
-        const events = (asked.input === undefined ? messageEvents : responseEvents)(
-          isAsked ? next : undefined,
-          left.length,
-        );
+        const eventsOf = asked.input === undefined ? messageEvents : responseEvents;
+        const events = eventsOf(isAsked ? next : undefined, left.length, isScripting(asked));
         const before = isAsked ? next[2]?.() : undefined;
         void Promise.resolve(before)
           .catch((error: unknown) => results.push(String(error)))
@@ -81,8 +86,15 @@ function resultsIn({
   ];
 }
 
+/** Codex has its newer models call tools in a program of JavaScript, `exec`, which is their only tool. */
+function isScripting({ input = [] }: Asked): boolean {
+  return input.some(
+    ({ type, tools }) => type === "additional_tools" && JSON.stringify(tools).includes('"exec"'),
+  );
+}
+
 type Event = { readonly type: string; readonly [field: string]: unknown };
-type Events = (step: Step | undefined, id: number) => readonly Event[];
+type Events = (step: Step | undefined, id: number, isScripting: boolean) => readonly Event[];
 
 const messageEvents: Events = (step, id) => {
   const block =
@@ -106,12 +118,8 @@ const messageEvents: Events = (step, id) => {
   ];
 };
 
-const responseEvents: Events = (step, id) => {
-  const call_id = `call_${id}`;
-  const item =
-    step === undefined
-      ? { type: "message", role: "assistant", id: "msg_1", content: [{ type: "output_text", text: "Done" }] }
-      : { type: "function_call", id: `fc_${id}`, call_id, name: step[0], arguments: JSON.stringify(step[1]) };
+const responseEvents: Events = (step, id, isScript) => {
+  const item = step === undefined ? SAID : isScript ? scriptOf(step, id) : functionOf(step, id);
   const usage = {
     input_tokens: 1,
     input_tokens_details: null,
@@ -125,6 +133,29 @@ const responseEvents: Events = (step, id) => {
     { type: "response.completed", response: { id: `resp_${id}`, usage } },
   ];
 };
+
+const SAID = {
+  type: "message",
+  role: "assistant",
+  id: "msg_1",
+  content: [{ type: "output_text", text: "Done" }],
+};
+
+function functionOf([name, input]: Step, id: number): object {
+  return {
+    type: "function_call",
+    id: `fc_${id}`,
+    call_id: `call_${id}`,
+    name,
+    arguments: JSON.stringify(input),
+  };
+}
+
+function scriptOf([name, input]: Step, id: number): object {
+  const script = `text(await tools.${name}(${JSON.stringify(input)}))`;
+  const call = { id: `ctc_${id}`, call_id: `call_${id}`, namespace: "functions", name: "exec" };
+  return { type: "custom_tool_call", ...call, input: script };
+}
 
 function stream(response: ServerResponse, events: readonly Event[]): void {
   response.writeHead(200, { "content-type": "text/event-stream" });
