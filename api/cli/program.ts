@@ -206,7 +206,10 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     .command("attach")
     .description("Take up a detached command: its last output, its terminal, its end")
     .argument("<span>", "the span that --detach printed")
-    .addHelpText("after", "\nAt a terminal, '~.' at the beginning of a line leaves the command running.")
+    .addHelpText(
+      "after",
+      "\nAt a terminal, '~.' at the beginning of a line leaves the command running. One terminal at a time: a second 'attach' is refused until\nthe first one leaves.",
+    )
     .action((span: string) =>
       choose(async (at) => (await import("./commands/run.ts")).attachCommand(at, span)),
     );

@@ -102,6 +102,12 @@ static void deny(const struct agent *agent, const char *reason) {
   print(&text);
 }
 
+/* `claude -p` has nobody whom it could ask, and takes `ask` for a denial: there the command itself waits for an approval. */
+static bool is_unattended(void) {
+  const char *how = getenv("CLAUDE_CODE_ENTRYPOINT");
+  return how != NULL && strcmp(how, "sdk-cli") == 0;
+}
+
 static void rewrite(const struct call *call, const struct command *command, const char *question) {
   const struct agent *agent = call->agent;
   struct buffer words = {0}, text = {0};
@@ -112,7 +118,7 @@ static void rewrite(const struct call *call, const struct command *command, cons
                 "project and run that file");
     return;
   }
-  bool asks = question != NULL && agent->asks;
+  bool asks = question != NULL && agent->asks && !is_unattended();
   begin(&text, agent, asks ? "ask" : "allow", asks ? question : NULL);
   buffer_text(&text, agent->is_gemini ? ",\"hookSpecificOutput\":{\"tool_input\":" : ",\"updatedInput\":");
   add_input(&text, call, words.data);

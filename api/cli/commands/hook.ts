@@ -64,7 +64,9 @@ async function answerTo(terminal: Terminal, agent: Agent): Promise<object | unde
   if (Buffer.byteLength(text) + AROUND + 4 * text.split("'").length - 4 > MOST_WORD)
     return answerOf(agent, "deny", TOO_LONG);
   const input = { ...one.input, [one.tool.fields[0]]: text };
-  return asks && agent.asks
+  // `claude -p` has nobody whom it could ask, and takes `ask` for a denial: there the command itself waits for an approval.
+  const isUnattended = variable(terminal, "CLAUDE_CODE_ENTRYPOINT") === "sdk-cli";
+  return asks && agent.asks && !isUnattended
     ? answerOf(agent, "ask", reason, input)
     : answerOf(agent, "allow", undefined, input);
 }
