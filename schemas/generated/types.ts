@@ -56,6 +56,10 @@ export type ErrorCode =
   | "isolation_unavailable"
   | "busy"
   | "internal";
+/**
+ * The caller's own session: 1 to 128 of A-Z a-z 0-9 . _ : @ -. Its commands in a project share a session_id, and each begins in the folder and with the exported variables that the one before left.
+ */
+export type SessionKey = string;
 /** Errors that keep the file from loading, each with line and column; empty when it loads. */
 export type ReloadProblems = readonly string[];
 /** A path, or path/**. Starts with /, ~/, $HOME or $PROJECT; no other globs. */
@@ -705,7 +709,8 @@ export interface Notice {
     | "held"
     | "world_only"
     | "observed"
-    | "policy";
+    | "policy"
+    | "session";
   /** The event as a sentence; for quarantined, also the new place of the name. */
   readonly message: string;
   /** The rule that refused the program, else null. */
@@ -782,6 +787,7 @@ export interface ExecuteRequest {
   readonly profile?: string;
   /** A session that an earlier reply gave; it belongs to (agent, project). Default: their session. */
   readonly session_id?: string;
+  readonly session_key?: SessionKey;
   /** The parent span of this command. */
   readonly parent_span?: string;
   /**

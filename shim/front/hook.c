@@ -80,7 +80,7 @@ static void judge_command(const struct call *call, struct caller *caller) {
   struct buffer body = {0};
   const struct command command = agents_command(call, caller->cwd, sizeof caller->cwd);
   char *words[] = {command.text, NULL};
-  struct options options = {.verb = CHECK, .shell = AGENTS_SHELL, .command = words};
+  struct options options = {.verb = CHECK, .shell = AGENTS_SHELL, .session = call->session, .command = words};
   if (!request_add(&body, caller, &options)) blocking_end("The environment has too many or too long variables", NULL);
   buffer_text(&body, ",\"format\":\"text\"}");
   struct answer answer = ask(caller, &body);

@@ -56,7 +56,8 @@ async function answerTo(terminal: Terminal, agent: Agent): Promise<object | unde
     return verdict === "allow" ? undefined : answerOf(agent, "deny", reason);
   }
   const command = agentCommand(one);
-  const body = { cmd: command.text, shell: "bash", ...callerShell(terminal) };
+  const key = one.session === undefined ? {} : { session_key: one.session };
+  const body = { cmd: command.text, shell: "bash", ...key, ...callerShell(terminal) };
   const { verdict, reason } = await judged(terminal, one, command.cwd, body);
   if (verdict === "deny") return answerOf(agent, "deny", reason);
   const asks = verdict === "ask";
@@ -122,11 +123,17 @@ function socketOf({ home }: Terminal, agent: string): string {
 }
 
 /** `--wait`: the broker asks too, and holds the command until a person answers it. */
-function rewritten(terminal: Terminal, { agent }: AgentCall, command: AgentCommand, asks: boolean): string {
+function rewritten(
+  terminal: Terminal,
+  { agent, session }: AgentCall,
+  command: AgentCommand,
+  asks: boolean,
+): string {
   const { timeoutMs, keep, text } = command;
   const words = [
     ...front(terminal).map(quoted),
     `exec --agent ${agent.name} --shell bash`,
+    ...(session === undefined ? [] : [`--session ${session}`]),
     ...(timeoutMs === undefined || keep ? [] : [`--timeout ${timeoutMs}ms`]),
     ...(keep ? ["--keep"] : []),
     ...(asks ? ["--wait"] : []),
