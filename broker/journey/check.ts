@@ -26,7 +26,7 @@ export function check(
   const { effective } = ground;
   const key = sent.session_key;
   const session = key === undefined ? undefined : broker.sessions.known(agent, called.project, key);
-  const { request, place } = resumed(broker, sent, called, session, effective);
+  const { request, place } = resumed(broker, sent, called, session, effective, false);
   const environment = environmentFor(broker, effective, request, place, asker);
   const { verdict, mode, rule } = judge(broker, request, place, effective, environment);
   const reply = { decision: { verdict, mode, rule }, policy_id: effective.id, policy_hash: effective.hash };

@@ -36,7 +36,7 @@ export function prepareJob(
   const ground = groundOf(broker, agent, called, sent.profile);
   if (isRefusal(ground)) return ground;
   const { effective, site } = ground;
-  const { request, place, notice } = resumed(broker, sent, called, session, effective);
+  const { request, place, notice } = resumed(broker, sent, called, session, effective, decide !== undefined);
   if (request.expect_policy !== undefined && request.expect_policy !== effective.hash) {
     return policyChanged(request.expect_policy, effective.hash, effective.id);
   }

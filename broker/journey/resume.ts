@@ -25,18 +25,19 @@ export type Resumed = {
   readonly notice?: string;
 };
 
-/** Absent for a call without a key, and before the first command of its session. */
+/** A file operation begins in the folder of the commands, without their variables: it is no program of theirs. */
 export function resumed(
   broker: Broker,
   request: ExecuteRequest,
   place: Place,
   session: Session | undefined,
   effective: Effective,
+  isFileCall: boolean,
 ): Resumed {
   const state = session?.key === undefined ? undefined : broker.shellStates.of(session.id);
   if (state === undefined) return { request, place };
   const { variables, prompt } = state;
-  const env = { ...variables, ...request.env };
+  const env = { ...(isFileCall ? {} : variables), ...request.env };
   const again = {
     ...request,
     ...(Object.keys(env).length === 0 ? {} : { env }),
@@ -106,8 +107,11 @@ export function launchOf(job: Job, onReport: (reported: Reported) => void): Laun
 }
 
 /** Notes that a command of the session begins. */
-export function beginState({ shellStates }: Broker, { request, session, called, place }: Job): void {
-  if (request.session_key === undefined) return;
+export function beginState(
+  { shellStates }: Broker,
+  { request, session, called, place, isFileCall }: Job,
+): void {
+  if (request.session_key === undefined || isFileCall === true) return;
   const before = shellStates.of(session.id);
   const state = { ...before, caller: called.cwd, folder: place.cwd, variables: before?.variables ?? {} };
   shellStates.keep(session.id, state);

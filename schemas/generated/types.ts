@@ -919,6 +919,7 @@ export interface FilesRequest {
   readonly profile?: string;
   /** A session that an earlier reply gave; it belongs to (agent, project). Default: their session. */
   readonly session_id?: string;
+  readonly session_key?: SessionKey;
   /** The parent span of this operation. */
   readonly parent_span?: string;
   /** The token from POST /v1/request_scopes. */
