@@ -163,6 +163,10 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
       "pass what is typed at this terminal to the command; a pipe or a file is always passed on",
     )
     .option("--detach", "print the command's span and leave it running: 'substrate attach SPAN' takes it up")
+    .option(
+      "--session <key>",
+      "begin in the folder and with the exported variables that the last command of this key left in the project",
+    )
     .option("--keep", "let the command's background processes go on after it has ended")
     .option("--require-approval", "ask a person first, even if the policy allows the command")
     .option("--wait", "if a person must approve the command, wait for the answer, given here or elsewhere")

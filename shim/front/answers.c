@@ -47,6 +47,10 @@ static void add_command(struct buffer *to, const struct call *call, const struct
   buffer_text(to, " exec --agent ");
   buffer_text(to, call->agent->name);
   buffer_text(to, " --shell " AGENTS_SHELL);
+  if (call->session != NULL) {
+    buffer_text(to, " --session ");
+    buffer_text(to, call->session);
+  }
   buffer_text(to, limit);
   if (command->keep) buffer_text(to, " --keep");
   if (asks) buffer_text(to, " --wait");

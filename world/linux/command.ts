@@ -38,6 +38,7 @@ export type SendFrame = (frame: Buffer) => void;
 export type CommandSide = {
   readonly onOutput: ExecRequest["onOutput"];
   readonly live?: ExecRequest["live"];
+  readonly stateFile?: ExecRequest["stateFile"];
   readonly onViolation: ExecRequest["onViolation"];
   /** Words a VIOLATION frame. */
   readonly describeHit: (hit: Hit) => WorldViolation;
@@ -136,6 +137,10 @@ export class LinuxCommand implements CommandRun {
     }
     if (type === FRAME.INPUT_TAKEN) {
       this.#request.live?.onTaken(decodeNumber(payload));
+      return false;
+    }
+    if (type === FRAME.STATE) {
+      this.#request.stateFile?.onState(Buffer.from(payload));
       return false;
     }
     if (type === FRAME.STARTING) return this.#ask(payload);
@@ -250,6 +255,9 @@ export function encodeExec(
   if (telemetry !== undefined) fields.push([TAG.TELEMETRY, telemetry]);
   if (request.background === "keep") fields.push([TAG.KEEP, 1]);
   if (memoryFile !== undefined) fields.push([TAG.MEMORY_FILE, fitting(memoryFile.bytes)]);
+  const { stateFile } = request;
+  if (stateFile !== undefined)
+    fields.push([TAG.STATE_PATH, stateFile.path], [TAG.STATE_SCRIPT, stateFile.script]);
   return encodeFields(FRAME.EXEC, id, fields);
 }
 
