@@ -36,12 +36,10 @@ export function resumed(
 ): Resumed {
   const state = session?.key === undefined ? undefined : broker.shellStates.of(session.id);
   if (state === undefined) return { request, place };
-  const { variables, prompt } = state;
-  const env = { ...(isFileCall ? {} : variables), ...request.env };
+  const env = { ...(isFileCall ? {} : state.variables), ...request.env };
   const again = {
     ...request,
     ...(Object.keys(env).length === 0 ? {} : { env }),
-    ...(prompt === undefined || request.parent_span !== undefined ? {} : { parent_span: prompt }),
   };
   return { request: again, ...beginOf(broker, place, state, effective) };
 }
@@ -113,7 +111,7 @@ export function beginState(
 ): void {
   if (request.session_key === undefined || isFileCall === true) return;
   const before = shellStates.of(session.id);
-  const state = { ...before, caller: called.cwd, folder: place.cwd, variables: before?.variables ?? {} };
+  const state = { caller: called.cwd, folder: place.cwd, variables: before?.variables ?? {} };
   shellStates.keep(session.id, state);
 }
 
@@ -136,7 +134,6 @@ export function keepState(
   const variables = reported.variables === undefined ? undefined : exported(job, reported.variables);
   const isKept = variables !== undefined && fits(variables);
   shellStates.keep(session.id, {
-    ...before,
     caller: called.cwd,
     folder: stays ? folder : called.cwd,
     variables: isKept ? variables : (before?.variables ?? {}),

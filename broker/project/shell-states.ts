@@ -16,8 +16,6 @@ export type ShellState = {
   readonly caller: string;
   readonly folder: string;
   readonly variables: Variables;
-  /** The span of the last prompt in this session. */
-  readonly prompt?: string;
 };
 
 type Place = Pick<ShellState, "caller" | "folder">;
