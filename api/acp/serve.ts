@@ -31,6 +31,7 @@ export async function serveAcp(options: AcpOptions): Promise<number> {
     passed(agent.stdout, (line) => proxy.fromAgent(line)),
   ].map((read) =>
     read.catch((error: unknown) => {
+      if (end.isOver) return;
       options.complain(error instanceof Error ? error.message : String(error));
       end.begin("SIGTERM");
     }),
@@ -66,12 +67,15 @@ function exitOf(agent: ChildProcess, { complain, agent: [program] }: AcpOptions)
 class Ending {
   readonly #agent: ChildProcess;
   #timers: NodeJS.Timeout[] = [];
+  /** The agent has ended: what closes afterwards is no fault, and ends nothing. */
+  isOver = false;
 
   constructor(agent: ChildProcess) {
     this.#agent = agent;
   }
 
   begin(signal?: NodeJS.Signals): void {
+    if (this.isOver) return;
     this.#agent.stdin?.end();
     if (signal !== undefined) this.#agent.kill(signal);
     if (this.#timers.length > 0) return;
@@ -81,6 +85,7 @@ class Ending {
   }
 
   over(): void {
+    this.isOver = true;
     for (const timer of this.#timers) clearTimeout(timer);
   }
 }
