@@ -23,4 +23,5 @@ export function describeAcp(program: Command, choose: (action: Action) => void):
 const HELP = `
 Permission dialogues show the verdict and its rule; what the policy denies is answered without one. Without --ask-editor a question of the
 policy is answered by 'substrate approvals': the protocol lets an editor answer dialogues by its settings, and nothing tells that from a
-person. Tools that the agent carries out itself are not covered: connect its hooks too ('substrate init').`;
+person. The agent itself runs on the host, as the editor would start it, and what it does without asking the editor is not covered: connect
+its hooks ('substrate init'), or run it whole in a world: substrate acp -- substrate run -- AGENT.`;

@@ -1,5 +1,5 @@
 /** `substrate acp`: a scripted agent and a scripted editor, both by the official SDK, across the real proxy and a live broker. */
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually, TestBroker } from "../support/broker/broker.ts";
@@ -9,7 +9,7 @@ import { actors } from "../support/users/users.ts";
 const POLICY = `id: default
 name: Editor
 mode: enforce
-fs: { deny_read: ["$PROJECT/secret"], deny_write: ["$PROJECT/kept"] }
+fs: { deny_read: ["$PROJECT/secret", /etc/group], deny_write: ["$PROJECT/kept"] }
 commands:
   denied: ["rm -rf *"]
   ask: ["git push *"]
@@ -77,22 +77,23 @@ describe.each(actors())("substrate acp, as $kind", (actor) => {
       params: { path, content },
     });
     const outside = join(dirname(broker.project), "outside");
-    mkdirSync(outside, { recursive: true });
     broker.write(join(outside, "file"), "outside\n");
-    const [whole, part, secret, beyond, missing, created, kept, installed] = await editor.turn(
+    const [whole, part, secret, beyond, outer, missing, created, kept, installed] = await editor.turn(
       read(at("text")),
       read(at("text"), { line: 2, limit: 1 }),
       read(at("secret")),
-      read(join(outside, "file")),
+      read("/etc/group"),
+      read("/etc/profile"),
       read(at("missing")),
       write(at("made"), "made\n"),
       write(at("kept"), "changed\n"),
       write("/etc/made-by-an-editor", "made\n"),
-      // The world has a /tmp of its own.
+      // Where this is below /tmp, the write succeeds: the world has a /tmp of its own.
       write(join(outside, "made"), "made\n"),
     );
     expect(whole).toEqual({ content: "one\ntwo\nthree\n" });
     expect(part).toEqual({ content: "two\n" });
+    expect(outer).toEqual({ content: readFileSync("/etc/profile", "utf8") });
     for (const refused of [secret, beyond, missing, kept, installed])
       expect(refused?.["error"]).toBeTypeOf("string");
     expect(created?.["error"]).toBeUndefined();
