@@ -1,5 +1,5 @@
 /** Shows the editor our terminals: each content item that names one becomes text, renewed while the command runs. */
-import { type Fields, fieldsOf } from "./messages.ts";
+import { fieldsOf } from "./messages.ts";
 import { textBlock } from "./permissions.ts";
 import { keep } from "./sessions.ts";
 import type { Terminal, Terminals } from "./terminals.ts";
@@ -10,7 +10,7 @@ const UPDATE_MS = 300;
 type Display = {
   readonly sessionId: unknown;
   readonly toolCallId: unknown;
-  readonly items: readonly (Terminal | unknown)[];
+  readonly items: readonly unknown[];
 };
 
 export class Displays {
@@ -73,7 +73,7 @@ export class Displays {
   }
 
   #terminalIn(item: unknown): Terminal | undefined {
-    const { type, terminalId } = (fieldsOf(item) ?? {}) as Fields;
+    const { type, terminalId } = fieldsOf(item) ?? {};
     return type === "terminal" ? this.#terminals.find(terminalId) : undefined;
   }
 }

@@ -49,9 +49,10 @@ export class Questions {
     if (approval === undefined) return false;
     this.#asked.delete(id);
     const { outcome, optionId } = fieldsOf(fieldsOf(result)?.["outcome"]) ?? {};
-    const decision = outcome === "selected" && Object.keys(NAMES).find((name) => name === optionId);
+    const chosen = Object.keys(NAMES).find((name) => name === optionId);
+    const decision = outcome === "selected" ? chosen : undefined;
     const path = `/v1/approvals/${encodeURIComponent(approval)}`;
-    call(this.#ask.control, "POST", path, { decision: decision || "deny" }).catch(() => {
+    call(this.#ask.control, "POST", path, { decision: decision ?? "deny" }).catch(() => {
       // The broker is gone, ignoring: the command's own call ends with it.
     });
     return true;

@@ -71,7 +71,7 @@ export class Sessions {
 function commandOf(value: unknown): ToolCall["command"] {
   const isWords = Array.isArray(value) && value.length > 0 && value.every((word) => typeof word === "string");
   if (typeof value !== "string" && !isWords) return undefined;
-  return JSON.stringify(value).length > MAX_COMMAND ? undefined : (value as ToolCall["command"]);
+  return JSON.stringify(value).length > MAX_COMMAND ? undefined : value;
 }
 
 export function keep<K, V>(map: Map<K, V>, key: K, value: V): void {
