@@ -38,6 +38,7 @@ import type { ProjectRules } from "./project/projects.ts";
 import type { Publisher } from "./publish/publisher.ts";
 import type { ScopeTokens } from "./scopes/tokens.ts";
 import type { Sessions } from "./project/sessions.ts";
+import type { ShellStates } from "./project/shell-states.ts";
 import type { SettleTurns } from "./git/settle-turns.ts";
 import type { Shims } from "./shims/shims.ts";
 import type { OutputSamples } from "./replay/output-samples.ts";
@@ -59,6 +60,7 @@ export type Broker = {
   readonly npmRetries: NpmRetries;
   readonly publisher: Publisher;
   readonly sessions: Sessions;
+  readonly shellStates: ShellStates;
   readonly shims: Shims;
   readonly activity: Activity;
   readonly budgets: Budgets;

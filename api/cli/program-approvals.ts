@@ -20,6 +20,10 @@ export function describeApprovals(program: Command, choose: (action: Action) => 
       new Option("--call", "ask the questions of the call SUBSTRATE_CALL (the native front's)").hideHelp(),
     )
     .addOption(new Option("--waiting", "with --call: end when none of them waits").hideHelp())
+    .addHelpText(
+      "after",
+      "\nThe user who runs the broker (and root) answers, with 'substrate approve' or 'substrate deny'; commands in a world cannot.",
+    )
     .action((options: { json?: boolean; watch?: boolean; call?: boolean; waiting?: boolean }) =>
       choose(async (at) => {
         if (options.call === true)

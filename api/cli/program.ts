@@ -165,6 +165,10 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
       "pass what is typed at this terminal to the command; a pipe or a file is always passed on",
     )
     .option("--detach", "print the command's span and leave it running: 'substrate attach SPAN' takes it up")
+    .option(
+      "--session <key>",
+      "begin in the folder and with the exported variables that the last command of this key left in the project",
+    )
     .option("--keep", "let the command's background processes go on after it has ended")
     .option("--require-approval", "ask a person first, even if the policy allows the command")
     .option("--wait", "if a person must approve the command, wait for the answer, given here or elsewhere")
@@ -208,7 +212,10 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     .command("attach")
     .description("Take up a detached command: its last output, its terminal, its end")
     .argument("<span>", "the span that --detach printed")
-    .addHelpText("after", "\nAt a terminal, '~.' at the beginning of a line leaves the command running.")
+    .addHelpText(
+      "after",
+      "\nAt a terminal, '~.' at the beginning of a line leaves the command running. One terminal at a time: a second 'attach' is refused until\nthe first one leaves.",
+    )
     .action((span: string) =>
       choose(async (at) => (await import("./commands/run.ts")).attachCommand(at, span)),
     );

@@ -1,6 +1,7 @@
 import { checkFiles } from "../../broker/journey/check-files.ts";
 import { checkFilesLines, checkLines } from "../../broker/journey/check-lines.ts";
 import { check } from "../../broker/journey/check.ts";
+import { recordDenial } from "../../broker/journey/record-denial.ts";
 import { isRefusal } from "../../broker/model/refusal.ts";
 import type { CheckFilesRequest, ExecuteRequest } from "../../schemas/generated/types.ts";
 import { validateCheckFilesRequest, validateExecuteRequest } from "../../schemas/generated/validators.js";
@@ -29,5 +30,6 @@ export function handleCheck({ broker, caller, body }: Call<CheckRequest>): objec
           check(broker, body.agent_id, body, caller.kind === "operator" ? "person" : "agent"),
           checkLines,
         ] as const);
+  if (!isRefusal(reply)) recordDenial(broker, body.agent_id, body, reply);
   return isRefusal(reply) || body.format !== "text" ? reply : { ...reply, lines: lines(reply) };
 }

@@ -24,6 +24,7 @@ export async function bash(mcp: Mcp, args: Readonly<Record<string, unknown>>, tu
   const timeout = args["timeout_ms"];
   const body = {
     ...(await mcp.spot(args)),
+    ...mcp.session,
     cmd: args["command"],
     ...(existsSync("/bin/bash") ? { shell: "bash" } : {}),
     timeout_ms: typeof timeout === "number" ? Math.min(timeout, LONGEST_MS) : TIMEOUT_MS,

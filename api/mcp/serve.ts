@@ -1,6 +1,7 @@
 /** An MCP server on standard input and output, until the input ends. */
 import { Server, type ServerContext } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { lstatSync, statSync } from "node:fs";
 import { isAbsolute } from "node:path";
@@ -30,7 +31,11 @@ const INSTRUCTIONS =
 
 /** Serves one client. Resolves when its input ends. */
 export async function serveMcp(options: McpOptions): Promise<void> {
-  const shared = { outputs: new Outputs(), scopes: new Map<string, string>() };
+  const shared = {
+    outputs: new Outputs(),
+    scopes: new Map<string, string>(),
+    session: { session_key: `mcp-${randomUUID()}` },
+  };
   // This line of the SDK speaks 2026-07-28, which Claude Code asks for first, and the 2025 line of the other clients.
   const handle = serveStdio(() => serverOf(options, shared), {
     onerror: (error) => options.complain(`MCP: ${error.message}`),
@@ -39,7 +44,7 @@ export async function serveMcp(options: McpOptions): Promise<void> {
   await handle.close();
 }
 
-function serverOf(options: McpOptions, shared: Pick<Mcp, "outputs" | "scopes">): Server {
+function serverOf(options: McpOptions, shared: Pick<Mcp, "outputs" | "scopes" | "session">): Server {
   const server = new Server(
     { name: "substrate", version: options.version },
     { capabilities: { tools: {} }, instructions: INSTRUCTIONS },

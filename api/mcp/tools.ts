@@ -29,8 +29,9 @@ export type Mcp = {
   readonly outputs: Outputs;
   /** How long a call waits for a person. */
   readonly waitMs: number;
-  /** Tokens of granted scopes, by a short name. */
-  readonly scopes: Map<string, string>;
+  readonly scopes: Map<string, string>; // tokens by a short name
+  /** The connection's own: its commands and file operations begin in the folder in which the last command ended. */
+  readonly session: { readonly session_key: string };
   /** Whose call it is and where, as a request has it. */
   readonly spot: (args: Args) => Promise<Record<string, unknown>>;
 };
@@ -52,7 +53,7 @@ export const TOOLS: readonly Tool[] = [
   {
     name: "bash",
     description:
-      "Run a shell command in an isolated world of the project, under a policy. Starts in the project folder each time. Long output is cut in its middle; read on with output.",
+      "Run a shell command in an isolated world of the project, under a policy. Begins where the last one ended, with its exported variables. Long output is cut in its middle; read on with output.",
     args: {
       command: ["string"],
       "cwd?": ["string"],
@@ -228,7 +229,7 @@ function fileTool(op: string, words: FileWords): Tool["run"] {
       mcp.socket,
       "POST",
       "/v1/files",
-      { ...(await mcp.spot(args)), ...fields, ...bounded, op },
+      { ...(await mcp.spot(args)), ...mcp.session, ...fields, ...bounded, op },
       signal,
     );
     if (answer.status !== 200) return refusalReply(answer);

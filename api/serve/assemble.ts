@@ -35,6 +35,7 @@ import { Publisher } from "../../broker/publish/publisher.ts";
 import { ScopeTokens } from "../../broker/scopes/tokens.ts";
 import { OutputRooms } from "../../broker/worlds/output-room.ts";
 import { OutputSamples } from "../../broker/replay/output-samples.ts";
+import { ShellStates } from "../../broker/project/shell-states.ts";
 import { Sessions } from "../../broker/project/sessions.ts";
 import { SettleTurns } from "../../broker/git/settle-turns.ts";
 import { agentSockets } from "../../broker/project/shared-sockets.ts";
@@ -162,6 +163,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     gateway,
     npmRetries: new NpmRetries(presets),
     sessions,
+    shellStates: new ShellStates(trace.database, onFault),
     shims,
     activity: new Activity(),
     budgets,

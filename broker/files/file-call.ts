@@ -33,7 +33,14 @@ const FIELDS: Readonly<
   },
 };
 
-const EVERYWHERE: readonly Field[] = ["cwd", "profile", "session_id", "parent_span", "scope_token"];
+const EVERYWHERE: readonly Field[] = [
+  "cwd",
+  "profile",
+  "session_id",
+  "session_key",
+  "parent_span",
+  "scope_token",
+];
 
 /** Returns the call of a request, or what is wrong with it. */
 export function fileCall(request: FilesRequest): FileCall | Refusal {

@@ -39,7 +39,7 @@ function networkedFor(scopes: UsedScopes, lease: Lease | Refusal): Lease | Refus
 
 async function borrow(broker: Broker, job: Job, fresh: boolean): Promise<Lease | Refusal> {
   const effective = scopesOfJob(job)?.effective ?? job.effective;
-  const { session } = job;
+  const session = broker.sessions.ofWorlds(job.session);
   try {
     const order = { session, spec: specFor(broker, job), effective, now: asItIs(broker, job), fresh };
     const lease = asRequired(job.effective, await leaseWorld(broker, order));

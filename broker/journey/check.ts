@@ -4,6 +4,7 @@ import type { Broker } from "../broker.ts";
 import { environmentFor } from "./caller-shell.ts";
 import { withoutWorldVariables } from "../settings/environment.ts";
 import { groundOf, judge, readCommand } from "../policies/judge.ts";
+import { resumed, twoSessions } from "./resume.ts";
 import { undecidedIn } from "../policy/index.ts";
 import type { Asker } from "../project/projects.ts";
 import { placeOf } from "../project/request.ts";
@@ -15,12 +16,17 @@ export function check(
   asked: ExecuteRequest,
   asker: Asker = "agent",
 ): CheckReply | Refusal {
-  const request = withoutWorldVariables(asked);
-  const place = placeOf(broker, request.cwd, asker);
-  if (isRefusal(place)) return place;
-  const ground = groundOf(broker, agent, place, request.profile);
+  const sent = withoutWorldVariables(asked);
+  const named = twoSessions(sent);
+  if (named !== undefined) return named;
+  const called = placeOf(broker, sent.cwd, asker);
+  if (isRefusal(called)) return called;
+  const ground = groundOf(broker, agent, called, sent.profile);
   if (isRefusal(ground)) return ground;
   const { effective } = ground;
+  const key = sent.session_key;
+  const session = key === undefined ? undefined : broker.sessions.known(agent, called.project, key);
+  const { request, place } = resumed(broker, sent, called, session, effective, false);
   const environment = environmentFor(broker, effective, request, place, asker);
   const { verdict, mode, rule } = judge(broker, request, place, effective, environment);
   const reply = { decision: { verdict, mode, rule }, policy_id: effective.id, policy_hash: effective.hash };

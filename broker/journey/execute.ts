@@ -31,6 +31,8 @@ import { prepareJob } from "./prepare-job.ts";
 import { type How, IN_WORLD } from "../project/request.ts";
 import { refuseByDecision } from "./refuse-by-decision.ts";
 import { replyOf } from "./reply-of.ts";
+import { beginState, keepState, type Launch, launchOf } from "./resume.ts";
+import type { Reported } from "../live/state-script.ts";
 import { type RunRequest, runInWorld } from "../worlds/run.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import { builtinSpans, certaintiesOf, completedSpan } from "./completed-span.ts";
@@ -132,8 +134,11 @@ async function runAndRecord(
     );
     const { violations, lacks } = witnesses;
     const git = watchGit(broker, job, world, witnesses.tell);
+    let reported: Reported | undefined;
+    const launch = launchOf(job, (one) => (reported = one));
+    beginState(broker, job);
     const order = {
-      ...runRequest(job, admission),
+      ...runRequest(job, admission, launch),
       ...witnesses.listeners,
       ...git.listeners,
       gate: gate.programs,
@@ -145,6 +150,7 @@ async function runAndRecord(
       job.live.promptWord === undefined ? undefined : new ShellLines(broker, job, started),
     );
     const ran = await runInWorld(world, order, signal);
+    for (const words of keepState(broker, job, ran, reported)) notices.takeSession(words);
     for (const span of builtinSpans(job, started, certaintiesOf(ran))) broker.trace.event(span);
     await witnesses.settle(ran, job.request.background === "keep");
     const over = ran.timedOut ? admission.ended() : undefined;
@@ -214,8 +220,13 @@ function startOf(
 }
 
 /** Collects problems known before the command begins. */
-function firstNotices(broker: Broker, { span, place, effective }: Job, { first, world }: Lease): Notices {
+function firstNotices(
+  broker: Broker,
+  { span, place, effective, notice }: Job,
+  { first, world }: Lease,
+): Notices {
   const notices = new Notices(span);
+  if (notice !== undefined) notices.takeSession(notice);
   if (first) notices.takePlaces(world.spec.places ?? []);
   for (const words of staleWords(broker, effective)) notices.takePolicy(words);
   const unsure = broker.gitNamed.unsure(place.project);
@@ -249,12 +260,14 @@ function refuseByScopes({ scopes }: Job): Refusal | undefined {
 function runRequest(
   job: Job,
   { timeoutMs, more }: Admission,
+  { argv, env, stateFile }: Launch,
 ): Omit<RunRequest, "onViolation" | "gate" | "maxOutputBytes" | "room"> {
   const { request } = job;
   return {
-    argv: job.argv,
+    argv,
+    stateFile,
     cwd: job.place.cwd,
-    env: commandEnvironment(job.environment.variables, request.env, job.agent, job.span),
+    env: commandEnvironment(job.environment.variables, env, job.agent, job.span),
     memoryFile: job.live?.promptWord === undefined ? tokenFile(job) : shellScript(job.live.promptWord),
     live: job.live,
     stdin: request.stdin_b64 === undefined ? undefined : Buffer.from(request.stdin_b64, "base64"),

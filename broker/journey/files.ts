@@ -26,14 +26,14 @@ export async function files(
 ): Promise<FilesReply | Refusal> {
   const call = fileCall(request);
   if (isRefusal(call)) return call;
-  const { agent_id: agent, cwd, profile, session_id, parent_span, scope_token } = request;
+  const { agent_id: agent, cwd, profile, session_id, session_key, parent_span, scope_token } = request;
   const ran = await execute(
     broker,
     agent,
     {
       agent_id: agent,
       argv: [...call.words],
-      ...given({ cwd, profile, session_id, parent_span, scope_token }),
+      ...given({ cwd, profile, session_id, session_key, parent_span, scope_token }),
       stdin_b64: encodeFileOrder(call.order).toString("base64"),
       timeout_ms: TIMEOUT_MS,
       max_output_bytes: MAX_ANSWER,

@@ -87,6 +87,11 @@ export class Notices {
     this.#add({ kind: "policy", message, rule: null, program: null, count: 1, span_id: this.#span });
   }
 
+  /** Adds what a session's state does not hold. */
+  takeSession(message: string): void {
+    this.#add({ kind: "session", message, rule: null, program: null, count: 1, span_id: this.#span });
+  }
+
   /** Adds the fate of the changes; `said` is the command's standard error. */
   takeChanges({ held, world_only, writes, mods, deletes, dirs }: FsDiff, said = ""): void {
     const own = { rule: null, program: null, span_id: this.#span };

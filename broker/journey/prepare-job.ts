@@ -9,6 +9,7 @@ import type { Job } from "../model/job.ts";
 import { groundOf, judge } from "../policies/judge.ts";
 import type { Place, Session } from "../model/place.ts";
 import { type How, IN_WORLD } from "../project/request.ts";
+import { resumed, twoSessions } from "./resume.ts";
 import { usableScopes } from "../scopes/use-scopes.ts";
 import { seccompMode } from "../worlds/world-spec.ts";
 
@@ -22,17 +23,20 @@ export function prepareJob(
   asked: ExecuteRequest,
   { argvOf, placeOf, asker, call, live, judgedAs, hasOwnHome, decide }: How = IN_WORLD,
 ): Job | Refusal {
-  const request = withoutWorldVariables(asked);
-  if (request.no_time_limit === true && request.timeout_ms !== undefined) return twoLimits();
-  const argv = argvOf(request);
+  const sent = withoutWorldVariables(asked);
+  if (sent.no_time_limit === true && sent.timeout_ms !== undefined) return twoLimits();
+  const named = twoSessions(sent);
+  if (named !== undefined) return named;
+  const argv = argvOf(sent);
   if (isRefusal(argv)) return argv;
-  const place = placeOf(broker, request.cwd);
-  if (isRefusal(place)) return place;
-  const session = sessionOf(broker, agent, place, request.session_id);
+  const called = placeOf(broker, sent.cwd);
+  if (isRefusal(called)) return called;
+  const session = sessionOf(broker, agent, called, sent);
   if (isRefusal(session)) return session;
-  const ground = groundOf(broker, agent, place, request.profile);
+  const ground = groundOf(broker, agent, called, sent.profile);
   if (isRefusal(ground)) return ground;
   const { effective, site } = ground;
+  const { request, place, notice } = resumed(broker, sent, called, session, effective, decide !== undefined);
   if (request.expect_policy !== undefined && request.expect_policy !== effective.hash) {
     return policyChanged(request.expect_policy, effective.hash, effective.id);
   }
@@ -55,6 +59,9 @@ export function prepareJob(
     request,
     argv,
     place,
+    called,
+    sent: sent.env,
+    ...(notice === undefined ? {} : { notice }),
     session,
     effective,
     site,
@@ -65,7 +72,7 @@ export function prepareJob(
     environment,
     projectCommit: broker.gitHeads.of(place.project),
     dirtyHash: broker.dirtyFiles.of(place.project),
-    idempotency: callIdentity(agent, request, place.cwd),
+    idempotency: callIdentity(agent, sent, called.cwd),
     worldImage: broker.worldImages[seccompMode(effective.policies)],
   };
 }
@@ -74,9 +81,9 @@ function sessionOf(
   broker: Broker,
   agent: string,
   place: Place,
-  wanted: string | undefined,
+  { session_id: wanted, session_key: key }: ExecuteRequest,
 ): Session | Refusal {
-  if (wanted === undefined) return broker.sessions.of(agent, place.project);
+  if (wanted === undefined) return broker.sessions.of(agent, place.project, key);
   const session = broker.sessions.find(wanted);
   if (session?.agent === agent && session.project === place.project) return session;
   return refusal(

@@ -39,7 +39,7 @@ function unjudgedSpan(
   const place = how.placeOf(broker, asked.cwd);
   const where = isRefusal(place)
     ? {}
-    : { cwd: place.cwd, session_id: broker.sessions.of(agent, place.project).id };
+    : { cwd: place.cwd, session_id: broker.sessions.of(agent, place.project, asked.session_key).id };
   return eventSpan({
     event_type: "violation",
     component,

@@ -24,6 +24,12 @@ export type Job = {
   readonly request: ExecuteRequest;
   readonly argv: readonly string[];
   readonly place: Place;
+  /** The place that the call named; `place` may be where the session's last command ended (`session_key`). */
+  readonly called: Place;
+  /** The variables that the call sent; `request.env` has those of its session too. */
+  readonly sent: ExecuteRequest["env"];
+  /** Why the command does not begin where the session's last one ended. */
+  readonly notice?: string;
   readonly session: Session;
   readonly effective: Effective;
   readonly site: Site;

@@ -1,5 +1,6 @@
 import type { Session } from "../model/place.ts";
 import type { Database, RootDatabase } from "lmdb";
+import { BoundedMap } from "../model/bounded-map.ts";
 import { newId } from "../model/ids.ts";
 import type { OnFault } from "../spans/span-index.ts";
 import { databaseKey } from "./marks.ts";
@@ -7,7 +8,11 @@ import { databaseKey } from "./marks.ts";
 /** Longest valid id; LMDB throws at keys of more than 1,978 bytes. */
 const MAX_ID = 128;
 
-/** The broker's sessions: one per agent and project, stored, so that ids stay valid after a restart. */
+/** Most sessions that callers named by a key; the oldest go first, and a session that has gone begins anew under its key. */
+const MAX_KEYED = 10_000;
+const MAX_WARM = 1000;
+
+/** The broker's sessions: one per agent, project and key of the caller, stored, so that ids stay valid after a restart. */
 export class Sessions {
   readonly #byId: Database<Session, string>;
   readonly #current: Database<string, string>;
@@ -15,21 +20,38 @@ export class Sessions {
   readonly #warm = new Map<string, Session>();
   /** Sessions made by this process, by id: LMDB returns a write only after its commit. */
   readonly #made = new Map<string, Session>();
+  readonly #keyedWarm = new BoundedMap<string, Session>(MAX_WARM);
+  readonly #keyedMade = new BoundedMap<string, Session>(MAX_WARM);
+  /** In the order of their ids, which begin with their time. */
+  readonly #keyed: Set<string>;
   readonly #projects: Set<string>;
 
   constructor(database: RootDatabase, onFault: OnFault) {
     this.#onFault = onFault;
     this.#byId = database.openDB({ name: "sessions" });
     this.#current = database.openDB({ name: "current-sessions" });
-    this.#projects = new Set(this.#byId.getRange().map(({ value }) => value.project));
+    const all = [...this.#byId.getRange().map(({ value }) => value)];
+    this.#projects = new Set(all.map(({ project }) => project));
+    this.#keyed = new Set(all.flatMap(({ id, key }) => (key === undefined ? [] : [id])));
   }
 
   /** Returns the session of an agent in a project, created at the first call. */
-  of(agent: string, project: string): Session {
-    const key = `${agent}\0${project}`;
-    const warm = this.#warm.get(key) ?? this.#stored(key) ?? this.#make(key, agent, project);
-    this.#warm.set(key, warm);
-    return warm;
+  of(agent: string, project: string, key?: string): Session {
+    const name = nameOf(agent, project, key);
+    const known = this.known(agent, project, key) ?? this.#make(name, agent, project, key);
+    (key === undefined ? this.#warm : this.#keyedWarm).set(name, known);
+    return known;
+  }
+
+  /** Returns the session if there is one. */
+  known(agent: string, project: string, key?: string): Session | undefined {
+    const name = nameOf(agent, project, key);
+    return (key === undefined ? this.#warm : this.#keyedWarm).get(name) ?? this.#stored(name);
+  }
+
+  /** The session whose worlds a session's commands use: a key groups commands, and gives them no world of their own. */
+  ofWorlds(session: Session): Session {
+    return session.key === undefined ? session : this.of(session.agent, session.project);
   }
 
   /** Whether a folder (a real path) was the project of any session, also in earlier brokers. */
@@ -38,21 +60,43 @@ export class Sessions {
   }
 
   find(id: string): Session | undefined {
-    return id.length > MAX_ID ? undefined : (this.#made.get(id) ?? this.#byId.get(id));
+    if (id.length > MAX_ID) return undefined;
+    return this.#made.get(id) ?? this.#keyedMade.get(id) ?? this.#byId.get(id);
   }
 
-  #stored(key: string): Session | undefined {
-    const id = this.#current.get(databaseKey(key));
+  #stored(name: string): Session | undefined {
+    const id = this.#current.get(databaseKey(name));
     return id === undefined ? undefined : this.#byId.get(id);
   }
 
-  #make(key: string, agent: string, project: string): Session {
-    const session = { id: newId("ses"), agent, project };
-    this.#made.set(session.id, session);
+  #make(name: string, agent: string, project: string, key: string | undefined): Session {
+    const session = { id: newId("ses"), agent, project, ...(key === undefined ? {} : { key }) };
+    (key === undefined ? this.#made : this.#keyedMade).set(session.id, session);
     this.#projects.add(project);
-    const writes = [this.#byId.put(session.id, session), this.#current.put(databaseKey(key), session.id)];
-    for (const write of writes)
-      write.catch((error: unknown) => this.#onFault("Cannot keep a session", error));
+    this.#write([this.#byId.put(session.id, session), this.#current.put(databaseKey(name), session.id)]);
+    if (key !== undefined) this.#keyed.add(session.id);
+    if (this.#keyed.size > MAX_KEYED) this.#evict();
     return session;
   }
+
+  #evict(): void {
+    const [oldest] = this.#keyed;
+    if (oldest === undefined) return;
+    this.#keyed.delete(oldest);
+    const gone = this.find(oldest);
+    this.#keyedMade.delete(oldest);
+    if (gone === undefined) return;
+    const name = nameOf(gone.agent, gone.project, gone.key);
+    this.#keyedWarm.delete(name);
+    this.#write([this.#byId.remove(oldest), this.#current.remove(databaseKey(name))]);
+  }
+
+  #write(writes: readonly Promise<boolean>[]): void {
+    for (const write of writes)
+      write.catch((error: unknown) => this.#onFault("Cannot keep a session", error));
+  }
+}
+
+function nameOf(agent: string, project: string, key: string | undefined): string {
+  return key === undefined ? `${agent}\0${project}` : `${agent}\0${project}\0${key}`;
 }

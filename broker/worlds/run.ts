@@ -4,6 +4,7 @@ import type {
   Ending,
   ExecRequest,
   MemoryFile,
+  StateFile,
   ProgramGate,
   World,
   WorldViolation,
@@ -32,6 +33,7 @@ export type RunRequest = {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly memoryFile?: MemoryFile | undefined;
+  readonly stateFile?: StateFile | undefined;
   readonly stdin: Uint8Array | undefined;
   /** Takes the outputs as they come, and may send input; absent: the outputs are only kept. */
   readonly live?: Live | undefined;
@@ -87,6 +89,7 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
     cwd: request.cwd,
     env: request.env,
     memoryFile: request.memoryFile,
+    stateFile: request.stateFile,
     stdin: request.stdin,
     live: live?.input,
     background: request.background,

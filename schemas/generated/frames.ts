@@ -93,6 +93,12 @@ export interface ExecFrame {
    * Name of the socket, in the abstract namespace of the world's network, to which the programs of this command report; absent: no telemetry.
    */
   readonly telemetry?: string;
+  /**
+   * With STATE_SCRIPT: a new file of the world, in which the command's shell finds the script and leaves its own state at its end.
+   */
+  readonly state_path?: string;
+  /** The first content of the file at STATE_PATH. */
+  readonly state_script?: Uint8Array;
 }
 /** The new size of the command's terminal. */
 export interface ResizeFrame {
@@ -443,6 +449,15 @@ export const FRAME_MAX_MEMORY_FILE = 65536;
 /** The descriptor of MEMORY_FILE in its command: one digit, because dash redirects no other; not 3 to 5, which scripts open first, nor 9, which they lock. */
 export const FRAME_MEMORY_FILE_FD = 8;
 
+/** The longest STATE_PATH, bytes. */
+export const FRAME_MAX_STATE_PATH = 64;
+
+/** The longest STATE_SCRIPT, bytes. */
+export const FRAME_MAX_STATE_SCRIPT = 8192;
+
+/** The longest STATE, bytes. */
+export const FRAME_MAX_STATE = 131072;
+
 /** A frame's type by its name. */
 export const FRAME = {
   /** broker → init, id 0, fields: Makes the world. The first frame, exactly once. */
@@ -523,6 +538,8 @@ export const FRAME = {
   TELEMETRY: 79,
   /** init → broker, id command, fields: A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED. */
   VIOLATION: 72,
+  /** init → broker, id command, bytes: The first FRAME_MAX_STATE bytes of the file at STATE_PATH, before EXIT. A command can write what it likes into the file. */
+  STATE: 83,
   /** init → broker, id command, fields: A command named a Unix socket that was not bound in its world and is not shared with it, and got ECONNREFUSED. The first sixteen of a command are reported. */
   REFUSED_SOCKET: 80,
   /** init → broker, id command, fields: A mount of the world refuses a write: once for each path and errno, the first FRAME_MAX_REFUSED_WRITES of a command, before EXIT. Only for commands whose writes are recorded (TOUCHED). */
@@ -585,6 +602,10 @@ export const TAG = {
   LINEAGE: 27,
   /** repeated text: Absolute path of a further folder with programs of these names, besides the system's folders. */
   FOLDER: 28,
+  /** text: With STATE_SCRIPT: a new file of the world, in which the command's shell finds the script and leaves its own state at its end. */
+  STATE_PATH: 29,
+  /** bytes: The first content of the file at STATE_PATH. */
+  STATE_SCRIPT: 30,
   /** u64: Process id of PID 1 as the host sees it, 0 when unknown. */
   PID: 32,
   /** text: The failed step: unshare, mount overlay, … */

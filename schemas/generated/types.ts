@@ -30,6 +30,10 @@ export type BudgetName = "max_execs" | "max_runtime_ms" | "max_egress_bytes";
  */
 export type ChangePath = string;
 /**
+ * The caller's own session: 1 to 128 of A-Z a-z 0-9 . _ : @ -. Its commands in a project share a session_id, and each begins in the folder and with the exported variables that the one before left.
+ */
+export type SessionKey = string;
+/**
  * The policy's verdict on a command: the strictest of its parts. would_ verdicts exist only in observe mode, where the command runs plainly.
  */
 export type Verdict = "allow" | "isolate" | "ask" | "deny" | "would_deny" | "would_ask" | "would_isolate";
@@ -413,6 +417,9 @@ export interface CheckFilesRequest {
   readonly cwd?: WorkingDirectory;
   /** The id of a selectable policy that narrows the assigned one. */
   readonly profile?: string;
+  readonly session_key?: SessionKey;
+  /** true: a denial leaves a violation span, in the session of session_key. */
+  readonly record?: boolean;
   /** full (default), or text: the reply has lines for people too. */
   readonly format?: "full" | "text";
 }
@@ -710,7 +717,8 @@ export interface Notice {
     | "held"
     | "world_only"
     | "observed"
-    | "policy";
+    | "policy"
+    | "session";
   /** The event as a sentence; for quarantined, also the new place of the name. */
   readonly message: string;
   /** The rule that refused the program, else null. */
@@ -787,6 +795,11 @@ export interface ExecuteRequest {
   readonly profile?: string;
   /** A session that an earlier reply gave; it belongs to (agent, project). Default: their session. */
   readonly session_id?: string;
+  readonly session_key?: SessionKey;
+  /**
+   * Of a check: true has a denial leave a violation span, for a caller that sends no call after it. A call that runs always leaves one.
+   */
+  readonly record?: boolean;
   /** The parent span of this command. */
   readonly parent_span?: string;
   /**
@@ -911,6 +924,7 @@ export interface FilesRequest {
   readonly profile?: string;
   /** A session that an earlier reply gave; it belongs to (agent, project). Default: their session. */
   readonly session_id?: string;
+  readonly session_key?: SessionKey;
   /** The parent span of this operation. */
   readonly parent_span?: string;
   /** The token from POST /v1/request_scopes. */
@@ -1668,9 +1682,10 @@ export interface SpanViolation {
     | "connection"
     | "program"
     | "write"
-    | "setting";
+    | "setting"
+    | "file";
   /**
-   * The system call, the path, the limit, the name that was looked up, host:port, the words of a program that was started, or the path that could not be written.
+   * The system call, the path, the limit, the name that was looked up, host:port, the words of a program that was started, the path that could not be written, or how an agent's own tool was to open which file.
    */
   readonly subject: string;
 }

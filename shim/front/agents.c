@@ -7,6 +7,9 @@
 
 #include "blocking.h"
 
+/* The longest session_key. */
+#define MOST_SESSION 128
+
 /* Same rows as api/cli/commands/hook-agents.ts; test/integration/hook.test.ts compares the answers. */
 static const struct tool CLAUDE_TOOLS[] = {
     {"Bash", SHELL, NULL, {"command"}, false},
@@ -65,12 +68,23 @@ static const struct tool *find_tool(const struct agent *agent, struct json name)
   return NULL;
 }
 
+/* Other characters than a session_key has become '_'. */
+static const char *session_of(struct json event) {
+  static const char LETTERS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@-";
+  static char key[MOST_SESSION + 1];
+  char *text = json_copy(json_member(event, "session_id"));
+  if (text == NULL || *text == 0) return NULL;
+  for (size_t i = 0; i < MOST_SESSION && text[i] != 0; i++) key[i] = strchr(LETTERS, text[i]) == NULL ? '_' : text[i];
+  free(text);
+  return key;
+}
+
 struct call agents_call(const struct agent *agent, struct json event) {
   struct json name = json_member(event, "tool_name"), input = json_member(event, "tool_input");
   if (!json_is(json_member(event, "hook_event_name"), agent->event))
     blocking_end("The event's 'hook_event_name' must be '", agent->event, "'", NULL);
   if (name.text == NULL || *name.text != '"') blocking_end("The event's 'tool_name' must be text", NULL);
-  struct call call = {agent, find_tool(agent, name), input};
+  struct call call = {agent, find_tool(agent, name), input, session_of(event)};
   if (call.tool != NULL && call.tool->kind == CODE)
     blocking_end(call.tool->name, " runs code that no policy can judge, outside every world. Use a shell command", NULL);
   if (call.tool != NULL && (input.text == NULL || *input.text != '{'))

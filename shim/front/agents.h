@@ -36,6 +36,7 @@ struct call {
   const struct agent *agent;
   const struct tool *tool; /* NULL: a tool that runs no command and opens no file */
   struct json input;
+  const char *session; /* of the agent, in the letters of a session_key; NULL: none */
 };
 
 struct command {

@@ -47,6 +47,10 @@ static void add_command(struct buffer *to, const struct call *call, const struct
   buffer_text(to, " exec --agent ");
   buffer_text(to, call->agent->name);
   buffer_text(to, " --shell " AGENTS_SHELL);
+  if (call->session != NULL) {
+    buffer_text(to, " --session ");
+    buffer_text(to, call->session);
+  }
   buffer_text(to, limit);
   if (command->keep) buffer_text(to, " --keep");
   if (asks) buffer_text(to, " --wait");
@@ -102,6 +106,12 @@ static void deny(const struct agent *agent, const char *reason) {
   print(&text);
 }
 
+/* `claude -p` has nobody whom it could ask, and takes `ask` for a denial: there the command itself waits for an approval. */
+static bool is_unattended(void) {
+  const char *how = getenv("CLAUDE_CODE_ENTRYPOINT");
+  return how != NULL && strcmp(how, "sdk-cli") == 0;
+}
+
 static void rewrite(const struct call *call, const struct command *command, const char *question) {
   const struct agent *agent = call->agent;
   struct buffer words = {0}, text = {0};
@@ -112,7 +122,7 @@ static void rewrite(const struct call *call, const struct command *command, cons
                 "project and run that file");
     return;
   }
-  bool asks = question != NULL && agent->asks;
+  bool asks = question != NULL && agent->asks && !is_unattended();
   begin(&text, agent, asks ? "ask" : "allow", asks ? question : NULL);
   buffer_text(&text, agent->is_gemini ? ",\"hookSpecificOutput\":{\"tool_input\":" : ",\"updatedInput\":");
   add_input(&text, call, words.data);

@@ -21,6 +21,9 @@
 
 #define ANSWER_SECONDS 10
 
+/* No call follows a denial, so the check leaves the span of it. */
+#define RECORDED ",\"record\":true,\"format\":\"text\"}"
+
 static struct json read_event(void) {
   static struct buffer event;
   char piece[65536];
@@ -71,7 +74,8 @@ static void judge_files(const struct call *call, struct caller *caller) {
   struct buffer body = {0};
   add_caller(&body, caller);
   agents_add_files(&body, call);
-  buffer_text(&body, ",\"format\":\"text\"}");
+  if (call->session != NULL) buffer_field(&body, "session_key", call->session);
+  buffer_text(&body, RECORDED);
   struct answer answer = ask(caller, &body);
   answers_for_files(call->agent, &answer);
 }
@@ -80,9 +84,9 @@ static void judge_command(const struct call *call, struct caller *caller) {
   struct buffer body = {0};
   const struct command command = agents_command(call, caller->cwd, sizeof caller->cwd);
   char *words[] = {command.text, NULL};
-  struct options options = {.verb = CHECK, .shell = AGENTS_SHELL, .command = words};
+  struct options options = {.verb = CHECK, .shell = AGENTS_SHELL, .session = call->session, .command = words};
   if (!request_add(&body, caller, &options)) blocking_end("The environment has too many or too long variables", NULL);
-  buffer_text(&body, ",\"format\":\"text\"}");
+  buffer_text(&body, RECORDED);
   struct answer answer = ask(caller, &body);
   answers_for_command(call, &command, &answer);
 }

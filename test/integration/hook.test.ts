@@ -129,6 +129,24 @@ describe.each(actors())("the hook of both fronts, as $kind", (actor) => {
     ]);
   });
 
+  test("leaves the question to the broker where Claude Code has nobody to ask", async () => {
+    const event = eventOf({ tool: "Bash", input: { command: "make deploy" } }, broker.project);
+    for (const front of fronts)
+      for (const [entry, decision] of [
+        ["cli", "ask"],
+        ["sdk-cli", "allow"],
+      ] as const) {
+        const ended = await runAs(actor, [...front, "hook", "claude-code"], {
+          cwd: broker.project,
+          env: { SUBSTRATE_HOME: broker.home, CLAUDE_CODE_ENTRYPOINT: entry },
+          stdin: JSON.stringify(event),
+        });
+        const output = parsed(ended).hookSpecificOutput;
+        expect(output?.permissionDecision).toBe(decision);
+        expect(output?.updatedInput?.command).toContain(" --wait -- ");
+      }
+  });
+
   test("has the broker hold a command until a person allows it", async () => {
     broker.write(join(broker.project, "Makefile"), "deploy:\n\t@echo deployed\n");
     const ended = run(await rewritten("make deploy"));

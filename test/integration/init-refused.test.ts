@@ -144,7 +144,7 @@ describe.each(actors())("init refuses, as $kind", (actor) => {
   test.each([
     [["cursor"], "Cursor is not supported yet"],
     [["copilot", "--yes"], "is not supported yet"],
-    [["aider"], "is not supported yet"],
+    [["aider"], "'substrate run -- aider' runs it whole in a world"],
     [["claude"], "Unknown agent 'claude'"],
     [["--undo"], "needs an agent"],
   ])("%j is refused in words", async (words, why) => {

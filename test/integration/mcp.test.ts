@@ -33,6 +33,26 @@ describe.each(actors())("substrate mcp, as $kind", (actor) => {
 
   const at = (path: string): string => join(broker.project, path);
 
+  test.each([false, true])("a connection keeps its folder and variables (modern: %s)", async (modern) => {
+    await using mcp = await McpClient.connect(broker, [], { modern });
+    await using other = await McpClient.connect(broker, [], { modern });
+    const folder = `deep-${String(modern)}`;
+    await mcp.use("bash", {
+      command: `mkdir -p ${folder}/in; cd ${folder}; export X=kept`,
+    });
+    expect((await mcp.use("write", { path: "note", text: "here\n" })).isError).toBe(false);
+    expect(readFileSync(at(`${folder}/note`), "utf8")).toBe("here\n");
+    expect((await mcp.use("read", { path: "../secret/key" })).isError).toBe(true);
+    expect((await mcp.use("bash", { command: "cd none" })).text).toContain("[exit 1;");
+    expect((await mcp.use("bash", { command: 'echo "$X ${PWD##*/}"; cat note' })).text).toMatch(
+      new RegExp(`^kept ${folder}\nhere\n`),
+    );
+    expect((await other.use("bash", { command: 'echo "$X,${PWD##*/}"' })).text).toContain(
+      `,${broker.project.split("/").pop() ?? ""}\n`,
+    );
+    expect((await other.use("read", { path: "note" })).isError).toBe(true);
+  });
+
   test.each([
     { modern: false, version: "2025-11-25" },
     { modern: true, version: "2026-07-28" },

@@ -44,6 +44,10 @@ describe("the wire between broker and init", () => {
     expect(TAG.NESTED).toBe(120);
   });
 
+  test("a shell's state has this frame number, and EXEC these tags for it", () => {
+    expect([FRAME.STATE, TAG.STATE_PATH, TAG.STATE_SCRIPT]).toEqual([83, 29, 30]);
+  });
+
   test("a TOUCHED frame has this number, these tags and records of this size", () => {
     const { RECORD_FILTER, PROJECT, RECORDED, UNREAD, UNTOLD } = TAG;
     expect([FRAME.TOUCHED, RECORD_FILTER, PROJECT, RECORDED, UNREAD, UNTOLD, TOUCHED_HEADER_SIZE]).toEqual([

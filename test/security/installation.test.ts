@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { everyActor } from "../support/users/users.ts";
 import { TestBroker } from "../support/broker/broker.ts";
@@ -71,12 +71,34 @@ describe.each(everyActor())("an installation in the home folder, as $kind", (act
     }
   });
 
+  test("keeps the folders above it in place where a policy opens them; a command's own folders are moved", async () => {
+    const folder = new HomeFolder(actor);
+    const above = dirname(folder.write("tools/notes", ""));
+    const broker = await TestBroker.start(actor, {
+      installation: installationIn(join(above, "lib"), actor),
+      policies: { default: opening(folder.path) },
+    });
+    try {
+      const attempts = ["lib", "../tools"].map((name) => `mv ${name} ${name}-away; echo $?`);
+      const twins = ["mkdir own", "mkdir own/.git", "mv own ours", "git init -q made", "mv made moved"];
+      const ran = await broker.run(
+        `cd ${above} && { ${attempts.join("; ")}; ${twins.join(" && ")}; echo $?; }`,
+      );
+      expect(ran.stdout.trim().split("\n")).toEqual(["1", "1", "0"]);
+      expect(JSON.stringify(ran)).toContain(`'${above}/lib' was not written`);
+      expect(readdirSync(above).sort()).toEqual(["lib", "moved", "notes", "ours"]);
+      expect(existsSync(join(above, "lib/substrate/api/bin/substrate.mjs"))).toBe(true);
+    } finally {
+      await broker.stop();
+      folder.remove();
+    }
+  });
+
   test("is read-only as a whole where a policy opens the folder that it lies in; what lies beside it is written", async () => {
     const folder = new HomeFolder(actor);
-    const policy = `id: default\nname: x\nmode: enforce\nfs: { write: ["$PROJECT/**", "${folder.path}/**"] }\n`;
     const broker = await TestBroker.start(actor, {
       installation: installationIn(folder.path, actor),
-      policies: { default: policy },
+      policies: { default: opening(folder.path) },
     });
     const root = join(folder.path, "substrate");
     try {
@@ -93,3 +115,7 @@ describe.each(everyActor())("an installation in the home folder, as $kind", (act
     }
   });
 });
+
+function opening(folder: string): string {
+  return `id: default\nname: x\nmode: enforce\nfs: { write: ["$PROJECT/**", "${folder}/**"] }\n`;
+}

@@ -38,6 +38,7 @@ export type SendFrame = (frame: Buffer) => void;
 export type CommandSide = {
   readonly onOutput: ExecRequest["onOutput"];
   readonly live?: ExecRequest["live"];
+  readonly stateFile?: ExecRequest["stateFile"];
   readonly onViolation: ExecRequest["onViolation"];
   /** Words a VIOLATION frame. */
   readonly describeHit: (hit: Hit) => WorldViolation;
@@ -47,6 +48,8 @@ export type CommandSide = {
   readonly onTelemetry?: ExecRequest["onTelemetry"];
   readonly replacements?: ExecRequest["replacements"];
   readonly removals?: ExecRequest["removals"];
+  /** Paths that hold their folders in place on the host. */
+  readonly immovable: readonly string[];
   /** Answers a REPLACING frame. */
   readonly replace?: (payload: Buffer, judge: ReplacementJudge | undefined) => Promise<Field[]>;
   /** Called before `ending` settles if any scratch folder was written since the world was made. */
@@ -136,6 +139,10 @@ export class LinuxCommand implements CommandRun {
       this.#request.live?.onTaken(decodeNumber(payload));
       return false;
     }
+    if (type === FRAME.STATE) {
+      this.#request.stateFile?.onState(Buffer.from(payload));
+      return false;
+    }
     if (type === FRAME.STARTING) return this.#ask(payload);
     if (type === FRAME.REPLACING) return this.#replace(payload);
     if (type === FRAME.REMOVING) return this.#remove(payload);
@@ -209,8 +216,8 @@ export class LinuxCommand implements CommandRun {
   }
 
   #remove(payload: Buffer): false {
-    const { removals, onViolation } = this.#request;
-    const side = { onViolation, isOver: () => this.#isOver };
+    const { removals, immovable, onViolation } = this.#request;
+    const side = { onViolation, immovable, isOver: () => this.#isOver };
     void answerRemoval(payload, removals, side).then((fields) =>
       this.#send(encodeFields(FRAME.REPLACED, this.#id, fields)),
     );
@@ -248,6 +255,9 @@ export function encodeExec(
   if (telemetry !== undefined) fields.push([TAG.TELEMETRY, telemetry]);
   if (request.background === "keep") fields.push([TAG.KEEP, 1]);
   if (memoryFile !== undefined) fields.push([TAG.MEMORY_FILE, fitting(memoryFile.bytes)]);
+  const { stateFile } = request;
+  if (stateFile !== undefined)
+    fields.push([TAG.STATE_PATH, stateFile.path], [TAG.STATE_SCRIPT, stateFile.script]);
   return encodeFields(FRAME.EXEC, id, fields);
 }
 

@@ -201,6 +201,9 @@ export class WorldMaker {
             }),
           ),
           mounts: plan.mounts.map(operationLine),
+          immovable: plan.mounts.flatMap((mount) =>
+            mount.op === "readonly" || mount.op === "mask" ? [mount.target] : [],
+          ),
           strays: plan.kept,
           quarantine: this.#options.quarantine,
           holding: launched.holding,

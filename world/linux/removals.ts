@@ -16,6 +16,7 @@ import { constants as system } from "node:os";
 import { basename, dirname } from "node:path";
 import { FRAME_REPLACE_PATIENCE_MS, TAG } from "../../schemas/generated/frames.ts";
 import type { ExecRequest, RemovalJudge } from "../model/world.ts";
+import { isWithin } from "../plan/scopes.ts";
 import { decodeFields, decodeNumber, type Field } from "./frame-codec.ts";
 
 /** From `include/uapi/asm-generic/fcntl.h`; missing in Node. */
@@ -34,6 +35,8 @@ type Name = { readonly path: string; readonly device: bigint; readonly inode: bi
 type Asked = { readonly act: number; readonly from: Name; readonly target: Name };
 
 type Side = Pick<ExecRequest, "onViolation"> & {
+  /** Paths that the plan keeps from being written or seen: no folder above them is moved, because a world made later goes by path. */
+  readonly immovable: readonly string[];
   /** Whether no process of the command is left. */
   readonly isOver: () => boolean;
 };
@@ -42,7 +45,7 @@ type Side = Pick<ExecRequest, "onViolation"> & {
 export async function answerRemoval(
   payload: Buffer,
   judge: RemovalJudge | undefined,
-  { onViolation, isOver }: Side,
+  { onViolation, immovable, isOver }: Side,
 ): Promise<Field[]> {
   const since = performance.now();
   const fields = new Map(decodeFields(payload));
@@ -64,11 +67,12 @@ export async function answerRemoval(
   try {
     // Init may have answered the call already, or the command has ended: a move must not happen then.
     const isLate = (): boolean => isOver() || performance.now() - since > FRAME_REPLACE_PATIENCE_MS / 2;
-    if (await carryOut({ act: number(TAG.ACT), from, target }, judge, isLate)) return answer(0);
+    const stays = number(TAG.ACT) === MOVES && immovable.some((path) => isWithin(path, from.path));
+    if (!stays && (await carryOut({ act: number(TAG.ACT), from, target }, judge, isLate))) return answer(0);
   } catch (error) {
     return answer(errnoOf(error));
   }
-  const message = `'${from.path}' cannot be removed or moved in this world: it is a person's sealed repository`;
+  const message = `'${from.path}' cannot be removed or moved in this world: it is or contains a person's sealed repository, or what no command may change`;
   onViolation({ kind: "write", subject: from.path, message });
   return answer(refused);
 }

@@ -17,6 +17,8 @@ export type WorldFacts = {
   /** Returns the present value. */
   readonly isolation: () => Isolation;
   readonly mounts: readonly string[];
+  /** Paths that the plan keeps from being written or seen. */
+  readonly immovable: readonly string[];
   readonly strays: readonly StrayLayer[];
   /** The folder for denied names made by commands. */
   readonly quarantine: string;

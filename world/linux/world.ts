@@ -124,6 +124,7 @@ export class LinuxWorld implements World {
       describeHit: (hit) =>
         this.spec.seccomp === "log" ? hitViolation(hit) : namespaceViolation(hit, this.#facts.namespaces),
       record: new CommandRecord(this.spec),
+      immovable: this.#facts.immovable,
       replace: (payload, judge) => answerReplacement(this.#facts.replacements, payload, judge, request),
       onStrayed: () => {
         this.#mayHaveStrays = true;

@@ -195,6 +195,16 @@ export type MemoryFile = {
   readonly bytes: Uint8Array;
 };
 
+/** A file by which a command's own shell reports its state. */
+export type StateFile = {
+  /** Absolute, as seen inside: a new file in a folder of the world's own; at most 64 bytes. */
+  readonly path: string;
+  /** Its first content; at most 8 KiB. */
+  readonly script: Uint8Array;
+  /** Called at most once, before `ending` settles, with at most 128 KiB of whatever the command left in the file. */
+  readonly onState: (content: Uint8Array) => void;
+};
+
 /** Size of a terminal in characters, each from 1 to 65535. */
 export type TerminalSize = { readonly columns: number; readonly rows: number };
 
@@ -218,6 +228,8 @@ export type ExecRequest = {
   readonly live?: LiveInput | undefined;
   /** Content for this command alone, in a sealed memory file; absent: no file. */
   readonly memoryFile?: MemoryFile | undefined;
+  /** Absent: no file, and no report. */
+  readonly stateFile?: StateFile | undefined;
   /** Whether to kill or keep processes that outlive the main process. */
   readonly background: "kill" | "keep";
   /** Output bytes, of stdout and stderr together, that init may send before the next `grant`. */

@@ -13,6 +13,7 @@ import { readsInput, stdinField } from "./stdin-field.ts";
 export type ExecOptions = CommandOptions & {
   readonly timeout?: string;
   readonly keep?: boolean;
+  readonly session?: string;
   readonly detach?: boolean;
   readonly stdin?: boolean;
   readonly requireApproval?: boolean;
@@ -36,6 +37,7 @@ export async function execCommand(
     ...commandBody(terminal, words, options),
     ...parentSpan(terminal),
     ...(limit === undefined ? { no_time_limit: true } : { timeout_ms: limit }),
+    ...(options.session === undefined ? {} : { session_key: options.session }),
     ...(options.keep === true ? { background: "keep" } : {}),
     ...(options.requireApproval === true ? { require_approval: true } : {}),
   };

@@ -32,6 +32,8 @@ export type AgentCall = {
   readonly toolName: string;
   readonly input: Readonly<Record<string, unknown>>;
   readonly cwd: string;
+  /** The agent's own, in the letters of a session_key. */
+  readonly session: string | undefined;
 };
 
 const SHELL: Tool = { kind: "shell", fields: ["command"] };
@@ -106,6 +108,7 @@ export function agentCall(agent: Agent, event: unknown): AgentCall | undefined {
     tool_name: toolName,
     tool_input: input,
     cwd,
+    session_id: session,
   } = isObject(event) ? event : {};
   if (about !== agent.event) throw new Blocked(`The event's 'hook_event_name' must be '${agent.event}'`);
   if (typeof toolName !== "string") throw new Blocked("The event's 'tool_name' must be text");
@@ -118,7 +121,14 @@ export function agentCall(agent: Agent, event: unknown): AgentCall | undefined {
   if (!isObject(input)) throw new Blocked("The event's 'tool_input' must be an object");
   if (typeof cwd !== "string" || !cwd.startsWith("/"))
     throw new Blocked("The event's 'cwd' must be an absolute path");
-  return { agent, tool, toolName, input, cwd };
+  return { agent, tool, toolName, input, cwd, session: sessionKey(session) };
+}
+
+/** Bytes other than the letters of a session_key become '_'. */
+function sessionKey(id: unknown): string | undefined {
+  if (typeof id !== "string" || id === "") return undefined;
+  const key = Buffer.from(id).subarray(0, 128).toString("latin1");
+  return key.replace(/[^A-Za-z0-9._:@-]/g, "_");
 }
 
 export type AgentCommand = {

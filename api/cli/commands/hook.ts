@@ -51,12 +51,13 @@ export async function hookCommand(terminal: Terminal, words: readonly string[]):
 async function answerTo(terminal: Terminal, agent: Agent): Promise<object | undefined> {
   const one = agentCall(agent, await readEvent(terminal));
   if (one === undefined) return undefined;
+  const key = one.session === undefined ? {} : { session_key: one.session };
   if (one.tool.kind !== "shell") {
-    const { verdict, reason } = await judged(terminal, one, one.cwd, { files: filesOf(one) });
+    const { verdict, reason } = await judged(terminal, one, one.cwd, { files: filesOf(one), ...key });
     return verdict === "allow" ? undefined : answerOf(agent, "deny", reason);
   }
   const command = agentCommand(one);
-  const body = { cmd: command.text, shell: "bash", ...callerShell(terminal) };
+  const body = { cmd: command.text, shell: "bash", ...key, ...callerShell(terminal) };
   const { verdict, reason } = await judged(terminal, one, command.cwd, body);
   if (verdict === "deny") return answerOf(agent, "deny", reason);
   const asks = verdict === "ask";
@@ -64,7 +65,9 @@ async function answerTo(terminal: Terminal, agent: Agent): Promise<object | unde
   if (Buffer.byteLength(text) + AROUND + 4 * text.split("'").length - 4 > MOST_WORD)
     return answerOf(agent, "deny", TOO_LONG);
   const input = { ...one.input, [one.tool.fields[0]]: text };
-  return asks && agent.asks
+  // `claude -p` has nobody whom it could ask, and takes `ask` for a denial: there the command itself waits for an approval.
+  const isUnattended = variable(terminal, "CLAUDE_CODE_ENTRYPOINT") === "sdk-cli";
+  return asks && agent.asks && !isUnattended
     ? answerOf(agent, "ask", reason, input)
     : answerOf(agent, "allow", undefined, input);
 }
@@ -96,7 +99,7 @@ async function judged(terminal: Terminal, { agent }: AgentCall, cwd: string, bod
   const profile = variable(terminal, "SUBSTRATE_PROFILE");
   const socket = socketOf(terminal, agent.name);
   const whose = { agent_id: agent.name, cwd, ...(profile === undefined ? {} : { profile }) };
-  const answer = await asked(socket, { ...whose, ...body, format: "text" });
+  const answer = await asked(socket, { ...whose, ...body, record: true, format: "text" });
   const { decision, lines, error } = answer.document as Partial<CheckReply & ErrorReply>;
   const said = answer.status === 200 ? lines : error === undefined ? undefined : [error.message, error.hint];
   const verdict = answer.status === 200 ? decision?.verdict : "deny";
@@ -122,11 +125,17 @@ function socketOf({ home }: Terminal, agent: string): string {
 }
 
 /** `--wait`: the broker asks too, and holds the command until a person answers it. */
-function rewritten(terminal: Terminal, { agent }: AgentCall, command: AgentCommand, asks: boolean): string {
+function rewritten(
+  terminal: Terminal,
+  { agent, session }: AgentCall,
+  command: AgentCommand,
+  asks: boolean,
+): string {
   const { timeoutMs, keep, text } = command;
   const words = [
     ...front(terminal).map(quoted),
     `exec --agent ${agent.name} --shell bash`,
+    ...(session === undefined ? [] : [`--session ${session}`]),
     ...(timeoutMs === undefined || keep ? [] : [`--timeout ${timeoutMs}ms`]),
     ...(keep ? ["--keep"] : []),
     ...(asks ? ["--wait"] : []),

@@ -66,7 +66,7 @@ function agentNamed(name: string): Agent {
   const known = NOT_YET.find(({ id }) => id === name);
   if (known !== undefined)
     throw new Complaint(
-      `${known.title} is not supported yet: 'substrate init' connects ${namesOfAgents()}.\n  'substrate shim install' puts programs on PATH that ask the broker, whichever agent starts them`,
+      `${known.title} is not supported yet: 'substrate init' connects ${namesOfAgents()}.\n  'substrate run -- ${known.programs[0]}' runs it whole in a world, where the policy must allow the hosts of its models. 'substrate shim install' puts programs on PATH that ask the broker, whichever agent starts them`,
     );
   const near = closestName(
     name,

@@ -1,10 +1,23 @@
-/** A model of a few fixed steps, behind Anthropic's streaming API on loopback: each request gets the next use of a tool. */
+/** A model of a few fixed steps on loopback, which speaks the streaming APIs of Anthropic (Messages) and OpenAI (Responses). */
 import { createServer, type Server, type ServerResponse } from "node:http";
 
-export type Step = readonly [tool: string, input: object];
+/** `before`: what a person does before the model takes the step. */
+export type Step = readonly [tool: string, input: object, before?: (() => Promise<unknown>) | undefined];
 
 type Block = { readonly type: string; readonly tool_use_id?: string; readonly content?: unknown };
 type Message = { readonly content?: string | readonly Block[] };
+/** What a Responses request repeats of the conversation. */
+type Item = {
+  readonly type?: string;
+  readonly call_id?: string;
+  readonly output?: unknown;
+  readonly tools?: readonly object[];
+};
+type Asked = {
+  readonly messages?: readonly Message[];
+  readonly input?: readonly Item[];
+  readonly tools?: readonly { readonly name?: string }[];
+};
 
 export class ScriptedModel implements AsyncDisposable {
   readonly url: string;
@@ -26,21 +39,24 @@ export class ScriptedModel implements AsyncDisposable {
       const parts: Buffer[] = [];
       request.on("data", (part: Buffer) => parts.push(part));
       request.on("end", () => {
-        const { messages = [], tools = [] } = JSON.parse(Buffer.concat(parts).toString() || "{}") as {
-          messages?: readonly Message[];
-          tools?: readonly { name: string }[];
-        };
-        const { content } = messages.at(-1) ?? {};
-        for (const block of typeof content === "string" ? [] : (content ?? []))
-          if (block.type === "tool_result" && !seen.has(block.tool_use_id)) {
-            // A request without tools may tell of the same result once more.
-            seen.add(block.tool_use_id);
-            results.push(JSON.stringify(block.content));
+        const asked = JSON.parse(Buffer.concat(parts).toString() || "{}") as Asked;
+        // Every request repeats the conversation.
+        for (const [id, result] of resultsIn(asked))
+          if (!seen.has(id)) {
+            seen.add(id);
+            results.push(JSON.stringify(result));
           }
         const [next] = left;
-        const isAsked = next !== undefined && tools.some(({ name }) => name === next[0]);
+        const isAsked =
+          next !== undefined &&
+          (isScripting(asked) || asked.tools?.some(({ name }) => name === next[0]) === true);
         if (isAsked) left.shift();
-        stream(response, isAsked ? toolUse(next, left.length) : text());
+        const eventsOf = asked.input === undefined ? messageEvents : responseEvents;
+        const events = eventsOf(isAsked ? next : undefined, left.length, isScripting(asked));
+        const before = isAsked ? next[2]?.() : undefined;
+        void Promise.resolve(before)
+          .catch((error: unknown) => results.push(String(error)))
+          .then(() => stream(response, events));
       });
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -55,24 +71,44 @@ export class ScriptedModel implements AsyncDisposable {
   }
 }
 
-type Part = { readonly block: object; readonly delta: object; readonly stop: string };
-
-function toolUse([name, input]: Step, id: number): Part {
-  return {
-    block: { type: "tool_use", id: `toolu_${id}`, name, input: {} },
-    delta: { type: "input_json_delta", partial_json: JSON.stringify(input) },
-    stop: "tool_use",
-  };
+function resultsIn({
+  messages = [],
+  input = [],
+}: Asked): readonly (readonly [string | undefined, unknown])[] {
+  const blocks = messages.flatMap(({ content }) => (typeof content === "string" ? [] : (content ?? [])));
+  return [
+    ...blocks
+      .filter(({ type }) => type === "tool_result")
+      .map((block) => [block.tool_use_id, block.content] as const),
+    ...input
+      .filter(({ type }) => type === "function_call_output" || type === "custom_tool_call_output")
+      .map((item) => [item.call_id, item.output] as const),
+  ];
 }
 
-function text(): Part {
-  return { block: { type: "text", text: "" }, delta: { type: "text_delta", text: "Done" }, stop: "end_turn" };
+/** Codex has its newer models call tools in a program of JavaScript, `exec`, which is their only tool. */
+function isScripting({ input = [] }: Asked): boolean {
+  return input.some(
+    ({ type, tools }) => type === "additional_tools" && JSON.stringify(tools).includes('"exec"'),
+  );
 }
 
-function stream(response: ServerResponse, { block, delta, stop }: Part): void {
+type Event = { readonly type: string; readonly [field: string]: unknown };
+type Events = (step: Step | undefined, id: number, isScripting: boolean) => readonly Event[];
+
+const messageEvents: Events = (step, id) => {
+  const block =
+    step === undefined
+      ? { type: "text", text: "" }
+      : { type: "tool_use", id: `toolu_${id}`, name: step[0], input: {} };
+  const delta =
+    step === undefined
+      ? { type: "text_delta", text: "Done" }
+      : { type: "input_json_delta", partial_json: JSON.stringify(step[1]) };
+  const stop = step === undefined ? "end_turn" : "tool_use";
   const usage = { input_tokens: 1, output_tokens: 1 };
   const message = { id: "msg_1", type: "message", role: "assistant", model: "scripted", content: [], usage };
-  const events = [
+  return [
     { type: "message_start", message: { ...message, stop_reason: null, stop_sequence: null } },
     { type: "content_block_start", index: 0, content_block: block },
     { type: "content_block_delta", index: 0, delta },
@@ -80,6 +116,48 @@ function stream(response: ServerResponse, { block, delta, stop }: Part): void {
     { type: "message_delta", delta: { stop_reason: stop, stop_sequence: null }, usage },
     { type: "message_stop" },
   ];
+};
+
+const responseEvents: Events = (step, id, isScript) => {
+  const item = step === undefined ? SAID : isScript ? scriptOf(step, id) : functionOf(step, id);
+  const usage = {
+    input_tokens: 1,
+    input_tokens_details: null,
+    output_tokens: 1,
+    output_tokens_details: null,
+    total_tokens: 2,
+  };
+  return [
+    { type: "response.created", response: { id: `resp_${id}` } },
+    { type: "response.output_item.done", output_index: 0, item },
+    { type: "response.completed", response: { id: `resp_${id}`, usage } },
+  ];
+};
+
+const SAID = {
+  type: "message",
+  role: "assistant",
+  id: "msg_1",
+  content: [{ type: "output_text", text: "Done" }],
+};
+
+function functionOf([name, input]: Step, id: number): object {
+  return {
+    type: "function_call",
+    id: `fc_${id}`,
+    call_id: `call_${id}`,
+    name,
+    arguments: JSON.stringify(input),
+  };
+}
+
+function scriptOf([name, input]: Step, id: number): object {
+  const script = `text(await tools.${name}(${JSON.stringify(input)}))`;
+  const call = { id: `ctc_${id}`, call_id: `call_${id}`, namespace: "functions", name: "exec" };
+  return { type: "custom_tool_call", ...call, input: script };
+}
+
+function stream(response: ServerResponse, events: readonly Event[]): void {
   response.writeHead(200, { "content-type": "text/event-stream" });
   for (const event of events) response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
   response.end();

@@ -23,6 +23,7 @@ struct telemetry;
 struct gate;
 struct input;
 struct refused_writes;
+struct state_file;
 
 enum armed { DISARMED, ARMED_FOR_END, ARMED_FOR_DATA, ARMED_FOR_OPENING };
 
@@ -80,6 +81,7 @@ struct command {
   struct refused_writes *refused_writes; /* NULL until the first */
   struct own_program *own; /* program that the runner was told to start, NULL: the broker is not asked about it */
   struct measured measured;
+  struct state_file *state; /* NULL: its shell reports no state */
 };
 
 /* Lowers the number of commands to fit PID 1's descriptor limit; `more`: descriptors per command beyond

@@ -46,6 +46,12 @@
 #define FRAME_MAX_MEMORY_FILE 65536
 /* The descriptor of MEMORY_FILE in its command: one digit, because dash redirects no other; not 3 to 5, which scripts open first, nor 9, which they lock. */
 #define FRAME_MEMORY_FILE_FD 8
+/* The longest STATE_PATH, bytes. */
+#define FRAME_MAX_STATE_PATH 64
+/* The longest STATE_SCRIPT, bytes. */
+#define FRAME_MAX_STATE_SCRIPT 8192
+/* The longest STATE, bytes. */
+#define FRAME_MAX_STATE 131072
 
 /* broker → init, id 0, fields: Makes the world. The first frame, exactly once. */
 #define FRAME_SETUP 1
@@ -125,6 +131,8 @@
 #define FRAME_TELEMETRY 79
 /* init → broker, id command, fields: A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED. */
 #define FRAME_VIOLATION 72
+/* init → broker, id command, bytes: The first FRAME_MAX_STATE bytes of the file at STATE_PATH, before EXIT. A command can write what it likes into the file. */
+#define FRAME_STATE 83
 /* init → broker, id command, fields: A command named a Unix socket that was not bound in its world and is not shared with it, and got ECONNREFUSED. The first sixteen of a command are reported. */
 #define FRAME_REFUSED_SOCKET 80
 /* init → broker, id command, fields: A mount of the world refuses a write: once for each path and errno, the first FRAME_MAX_REFUSED_WRITES of a command, before EXIT. Only for commands whose writes are recorded (TOUCHED). */
@@ -184,6 +192,10 @@
 #define TAG_LINEAGE 27
 /* repeated text: Absolute path of a further folder with programs of these names, besides the system's folders. */
 #define TAG_FOLDER 28
+/* text: With STATE_SCRIPT: a new file of the world, in which the command's shell finds the script and leaves its own state at its end. */
+#define TAG_STATE_PATH 29
+/* bytes: The first content of the file at STATE_PATH. */
+#define TAG_STATE_SCRIPT 30
 /* u64: Process id of PID 1 as the host sees it, 0 when unknown. */
 #define TAG_PID 32
 /* text: The failed step: unshare, mount overlay, … */

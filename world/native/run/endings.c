@@ -26,6 +26,7 @@
 #include "run/group.h"
 #include "run/input.h"
 #include "run/outputs.h"
+#include "run/state.h"
 #include "telemetry/telemetry.h"
 
 /* The longest name, "=" and a number of 64 bits. */
@@ -45,6 +46,7 @@ void ending_failed(uint32_t id, const char *step, const char *path, int error) {
 
 void command_end(struct command *command) {
   input_drop(command->input);
+  state_drop(command);
   free(command->refused_calls);
   touched_end(command);
   refused_writes_end(command);
@@ -105,6 +107,7 @@ void ending_advance(struct command *command) {
     touched_flush(command);
     lineage_settle(command);
     telemetry_settle(command);
+    state_send(command);
     send_exit(command, closed);
     command->exit_sent = true;
   } else if (closed) {

@@ -24,6 +24,7 @@
 #include "run/input.h"
 #include "run/outputs.h"
 #include "run/program.h"
+#include "run/state.h"
 #include "run/terminal.h"
 #include "telemetry/telemetry.h"
 
@@ -43,6 +44,9 @@ static struct {
   uint64_t lineage;
   size_t telemetry_length; /* 0: no telemetry */
   uint8_t telemetry[TELEMETRY_NAME_MAX];
+  char state_path[FRAME_MAX_STATE_PATH + 1]; /* empty: no state */
+  size_t script_length;
+  uint8_t script[FRAME_MAX_STATE_SCRIPT];
 } job = {.input = -1, .master = -1, .memory_file = -1};
 
 /* Fields of a frame that the leader gets as descriptors. */
@@ -104,6 +108,14 @@ static const char *parse(const struct frame *frame, struct files *files) {
       if (job.telemetry_length != 0 || !field_is_string(&field, 1) || field.length > TELEMETRY_NAME_MAX) return "EXEC: bad TELEMETRY";
       job.telemetry_length = field.length;
       memcpy(job.telemetry, field.data, field.length);
+    } else if (field.tag == TAG_STATE_PATH) {
+      if (job.state_path[0] != 0 || !field_is_string(&field, 1) || field.length > FRAME_MAX_STATE_PATH) return "EXEC: bad STATE_PATH";
+      memcpy(job.state_path, field.data, field.length);
+      job.state_path[field.length] = 0;
+    } else if (field.tag == TAG_STATE_SCRIPT) {
+      if (job.script_length != 0 || field.length > FRAME_MAX_STATE_SCRIPT) return "EXEC: bad STATE_SCRIPT";
+      job.script_length = field.length;
+      memcpy(job.script, field.data, field.length);
     }
   }
   if (got < 0) return "EXEC: malformed field";
@@ -113,7 +125,8 @@ static const char *parse(const struct frame *frame, struct files *files) {
 
 static bool is_for_supervisor(uint16_t tag) {
   return tag == TAG_STDIN || tag == TAG_MEMORY_FILE || tag == TAG_KEEP || tag == TAG_WINDOW || tag == TAG_GATE ||
-         tag == TAG_OPEN || tag == TAG_COLUMNS || tag == TAG_ROWS || tag == TAG_LINEAGE || tag == TAG_TELEMETRY;
+         tag == TAG_OPEN || tag == TAG_COLUMNS || tag == TAG_ROWS || tag == TAG_LINEAGE || tag == TAG_TELEMETRY ||
+         tag == TAG_STATE_PATH || tag == TAG_STATE_SCRIPT;
 }
 
 static void compact(const struct frame *frame) {
@@ -156,7 +169,8 @@ static const char *prepare(const struct frame *frame) {
   if (frame->id == 0 || command_find(frame->id) != NULL) fail_protocol("EXEC: the id is taken");
   job.length = 0;
   job.keep = job.window = job.gate = job.lineage = job.open = job.columns = job.rows = 0;
-  job.telemetry_length = 0;
+  job.telemetry_length = job.script_length = 0;
+  job.state_path[0] = 0;
   const char *wrong = parse(frame, &files);
   if (wrong != NULL) fail_protocol(wrong);
   if (job.gate != 0 && job.gate != gate_last()) fail_protocol("EXEC: no such GATE");
@@ -238,6 +252,7 @@ bool execute_begin(const struct frame *frame) {
   }
   if (job.lineage != 0) lineage_begin(command);
   if (job.telemetry_length > 0) telemetry_begin(command, job.telemetry, job.telemetry_length);
+  if (job.state_path[0] != 0) state_begin(command, job.state_path, job.script, job.script_length);
   if (hand_over(frame, command) < 0) {
     int error = errno;
     command_end(command);

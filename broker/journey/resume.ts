@@ -1,0 +1,169 @@
+/** A call with a `session_key`: begins where the session's last command ended, and leaves its own end state. */
+import { randomBytes } from "node:crypto";
+import { normalize, relative } from "node:path";
+import type { ExecuteRequest } from "../../schemas/generated/types.ts";
+import type { StateFile } from "../../world/backend.ts";
+import type { Broker } from "../broker.ts";
+import { parseReport, type Reported, reporting } from "../live/state-script.ts";
+import type { Variables } from "../model/environment.ts";
+import type { Effective } from "../model/effective.ts";
+import { isWithin } from "../model/folders.ts";
+import { lookAt, realPath } from "../model/host-paths.ts";
+import type { Job } from "../model/job.ts";
+import type { Place, Session } from "../model/place.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
+import { MAX_VARIABLE_BYTES, MAX_VARIABLES, type ShellState } from "../project/shell-states.ts";
+import { tellable } from "../replay/drift.ts";
+import { withoutWorldVariables } from "../settings/environment.ts";
+import type { Ran } from "../worlds/run.ts";
+
+/** How a call begins. `place` has the caller's project in any case. */
+export type Resumed = {
+  readonly request: ExecuteRequest;
+  readonly place: Place;
+  /** Why the command begins in the caller's folder, and not where the last one ended. */
+  readonly notice?: string;
+};
+
+/** A file operation begins in the folder of the commands, without their variables: it is no program of theirs. */
+export function resumed(
+  broker: Broker,
+  request: ExecuteRequest,
+  place: Place,
+  session: Session | undefined,
+  effective: Effective,
+  isFileCall: boolean,
+): Resumed {
+  const state = session?.key === undefined ? undefined : broker.shellStates.of(session.id);
+  if (state === undefined) return { request, place };
+  const { variables, prompt } = state;
+  const env = { ...(isFileCall ? {} : variables), ...request.env };
+  const again = {
+    ...request,
+    ...(Object.keys(env).length === 0 ? {} : { env }),
+    ...(prompt === undefined || request.parent_span !== undefined ? {} : { parent_span: prompt }),
+  };
+  return { request: again, ...beginOf(broker, place, state, effective) };
+}
+
+function beginOf(
+  broker: Broker,
+  place: Place,
+  { caller, folder }: ShellState,
+  effective: Effective,
+): Pick<Resumed, "place" | "notice"> {
+  if (caller !== place.cwd || folder === place.cwd) return { place };
+  if (isUsable(broker, place, folder, effective)) return { place: { ...place, cwd: folder } };
+  const notice = `The folder '${folder}', in which the last command ended, is gone or closed: this command began in '${place.cwd}'`;
+  return { place, notice };
+}
+
+/** A link in the path is none of those that the command followed: `pwd -P` told the path. */
+function isUsable({ around }: Broker, { project }: Place, folder: string, effective: Effective): boolean {
+  return (
+    isWithin(folder, project) &&
+    tellable(effective, project, around.home)(relative(project, folder)) &&
+    lookAt(folder)?.isDirectory() === true &&
+    realPath(folder) === folder
+  );
+}
+
+/** Refuses a call that names a session in two ways. */
+export function twoSessions({ session_id: id, session_key: key }: ExecuteRequest): Refusal | undefined {
+  if (id === undefined || key === undefined) return undefined;
+  return refusal(
+    "invalid_request",
+    `session_key: must not be sent together with 'session_id', received ${quoted(key)} and ${quoted(id)}`,
+    "Send one of the two, or neither",
+  );
+}
+
+/** The first words and the variables of a job's process, and the file by which its shell reports. */
+export type Launch = {
+  readonly argv: readonly string[];
+  readonly env: ExecuteRequest["env"];
+  readonly stateFile?: StateFile;
+};
+
+/** @param onReport called before the command has ended. */
+export function launchOf(job: Job, onReport: (reported: Reported) => void): Launch {
+  const { argv, request, environment, replays } = job;
+  const { env } = request;
+  const plain = { argv, env };
+  const startsWith = env?.["BASH_ENV"] ?? environment.variables["BASH_ENV"];
+  if (request.session_key === undefined || replays !== undefined || startsWith !== undefined) return plain;
+  const path = `/run/.substrate-${randomBytes(12).toString("hex")}`;
+  const shell = reporting(request, argv, path);
+  if (shell === undefined) return plain;
+  const onState = (content: Uint8Array): void => {
+    const reported = parseReport(content);
+    if (reported !== undefined) onReport(reported);
+  };
+  return {
+    argv: shell.argv,
+    env: { ...env, ...shell.variables },
+    stateFile: { path, script: shell.script, onState },
+  };
+}
+
+/** Notes that a command of the session begins. */
+export function beginState(
+  { shellStates }: Broker,
+  { request, session, called, place, isFileCall }: Job,
+): void {
+  if (request.session_key === undefined || isFileCall === true) return;
+  const before = shellStates.of(session.id);
+  const state = { ...before, caller: called.cwd, folder: place.cwd, variables: before?.variables ?? {} };
+  shellStates.keep(session.id, state);
+}
+
+/** Keeps what the shell reported. Returns sentences about what is not kept. */
+export function keepState(
+  broker: Broker,
+  job: Job,
+  { ending, timedOut, cancelled }: Ran,
+  reported: Reported | undefined,
+): readonly string[] {
+  const { called, session } = job;
+  const isClosed = ending.kind === "not_started" && ending.step === "chdir";
+  if (isClosed && session.key !== undefined) beginState(broker, { ...job, place: called });
+  if (reported === undefined || ending.kind !== "exited" || timedOut || cancelled) return [];
+  const { folder } = reported;
+  const { shellStates } = broker;
+  const before = shellStates.of(session.id);
+  const stays =
+    normalize(folder) === folder && isWithin(folder, called.project) && !folder.includes("\uFFFD");
+  const variables = reported.variables === undefined ? undefined : exported(job, reported.variables);
+  const isKept = variables !== undefined && fits(variables);
+  shellStates.keep(session.id, {
+    ...before,
+    caller: called.cwd,
+    folder: stays ? folder : called.cwd,
+    variables: isKept ? variables : (before?.variables ?? {}),
+  });
+  return [
+    ...(stays ? [] : [`The command ended outside the project: the next one begins in '${called.cwd}'`]),
+    ...(isKept ? [] : [TOO_MANY]),
+  ];
+}
+
+const TOO_MANY = `The exported variables are not kept for the next command: more than ${MAX_VARIABLES}, or more than ${MAX_VARIABLE_BYTES} bytes`;
+
+/** Set by the broker or by each shell for itself. */
+const NEVER = /^(?:HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|SHLVL|_|ENV|BASH_ENV|BASHOPTS|SHELLOPTS|SUBSTRATE_.*)$/;
+
+/** Leaves out what the next command gets anyway, and what the caller set for this one. */
+function exported({ request, environment, sent }: Job, reported: ReadonlyMap<string, string>): Variables {
+  const own = Object.fromEntries(
+    [...reported].filter(
+      ([name, value]) => !NEVER.test(name) && value !== environment.variables[name] && value !== sent?.[name],
+    ),
+  );
+  return withoutWorldVariables({ ...request, env: own }).env ?? {};
+}
+
+function fits(variables: Variables): boolean {
+  const all = Object.entries(variables);
+  const bytes = all.reduce((sum, [name, value]) => sum + Buffer.byteLength(name + value), 0);
+  return all.length <= MAX_VARIABLES && bytes <= MAX_VARIABLE_BYTES;
+}
