@@ -11,7 +11,10 @@ export function describeApprovals(program: Command, choose: (action: Action) => 
   const approvals = program
     .command("approvals")
     .description("List the commands that wait for a person's approval, and why")
-    .option("--watch", "keep running: show each new question, and at a terminal ask for your answer")
+    .option(
+      "--watch",
+      "keep running: show each new question, on the desktop too (off: approvals.notify), and at a terminal ask for your answer",
+    )
     .option("--json", "as JSON; with --watch one line per question")
     .addOption(
       new Option("--call", "ask the questions of the call SUBSTRATE_CALL (the native front's)").hideHelp(),

@@ -1,5 +1,6 @@
 /** The command line: nouns, verbs, options and help. The actions lie in `commands/`, each imported when called. */
 import { Command, CommanderError, Option } from "commander";
+import { describeAcp } from "./program-acp.ts";
 import { describeApprovals } from "./program-approvals.ts";
 import { describeBudget } from "./program-budget.ts";
 import { describeChanges } from "./program-changes.ts";
@@ -71,6 +72,7 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
   describeGlance(program, choose);
   describeHook(program, choose);
   describeMcp(program, choose);
+  describeAcp(program, choose);
   program
     .command("tour", { hidden: true })
     .action(() => choose(async (at) => (await import("../tour/tour.ts")).runTour(at)));

@@ -515,6 +515,11 @@ export interface ConfigDocument {
     /** Hours until held changes that nobody applied are discarded: 1 to 87600. Default: 168. */
     readonly max_age_hours?: number;
   };
+  /** Questions to a person. */
+  readonly approvals?: {
+    /** false: 'substrate approvals --watch' shows no desktop notifications. Default: true. */
+    readonly notify?: boolean;
+  };
   /** Samples for replays. */
   readonly replay?: {
     /** false: no samples of outputs are kept, and a replay cannot show how outputs differ. Default: true. */

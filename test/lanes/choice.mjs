@@ -24,7 +24,7 @@ const SLOW = {
 };
 
 /** Integration files about the command line, rules, records and shims, with the same outcome whoever runs the broker. */
-const ANYBODY = `approvals approvals-cli approvals-kept bad-input budgets caller-shell cli commits held-cli idempotency init init-refused notices
+const ANYBODY = `approvals approvals-cli approvals-desktop approvals-kept bad-input budgets caller-shell cli commits held-cli idempotency init init-refused notices
   output-room policy policy-allow policy-corpus policy-fuzz policy-network policy-programs policy-reload policy-show
   policy-tools publish-policy self shims-folder shims-long shims-quiet shims-unanswered stream-volume test-internet time-limits told tour
   trace-cli trace-kills trace-network trace-programs trouble`;

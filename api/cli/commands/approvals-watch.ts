@@ -1,6 +1,7 @@
 import type { Approval } from "../../../schemas/generated/types.ts";
 import { approvalLines } from "../words/approval-words.ts";
 import { coloursFor } from "../words/colours.ts";
+import { hasDesktop, notify } from "../questions/desktop.ts";
 import { answer, decided, isSomebodyHere, say } from "../questions/prompt.ts";
 import { eachQuestion } from "../questions/questions.ts";
 import { harmlessJson, printLine, type Terminal } from "../terminal/terminal.ts";
@@ -16,10 +17,18 @@ export async function watchApprovals(terminal: Terminal, json: boolean): Promise
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, leave);
   const isHere = isSomebodyHere(terminal) && !json;
   if (!json) terminal.err.write("substrate: waiting for questions; Ctrl-C ends it\n");
-  await eachQuestion(terminal, over.signal, async (approval, gone) => {
-    if (!isHere) print(terminal, approval, json);
-    else if (!(await askedHere(terminal, approval, gone))) leave();
-  });
+  await eachQuestion(
+    terminal,
+    over.signal,
+    async (approval, gone) => {
+      if (!isHere) print(terminal, approval, json);
+      else if (!(await askedHere(terminal, approval, gone))) leave();
+    },
+    () => true,
+    (approval) => {
+      if (hasDesktop(terminal)) notify(terminal, approval);
+    },
+  );
   return EXIT_LEFT;
 }
 

@@ -11,19 +11,20 @@ type Waiting = { readonly approval: Approval; readonly gone: AbortController };
 /**
  * Passes each pending question to `each` once, one at a time, oldest first, until `over` aborts. Questions rejected by `isMeant` are
  * tested again later: a call may join an older question. `gone` aborts when the question is answered elsewhere or ends. Throws the
- * broker's errors, and an error after the broker's end.
+ * broker's errors, and an error after the broker's end. `onNew` is called as soon as a question appears.
  */
 export async function eachQuestion(
   terminal: Terminal,
   over: AbortSignal,
   each: (approval: Approval, gone: AbortSignal) => Promise<void>,
   isMeant: (approval: Approval) => boolean = () => true,
+  onNew: (approval: Approval) => void = () => {},
 ): Promise<void> {
   const waiting = new Map<string, Waiting>();
   const left = new AbortController();
   const failed = new AbortController();
   const end = AbortSignal.any([over, failed.signal, left.signal]);
-  const following = follow(terminal, waiting, end).catch((error: unknown) => failed.abort(error));
+  const following = follow(terminal, waiting, end, onNew).catch((error: unknown) => failed.abort(error));
   const told = new Set<string>();
   try {
     while (!end.aborted) {
@@ -49,7 +50,12 @@ function isReady({ approval }: Waiting): boolean {
 }
 
 /** Keeps `waiting` equal to the broker's list until `end` aborts. */
-async function follow(terminal: Terminal, waiting: Map<string, Waiting>, end: AbortSignal): Promise<void> {
+async function follow(
+  terminal: Terminal,
+  waiting: Map<string, Waiting>,
+  end: AbortSignal,
+  onNew: (approval: Approval) => void,
+): Promise<void> {
   while (!end.aborted) {
     const { approvals } = await ask<ApprovalsReply>(terminal, "/v1/approvals");
     const ids = new Set(approvals.map(({ approval_id: id }) => id));
@@ -59,6 +65,7 @@ async function follow(terminal: Terminal, waiting: Map<string, Waiting>, end: Ab
       gone.abort();
     }
     for (const approval of approvals) {
+      if (!waiting.has(approval.approval_id)) onNew(approval);
       const { gone = new AbortController() } = waiting.get(approval.approval_id) ?? {};
       waiting.set(approval.approval_id, { approval, gone });
     }

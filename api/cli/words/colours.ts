@@ -3,6 +3,9 @@ import type { Terminal } from "../terminal/terminal.ts";
 
 export type Colours = ReturnType<typeof picocolors.createColors>;
 
+/** No colours: for text that is shown elsewhere. */
+export const PLAIN: Colours = picocolors.createColors(false);
+
 /** Colours for a terminal; plain text for a pipe, non-empty `NO_COLOR`, or `TERM=dumb`. */
 export function coloursFor(terminal: Terminal): Colours {
   const { NO_COLOR, TERM } = terminal.environment;

@@ -1,0 +1,48 @@
+/** Shows a question as a desktop notification. A machine without a desktop or without `notify-send` shows none; nothing fails. */
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import type { Approval } from "../../../schemas/generated/types.ts";
+import { parseConfig } from "../../../broker/settings/config.ts";
+import { approvalLines } from "../words/approval-words.ts";
+import { PLAIN } from "../words/colours.ts";
+import { harmlessLine, type Terminal } from "../terminal/terminal.ts";
+
+/** Longest text: servers cut longer texts anyway. */
+const MAX_TEXT = 1000;
+
+const PROGRAM_MS = 5000;
+
+/** Whether notifications can be seen here, and config.yaml does not switch them off. */
+export function hasDesktop({ environment, home }: Terminal): boolean {
+  const { DBUS_SESSION_BUS_ADDRESS: bus, DISPLAY, WAYLAND_DISPLAY } = environment;
+  if (!bus && !DISPLAY && !WAYLAND_DISPLAY) return false;
+  try {
+    if (!existsSync(home.config)) return true;
+    const parsed = parseConfig(readFileSync(home.config, "utf8"), home.config);
+    return "ok" in parsed && parsed.ok.approvals?.notify !== false;
+  } catch {
+    // An unreadable file, ignoring: it may say that questions must not be shown on the desktop.
+    return false;
+  }
+}
+
+export function notify({ environment, cwd }: Terminal, approval: Approval): void {
+  const body = approvalLines(PLAIN, approval).map(harmlessLine).join("\n").slice(0, MAX_TEXT);
+  const id = approval.approval_id;
+  const words = [
+    "--app-name=Substrate",
+    "--",
+    "A command waits for your answer",
+    `${escaped(body)}\nsubstrate approve ${id} --once`,
+  ];
+  spawn("notify-send", words, { env: environment, cwd, stdio: "ignore", timeout: PROGRAM_MS })
+    .once("error", () => {
+      // No notify-send, ignoring: the terminal shows the question.
+    })
+    .unref();
+}
+
+/** Desktops read the body as markup. */
+function escaped(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}

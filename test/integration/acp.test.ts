@@ -1,0 +1,179 @@
+/** `substrate acp`: a scripted agent and a scripted editor, both by the official SDK, across the real proxy and a live broker. */
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { agentFor, Editor, type Step } from "../support/programs/acp.ts";
+import { actors } from "../support/users/users.ts";
+
+const POLICY = `id: default
+name: Editor
+mode: enforce
+fs: { deny_read: ["$PROJECT/secret", /etc/group], deny_write: ["$PROJECT/kept"] }
+commands:
+  denied: ["rm -rf *"]
+  ask: ["git push *"]
+`;
+
+describe.each(actors())("substrate acp, as $kind", (actor) => {
+  let broker: TestBroker;
+  let agent: readonly string[];
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: POLICY } });
+    agent = [process.execPath, await agentFor(broker)];
+    broker.write(join(broker.project, "secret"), "hidden\n");
+    broker.write(join(broker.project, "kept"), "kept\n");
+    broker.write(join(broker.project, "text"), "one\ntwo\nthree\n");
+  });
+  afterAll(() => broker.stop());
+
+  const at = (path: string): string => join(broker.project, path);
+  const run = (command: string, ...args: readonly string[]): Step => ({
+    method: "terminal/create",
+    params: { command, args },
+  });
+  const OUTPUT = [{ method: "terminal/wait_for_exit" }, { method: "terminal/output" }];
+
+  test("a terminal runs in a world and is recorded, though the editor has none; a denied command does not run", async () => {
+    await using editor = await Editor.start(broker, agent);
+    expect(await editor.open(broker.project)).toMatchObject({
+      terminal: true,
+      fs: { readTextFile: true, writeTextFile: true },
+    });
+    const [, exit, output, , gone] = await editor.turn(
+      run("sh", "-c", "echo out; echo $$; exit 3"),
+      ...OUTPUT,
+      { method: "terminal/release" },
+      { method: "terminal/output" },
+    );
+    expect(exit).toMatchObject({ exitCode: 3 });
+    expect(output).toMatchObject({ truncated: false, exitStatus: { exitCode: 3 } });
+    const [, pid] = String(output?.["output"]).split("\n");
+    // A small number: the command is in a pid namespace of its own.
+    expect(Number(pid)).toBeLessThan(200);
+    expect(gone?.["error"]).toMatch(/Unknown terminal/);
+    const isRecorded = await eventually(
+      () => broker.spans().some(({ agent_id: id, exit: code }) => id === "acp" && code === 3),
+      5000,
+    );
+    expect(isRecorded).toBe(true);
+
+    broker.write(at("folder/file"), "");
+    const [denied] = await editor.turn(run("rm -rf folder"));
+    expect(denied?.["error"]).toMatch(/rm -rf \*/);
+    expect(existsSync(at("folder/file"))).toBe(true);
+    expect(editor.asked).toEqual([]);
+  });
+
+  test("files are the world's: inside the project read and written, denied ones not", async () => {
+    await using editor = await Editor.start(broker, agent);
+    await editor.open(broker.project);
+    const read = (path: string, more = {}): Step => ({
+      method: "fs/read_text_file",
+      params: { path, ...more },
+    });
+    const write = (path: string, content: string): Step => ({
+      method: "fs/write_text_file",
+      params: { path, content },
+    });
+    const outside = join(dirname(broker.project), "outside");
+    broker.write(join(outside, "file"), "outside\n");
+    const [whole, part, secret, beyond, outer, missing, created, kept, installed] = await editor.turn(
+      read(at("text")),
+      read(at("text"), { line: 2, limit: 1 }),
+      read(at("secret")),
+      read("/etc/group"),
+      read("/etc/profile"),
+      read(at("missing")),
+      write(at("made"), "made\n"),
+      write(at("kept"), "changed\n"),
+      write("/etc/made-by-an-editor", "made\n"),
+      // Where this is below /tmp, the write succeeds: the world has a /tmp of its own.
+      write(join(outside, "made"), "made\n"),
+    );
+    expect(whole).toEqual({ content: "one\ntwo\nthree\n" });
+    expect(part).toEqual({ content: "two\n" });
+    expect(outer).toEqual({ content: readFileSync("/etc/profile", "utf8") });
+    for (const refused of [secret, beyond, missing, kept, installed])
+      expect(refused?.["error"]).toBeTypeOf("string");
+    expect(created?.["error"]).toBeUndefined();
+    expect(readFileSync(at("made"), "utf8")).toBe("made\n");
+    expect(readFileSync(at("kept"), "utf8")).toBe("kept\n");
+    expect(existsSync("/etc/made-by-an-editor")).toBe(false);
+    expect(existsSync(join(outside, "made"))).toBe(false);
+  });
+
+  test("a question shows our verdict, and what the policy denies is answered without asking", async () => {
+    await using editor = await Editor.start(broker, agent);
+    await editor.open(broker.project);
+    const ask = (command: string): Step => ({
+      method: "session/request_permission",
+      params: {
+        toolCall: { toolCallId: command, title: "Run", kind: "execute", rawInput: { command } },
+        options: [
+          { optionId: "yes", name: "Yes", kind: "allow_once" },
+          { optionId: "no", name: "No", kind: "reject_once" },
+        ],
+      },
+    });
+    const [allowed, denied] = await editor.turn(ask("echo hello"), ask("rm -rf folder"));
+    expect(allowed).toMatchObject({ outcome: { optionId: "yes" } });
+    expect(denied).toMatchObject({ outcome: { optionId: "no" } });
+    expect(editor.asked).toHaveLength(1);
+    expect(JSON.stringify(editor.asked)).toContain("Run — Substrate: allowed");
+    expect(JSON.stringify(editor.shown)).toContain("rm -rf *");
+  });
+
+  test("kill ends a terminal's command", async () => {
+    await using editor = await Editor.start(broker, agent);
+    await editor.open(broker.project);
+    const [, , exit] = await editor.turn(
+      run("sleep", "1000"),
+      { method: "terminal/kill" },
+      { method: "terminal/wait_for_exit" },
+    );
+    expect(exit?.["signal"]).toBe("SIGKILL");
+  });
+
+  test.each(["crash of the agent", "end of the editor"])("the %s ends proxy and terminals", async (what) => {
+    await using editor = await Editor.start(broker, agent);
+    await editor.open(broker.project);
+    const name = what.split(" ")[0] ?? "";
+    const ticks = at(`ticks-${name}`);
+    await editor.turn(run(`while :; do echo >> ticks-${name}; sleep 0.1; done`));
+    expect(await eventually(() => existsSync(ticks), 5000)).toBe(true);
+    if (name === "end") editor.close();
+    else editor.turn({ method: "crash" }).catch(() => undefined);
+    expect(await editor.ended).toBe(name === "end" ? 0 : 137);
+    let size = -1;
+    const isQuiet = await eventually(async () => {
+      const before = size;
+      size = readFileSync(ticks).length;
+      await new Promise((resolve) => setTimeout(resolve, 400));
+      return before === size;
+    }, 5000);
+    expect(isQuiet).toBe(true);
+  });
+
+  test("an agent that cannot be started is 127 with one sentence", async () => {
+    await using editor = await Editor.start(broker, ["/nonexistent/agent"]);
+    expect(await editor.ended).toBe(127);
+    expect(editor.stderr).toMatch(/^substrate: Cannot start '\/nonexistent\/agent': ENOENT\n$/);
+  });
+
+  test("without a broker nothing is read or run on the host", async () => {
+    const gone = await TestBroker.start(actor, { policies: { default: POLICY } });
+    const words = [process.execPath, await agentFor(gone)];
+    await using editor = await Editor.start(gone, words);
+    await editor.open(gone.project);
+    gone.write(join(gone.project, "text"), "text\n");
+    await gone.kill("SIGTERM");
+    const [read, made] = await editor.turn(
+      { method: "fs/read_text_file", params: { path: join(gone.project, "text") } },
+      run("touch made"),
+    );
+    for (const refused of [read, made]) expect(refused?.["error"]).toMatch(/broker/);
+    expect(existsSync(join(gone.project, "made"))).toBe(false);
+    await gone.stop();
+  });
+});
