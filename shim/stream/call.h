@@ -4,11 +4,6 @@
 
 #include "state.h"
 
-/* Not an exit code: nothing has run. The request did not leave as a whole, or the broker has no streams. */
-#define NOT_CALLED (-2)
-/* Nothing has run either: nobody answered the question in time, and `stream->waits`. */
-#define ASK_AGAIN (-3)
-
 /* Runs the command of a request, an execute request with stream options as JSON; NULL: attaches to the one that
    `stream->path` names. Passes the standard descriptors and
    signals on until its end. Returns the exit code, NOT_CALLED or ASK_AGAIN. */

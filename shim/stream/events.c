@@ -7,7 +7,6 @@
 #include "../client/json.h"
 #include "../client/say.h"
 #include "../client/terminal.h"
-#include "call.h"
 #include "refusal.h"
 
 static void taken(struct stream *stream, struct json bytes) {

@@ -17,6 +17,10 @@
 
 /* Not an exit code: the command goes on. */
 #define GOES_ON (-1)
+/* Not an exit code: nothing has run. The request did not leave as a whole, or the broker has no streams. */
+#define NOT_CALLED (-2)
+/* Nothing has run either: nobody answered the question in time, and `stream->waits`. */
+#define ASK_AGAIN (-3)
 
 /* A UUID and its end. */
 #define CALL_SIZE 37
