@@ -103,7 +103,7 @@ describe.each(actors())("the limits of a world, as $kind", (actor) => {
       skip(`a fork bomb in a world, as ${actor.kind}`, "nothing on this host limits a world's processes");
     const before = brokerMemory(broker);
     // Long enough for a second look at the host, where the first takes as long as the bomb leaves it to.
-    const attack = offender({ cmd: `exec ./${FORKS}`, timeout_ms: 6000 });
+    const attack = offender({ cmd: `exec ./${FORKS}`, timeout_ms: 12_000 });
     const neighbour = await steady(broker, attack);
     report(`fork bomb as ${actor.kind}`, neighbour);
     const { timed_out: timedOut, span_id: span } = await attack;
