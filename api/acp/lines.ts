@@ -33,7 +33,7 @@ export async function* linesOf(stream: Readable): AsyncGenerator<Buffer> {
 
 const LINE_FEED = Buffer.from("\n");
 
-/** One side's input. Each call writes one whole line. */
+/** Writes messages to the editor or to the agent, one line each. */
 export class LineWriter {
   readonly #to: Writable;
   #isOver = false;
