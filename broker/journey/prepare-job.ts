@@ -21,7 +21,7 @@ export function prepareJob(
   broker: Broker,
   agent: string,
   asked: ExecuteRequest,
-  { argvOf, placeOf, asker, call, live, judgedAs, hasOwnHome, decide }: How = IN_WORLD,
+  { argvOf, placeOf, asker, call, live, judgedAs, hasOwnHome, peeks, decide }: How = IN_WORLD,
 ): Job | Refusal {
   const sent = withoutWorldVariables(asked);
   if (sent.no_time_limit === true && sent.timeout_ms !== undefined) return twoLimits();
@@ -31,7 +31,8 @@ export function prepareJob(
   if (isRefusal(argv)) return argv;
   const called = placeOf(broker, sent.cwd);
   if (isRefusal(called)) return called;
-  const session = sessionOf(broker, agent, called, sent);
+  const session =
+    peeks === true ? knownSession(broker, agent, called, sent) : sessionOf(broker, agent, called, sent);
   if (isRefusal(session)) return session;
   const ground = groundOf(broker, agent, called, sent.profile);
   if (isRefusal(ground)) return ground;
@@ -91,6 +92,16 @@ function sessionOf(
     `Unknown session ${quoted(wanted)} for this agent in ${quoted(place.project)}`,
     "Leave 'session_id' out, or send one from a reply for this project",
   );
+}
+
+/** The session, or one that no answer of a person belongs to yet. */
+function knownSession(
+  broker: Broker,
+  agent: string,
+  place: Place,
+  { session_key: key }: ExecuteRequest,
+): Session {
+  return broker.sessions.known(agent, place.project, key) ?? { id: "", agent, project: place.project };
 }
 
 function twoLimits(): Refusal {
