@@ -37,6 +37,7 @@ import type { DirtyFiles } from "./project-files/dirty-files.ts";
 import type { ProjectRules } from "./project/projects.ts";
 import type { Publisher } from "./publish/publisher.ts";
 import type { ScopeTokens } from "./scopes/tokens.ts";
+import type { AgentSessions } from "./project/agent-sessions.ts";
 import type { Sessions } from "./project/sessions.ts";
 import type { ShellStates } from "./project/shell-states.ts";
 import type { SettleTurns } from "./git/settle-turns.ts";
@@ -60,6 +61,7 @@ export type Broker = {
   readonly npmRetries: NpmRetries;
   readonly publisher: Publisher;
   readonly sessions: Sessions;
+  readonly agentSessions: AgentSessions;
   readonly shellStates: ShellStates;
   readonly shims: Shims;
   readonly activity: Activity;

@@ -22,4 +22,7 @@ const HELP = `
 Agents' settings name this command: 'hooks.PreToolUse' of Claude Code and Codex, 'hooks.BeforeTool' of Gemini CLI. A shell command is denied,
 or rewritten so that 'substrate exec' runs it in a world; where the policy asks a person, the agent asks and the broker holds the command
 until 'substrate approvals' answers it. Tools that open files are judged by the policy's fs lists. Everything that goes wrong is exit code 2,
-which blocks the tool.`;
+which blocks the tool.
+
+Events that decide nothing are recorded as spans: sessions that begin and end, prompts (hash and length, not the text), turns that are over,
+tools that ended. Recording never stops an agent: what goes wrong is said on standard error, and the exit code is 0.`;

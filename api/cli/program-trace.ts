@@ -2,9 +2,15 @@
 import type { Command } from "commander";
 import type { ListOptions } from "./commands/trace.ts";
 import type { TailOptions } from "./commands/trace.ts";
+import type { SessionsOptions } from "./commands/sessions.ts";
 import type { Action } from "./program-world.ts";
 
-type ShowOptions = { readonly tree?: boolean; readonly all?: boolean; readonly json?: boolean };
+type ShowOptions = {
+  readonly session?: string;
+  readonly tree?: boolean;
+  readonly all?: boolean;
+  readonly json?: boolean;
+};
 
 export function describeTrace(program: Command, choose: (action: Action) => void): void {
   const show = (span: string, options: ShowOptions): void =>
@@ -22,9 +28,26 @@ export function describeTrace(program: Command, choose: (action: Action) => void
       "with everything below it: programs, connections, builtins, violations, nested commands",
     )
     .option("--all", "every entry of the tree, instead of a count for many alike")
+    .option(
+      "--session <key>",
+      "an agent's session in place of a span: its events, and what ran below each prompt",
+    )
     .option("--json", "as JSON")
-    .action((span: string | undefined, options: ShowOptions) =>
-      span === undefined ? trace.help() : show(span, options),
+    .action((span: string | undefined, options: ShowOptions) => {
+      const { session } = options;
+      if (session !== undefined && span === undefined)
+        choose(async (at) => (await import("./commands/sessions.ts")).showSession(at, session, options));
+      else if (span === undefined) trace.help();
+      else show(span, options);
+    });
+  trace
+    .command("sessions")
+    .description("List sessions as agents name them: when each began, its last prompt, its commands")
+    .option("-n, --limit <count>", "number of sessions, at most 100", "20")
+    .option("--agent <id>", "only sessions of this agent")
+    .option("--json", "as JSON")
+    .action((options: SessionsOptions) =>
+      choose(async (at) => (await import("./commands/sessions.ts")).listSessions(at, options)),
     );
   trace
     .command("show")
@@ -54,7 +77,7 @@ function describeList(trace: Command, choose: (action: Action) => void): void {
     .description("List the newest spans")
     .option("-n, --limit <count>", "number of spans", "20")
     .option("--agent <id>", "only spans of this agent")
-    .option("--session <id>", "only spans of this session")
+    .option("--session <id>", "only spans of this session: the agent's own id of it, or a ses_… id")
     .option(
       "--since <time>",
       "only spans that ended since then: 30m, 2h, 7d, or a time such as 2026-01-31T12:00:00Z",

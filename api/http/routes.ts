@@ -4,6 +4,7 @@ import type { IncomingMessage } from "node:http";
 import {
   validateApprovalDecisionRequest,
   validateChangesRequest,
+  validateEventRequest,
   validateExecuteRequest,
   validateFilesRequest,
   validateReplayRequest,
@@ -17,6 +18,7 @@ import { handleApprovals, handleDecision, handlePreview } from "./approvals.ts";
 import { handleBudget, handleBudgetReset, handleBudgets } from "./budgets.ts";
 import { type Answer, answering, type Handle, type Read } from "./call.ts";
 import { handleCheck, readCheck } from "./check.ts";
+import { handleEvent, handleSessions } from "./agent-events.ts";
 import { handleExecute } from "./execute.ts";
 import { handleFiles } from "./files.ts";
 import { handleChange, handleDiff, handleHeld, ofSpan } from "./held.ts";
@@ -53,11 +55,13 @@ export const ROUTES: readonly Route[] = [
   direct("/v1/check", readCheck, handleCheck),
   direct("/v1/files", agentBody(validateFilesRequest), handleFiles),
   direct("/v1/report", agentBody(validateReportRequest), handleReport),
+  direct("/v1/events", agentBody(validateEventRequest), handleEvent),
   everybody("get", "/v1/stream", NO_BODY, needsWebSocket),
   everybody("get", "/v1/stream/:span_id", NO_BODY, needsWebSocket),
   everybody("get", "/v1/trace/:span_id", NO_BODY, handleTrace),
   everybody("get", "/v1/trace/:span_id/tree", NO_BODY, handleTraceTree),
   everybody("get", "/v1/spans", NO_BODY, handleSpans),
+  everybody("get", "/v1/sessions", NO_BODY, handleSessions),
   everybody("get", "/v1/health", NO_BODY, handleHealth),
   everybody("post", "/v1/request_scopes", agentBody(validateRequestScopesRequest), handleRequestScopes),
   everybody("get", "/v1/held", NO_BODY, handleHeld),

@@ -36,6 +36,7 @@ import { ScopeTokens } from "../../broker/scopes/tokens.ts";
 import { OutputRooms } from "../../broker/worlds/output-room.ts";
 import { OutputSamples } from "../../broker/replay/output-samples.ts";
 import { ShellStates } from "../../broker/project/shell-states.ts";
+import { AgentSessions } from "../../broker/project/agent-sessions.ts";
 import { Sessions } from "../../broker/project/sessions.ts";
 import { SettleTurns } from "../../broker/git/settle-turns.ts";
 import { agentSockets } from "../../broker/project/shared-sockets.ts";
@@ -163,6 +164,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     gateway,
     npmRetries: new NpmRetries(presets),
     sessions,
+    agentSessions: new AgentSessions(trace.database, onFault),
     shellStates: new ShellStates(trace.database, onFault),
     shims,
     activity: new Activity(),

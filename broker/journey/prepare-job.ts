@@ -25,8 +25,8 @@ export function prepareJob(
 ): Job | Refusal {
   const sent = withoutWorldVariables(asked);
   if (sent.no_time_limit === true && sent.timeout_ms !== undefined) return twoLimits();
-  const named = twoSessions(sent);
-  if (named !== undefined) return named;
+  const twice = twoSessions(sent);
+  if (twice !== undefined) return twice;
   const argv = argvOf(sent);
   if (isRefusal(argv)) return argv;
   const called = placeOf(broker, sent.cwd);
@@ -37,7 +37,15 @@ export function prepareJob(
   const ground = groundOf(broker, agent, called, sent.profile);
   if (isRefusal(ground)) return ground;
   const { effective, site } = ground;
-  const { request, place, notice } = resumed(broker, sent, called, session, effective, decide !== undefined);
+  const placed = peeks === true ? sent : inAgentSession(broker, agent, sent, session);
+  const { request, place, notice } = resumed(
+    broker,
+    placed,
+    called,
+    session,
+    effective,
+    decide !== undefined,
+  );
   if (request.expect_policy !== undefined && request.expect_policy !== effective.hash) {
     return policyChanged(request.expect_policy, effective.hash, effective.id);
   }
@@ -102,6 +110,20 @@ function knownSession(
   { session_key: key }: ExecuteRequest,
 ): Session {
   return broker.sessions.known(agent, place.project, key) ?? { id: "", agent, project: place.project };
+}
+
+/** Places a call under the last prompt of its agent's session, unless it names a parent. */
+function inAgentSession(
+  { agentSessions }: Broker,
+  agent: string,
+  sent: ExecuteRequest,
+  { id }: Session,
+): ExecuteRequest {
+  const { session_key: key, parent_span: named } = sent;
+  if (key === undefined) return sent;
+  agentSessions.note(agent, key, { event: undefined, span: null, at: new Date().toISOString(), id });
+  const parent = named ?? agentSessions.of(agent, key)?.parent ?? undefined;
+  return parent === undefined ? sent : { ...sent, parent_span: parent };
 }
 
 function twoLimits(): Refusal {

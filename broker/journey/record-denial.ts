@@ -52,12 +52,14 @@ function whereOf(
   broker: Broker,
   agent: string,
   { cwd, session_key: key }: ExecuteRequest | CheckFilesRequest,
-): Pick<SpanRecord, "cwd" | "session_id"> {
+): Pick<SpanRecord, "cwd" | "session_id" | "parent_span"> {
   const place = placeOnHost(broker, cwd);
-  if (isRefusal(place)) return { cwd: null, session_id: null };
+  const parent_span = broker.agentSessions.of(agent, key)?.parent ?? null;
+  if (isRefusal(place)) return { cwd: null, session_id: null, parent_span };
   const hasProject = place.project !== NO_PROJECT;
   return {
     cwd: place.cwd,
+    parent_span,
     session_id: hasProject ? broker.sessions.of(agent, place.project, key).id : null,
   };
 }

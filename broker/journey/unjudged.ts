@@ -33,7 +33,8 @@ function unjudgedSpan(
   { agent, request: asked, how, component }: UnjudgedCall,
   { code, message, hint, exit, policy_id }: Refusal,
 ): SpanRecord {
-  const { argv, cmd = "", env = {}, parent_span: parent } = withoutWorldVariables(asked);
+  const { argv, cmd = "", env = {}, parent_span: named, session_key: key } = withoutWorldVariables(asked);
+  const parent = named ?? broker.agentSessions.of(agent, key)?.parent ?? undefined;
   const known = secretsIn(env);
   const { text, redacted } = argv === undefined ? redact(cmd, "cmd", known) : redactWords(argv, "cmd", known);
   const place = how.placeOf(broker, asked.cwd);

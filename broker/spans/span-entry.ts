@@ -63,6 +63,12 @@ export function endedEntry(entry: SpanEntry, record: SpanRecord, end: Extent): S
   return { ...entry, outcome: record.outcome ?? null, at, ran: Math.max(0, at - entry.at), end };
 }
 
+/** Whether the span is of a command that ran or runs: refusals and events have one line, changes no verdict. */
+export function isCommand(entry: SpanEntry | undefined): boolean {
+  if (entry === undefined || entry.isProgram || entry.verdict === null) return false;
+  return entry.end !== undefined || entry.outcome === RUNNING;
+}
+
 export function stored(entry: SpanEntry): StoredEntry {
   const { seq, agent, session, parent, isProgram, verdict, outcome, at, ran, start, end } = entry;
   const extents = end === undefined ? [start] : [start, end];

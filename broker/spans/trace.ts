@@ -2,6 +2,7 @@
  * The record of requests and their outcomes: the trace's files (the truth) and their index. A span is started before its command
  * has any effect and closed after the command's end. A span left open by a killed broker is closed as `lost` by the next broker.
  */
+import { setImmediate as turn } from "node:timers/promises";
 import type { Span } from "../../schemas/generated/types.ts";
 import { redact } from "../secrets/redact.ts";
 import { catchUp, type OnProgress } from "./catch-up.ts";
@@ -9,6 +10,7 @@ import type { Head } from "./chain.ts";
 import type { Follower } from "./follower.ts";
 import { readSpan } from "./trace-log.ts";
 import { type InUse, type TraceLimits, traceLimits } from "./retention.ts";
+import { isCommand } from "./span-entry.ts";
 import { type OnFault, SpanIndex } from "./span-index.ts";
 import type { SpanPage, SpanQuery } from "./span-lists.ts";
 import { type Extent, TraceLog } from "./trace-log.ts";
@@ -20,6 +22,9 @@ export type SpanRecord = Omit<Span, "seq" | "prev" | "hash">;
 
 /** Delay in milliseconds before the database's copy of the chain's head is updated. */
 const MARK_DELAY_MS = 500;
+
+/** Spans of a session that are counted per turn of the event loop. */
+const SPANS_A_TURN = 1000;
 
 /** Interval of looking for old files, besides each rotation. */
 const RETAIN_MS = 60 * 60 * 1000;
@@ -170,6 +175,21 @@ export class Trace {
   list(query: SpanQuery): SpanPage {
     const { rows, next } = this.#index.list(query);
     return { spans: rows.flatMap((row) => this.find(row.span) ?? []), next };
+  }
+
+  /** Counts the commands of a session, and finds the newest one. */
+  async commandsOf(session: string): Promise<{ readonly count: number; readonly last: Span | undefined }> {
+    let count = 0;
+    let last: string | undefined;
+    for (let before: number | undefined = Number.MAX_SAFE_INTEGER; before !== undefined; ) {
+      const { rows, next } = this.#index.list({ session, agent: undefined, before, limit: SPANS_A_TURN });
+      const commands = rows.filter(({ span }) => isCommand(this.#index.find(span)));
+      count += commands.length;
+      last ??= commands[0]?.span;
+      before = next ?? undefined;
+      if (before !== undefined) await turn();
+    }
+    return { count, last: last === undefined ? undefined : this.find(last) };
   }
 
   async end(): Promise<void> {

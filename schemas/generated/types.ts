@@ -60,6 +60,10 @@ export type ErrorCode =
   | "isolation_unavailable"
   | "busy"
   | "internal";
+/**
+ * session_start, session_end; prompt: a prompt was submitted; stop: the agent's turn is over; tool: one of its tools ended.
+ */
+export type AgentEventKind = "session_start" | "session_end" | "prompt" | "stop" | "tool";
 /** Errors that keep the file from loading, each with line and column; empty when it loads. */
 export type ReloadProblems = readonly string[];
 /** A path, or path/**. Starts with /, ~/, $HOME or $PROJECT; no other globs. */
@@ -116,7 +120,20 @@ export type Size = string;
  * net:host:port, fs.read:/path or fs.write:/path; a path begins with /, ~, $HOME or $PROJECT and may end in /**.
  */
 export type Scope = string;
-/** The kind of event. */
+/** The last one of them; null for none. */
+export type LastCommand = {
+  /** Its span. */
+  readonly span_id: string;
+  /** When its last line was written. */
+  readonly ts: string;
+  /** The command, credentials replaced. */
+  readonly cmd: string | null;
+  /** Its exit code. */
+  readonly exit: number | null;
+  /** How it ended; null while it runs. */
+  readonly outcome: string | null;
+} | null;
+/** The kind of event. agent: an event of a coding agent, told through substrate hook. */
 export type EventType =
   | "command_start"
   | "command_complete"
@@ -127,7 +144,8 @@ export type EventType =
   | "rate_limit"
   | "approval"
   | "policy_reload"
-  | "world";
+  | "world"
+  | "agent";
 /** @maxItems 50 */
 export type TelemetryList = readonly string[];
 
@@ -630,6 +648,42 @@ export interface SpentBudget {
   readonly shared?: boolean;
   /** When the window ends, RFC 3339 in UTC. */
   readonly resets_at?: string;
+}
+/** Answer 200 of POST /v1/events: the event is recorded. */
+export interface EventReply {
+  /** The span of the event. */
+  readonly span_id: string;
+  /** The session; null outside every project. */
+  readonly session_id: string | null;
+}
+/** Body of POST /v1/events: an event of a coding agent, which is recorded and decides nothing. */
+export interface EventRequest {
+  readonly agent_id: AgentId;
+  readonly event: AgentEventKind;
+  readonly cwd?: WorkingDirectory;
+  readonly session_key?: SessionKey;
+  /** How the session began, or why it ended. */
+  readonly reason?: string;
+  /** The text of the prompt; its hash and length are recorded, not the text. */
+  readonly prompt?: string;
+  /** The tool that ended. */
+  readonly tool?: string;
+  /** The agent's id of that use. */
+  readonly tool_use_id?: string;
+  /**
+   * The files that the tool opened.
+   *
+   * @maxItems 100
+   */
+  readonly files?: readonly ToolFile[];
+}
+export interface ToolFile {
+  /** A path, absolute or below cwd; ~ at its beginning is the home too. */
+  readonly path: string;
+  /**
+   * read: the file, or the names in a folder. search: everything below a folder. write: its content, its creation or removal.
+   */
+  readonly access: "read" | "search" | "write";
 }
 /** Answer 200 of POST /v1/execute: the command ran, whatever its exit code. */
 export interface ExecuteReply {
@@ -1531,6 +1585,26 @@ export interface RequestScopesRequest {
   /** Milliseconds to wait for a person before 403 approval_required: 0 (default) to 86400000. */
   readonly wait_ms?: number;
 }
+/** Answer 200 of GET /v1/sessions: sessions that agents named by a session_key. */
+export interface SessionsReply {
+  /** The last active one first. */
+  readonly sessions: readonly AgentSession[];
+}
+export interface AgentSession {
+  readonly agent_id: AgentId;
+  readonly session_key: SessionKey;
+  /** One for each project in which the session was active, the oldest first. */
+  readonly session_ids: readonly string[];
+  /** When its first event or command came. */
+  readonly began_at: string;
+  /** When its last prompt was submitted; null when none was told. */
+  readonly prompted_at: string | null;
+  /** When the agent ended it; null while it goes on, and when its end was not told. */
+  readonly ended_at: string | null;
+  /** Number of its commands in the trace that ran or run. */
+  readonly commands: number;
+  readonly last_command: LastCommand;
+}
 /** A warm world: ready for its session's next command. */
 export interface WarmedWorld {
   /** wld_ and a UUIDv7. */
@@ -1633,6 +1707,7 @@ export interface Span {
   readonly approval_id?: ApprovalId | null;
   /** An event of a question to a person. */
   readonly approval?: ApprovalEvent | null;
+  readonly agent_event?: AgentEvent;
   /** net:host:port, fs.write:/path. */
   readonly scopes_used: readonly string[] | null;
   /** The changes. */
@@ -1778,6 +1853,33 @@ export interface ApprovalEvent {
   /** What would be allowed, credentials replaced. */
   readonly subject: string;
   readonly preview?: ApprovalPreview;
+}
+export interface AgentEvent {
+  readonly event: AgentEventKind;
+  /** The agent's own session; null when the agent named none. */
+  readonly session_key: string | null;
+  /** How a session began, or why it ended, in the agent's word. */
+  readonly reason?: string;
+  readonly prompt?: PromptMark;
+  /** The tool that ended. */
+  readonly tool?: string;
+  /** The agent's id of that use. */
+  readonly tool_use_id?: string;
+  /** Paths that the tool opened, credentials replaced; as the agent named them. */
+  readonly files?: readonly OpenedFile[];
+}
+/** A prompt, of which the text is not recorded. */
+export interface PromptMark {
+  /** SHA-256 of its UTF-8 text, in hex digits. */
+  readonly sha256: string;
+  /** Length of its UTF-8 text. */
+  readonly bytes: number;
+}
+export interface OpenedFile {
+  /** The path. */
+  readonly path: string;
+  /** How the tool opened it. */
+  readonly access: "read" | "search" | "write";
 }
 /** One replacement. */
 export interface Redaction {

@@ -18,6 +18,8 @@ import type {
   DoctorReport,
   EmptyRequest,
   ErrorReply,
+  EventReply,
+  EventRequest,
   ExecuteReply,
   ExecuteRequest,
   ExecuteTextReply,
@@ -35,6 +37,7 @@ import type {
   ReportRequest,
   RequestScopesReply,
   RequestScopesRequest,
+  SessionsReply,
   Span,
   SpansReply,
   StreamControl,
@@ -72,6 +75,8 @@ export declare const validateDiffReply: Validator<DiffReply>;
 export declare const validateDoctorReport: Validator<DoctorReport>;
 export declare const validateEmptyRequest: Validator<EmptyRequest>;
 export declare const validateErrorReply: Validator<ErrorReply>;
+export declare const validateEventReply: Validator<EventReply>;
+export declare const validateEventRequest: Validator<EventRequest>;
 export declare const validateExecuteReply: Validator<ExecuteReply>;
 export declare const validateExecuteRequest: Validator<ExecuteRequest>;
 export declare const validateExecuteTextReply: Validator<ExecuteTextReply>;
@@ -89,6 +94,7 @@ export declare const validateReportReply: Validator<ReportReply>;
 export declare const validateReportRequest: Validator<ReportRequest>;
 export declare const validateRequestScopesReply: Validator<RequestScopesReply>;
 export declare const validateRequestScopesRequest: Validator<RequestScopesRequest>;
+export declare const validateSessionsReply: Validator<SessionsReply>;
 export declare const validateSpan: Validator<Span>;
 export declare const validateSpansReply: Validator<SpansReply>;
 export declare const validateStreamControl: Validator<StreamControl>;

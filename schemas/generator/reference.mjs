@@ -36,6 +36,7 @@ const CALLS = [
   { title: "POST /v1/request_scopes", file: "request-scopes-request.schema.json", text: "The body:" },
   { title: "POST /v1/replay/:span_id", file: "replay-request.schema.json", text: "The body:" },
   { title: "POST /v1/apply, discard, undo/:span_id", file: "changes-request.schema.json", text: "The body:" },
+  { title: "POST /v1/events", file: "event-request.schema.json", text: "The body:" },
   { title: "POST /v1/report", file: "report-request.schema.json", text: "The body:" },
 ];
 

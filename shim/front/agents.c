@@ -92,6 +92,11 @@ struct call agents_call(const struct agent *agent, struct json event) {
   return call;
 }
 
+struct call agents_used(const struct agent *agent, struct json event) {
+  struct json name = json_member(event, "tool_name"), input = json_member(event, "tool_input");
+  return (struct call){agent, find_tool(agent, name), input, session_of(event)};
+}
+
 static bool is_given(struct json value) {
   return value.text != NULL && *value.text != 'n';
 }

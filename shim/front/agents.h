@@ -49,6 +49,8 @@ struct command {
 const struct agent *agents_find(char *const words[]);
 /* What the event is about. Blocks for an event of another kind or shape. */
 struct call agents_call(const struct agent *agent, struct json event);
+/* The tool of an event that is recorded alone; blocks for nothing. */
+struct call agents_used(const struct agent *agent, struct json event);
 /* The command, and its folder in place of the event's. Blocks for fields of a wrong type. */
 struct command agents_command(const struct call *call, char *cwd, size_t size);
 /* Adds the field `files` of POST /v1/check. Blocks for a tool's input without a path. */

@@ -20,9 +20,20 @@ static const int ENDING[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABR
                              SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGXCPU, SIGXFSZ, SIGVTALRM, SIGPROF, SIGIO,   SIGPWR,
                              SIGSYS,  SIGSTKFLT};
 
+/* For an event that is recorded, its agent waits in vain. */
+#define MOST_RECORDING_SECONDS 5
+
+static volatile sig_atomic_t only_records;
+
 static void on_signal(int number) {
+  static const char LOST[] = "substrate: A signal ended the hook, or five seconds passed. The event is not recorded\n";
   static const char LATE[] = "substrate: The hook had no verdict after 20 seconds. Nothing ran\n";
   static const char ENDED[] = "substrate: A signal ended the hook before its verdict. Nothing ran\n";
+  if (only_records) {
+    ssize_t told = write(STDERR_FILENO, LOST, sizeof LOST - 1);
+    (void)told;
+    _exit(0);
+  }
   ssize_t written = number == SIGALRM ? write(STDERR_FILENO, LATE, sizeof LATE - 1) : write(STDERR_FILENO, ENDED, sizeof ENDED - 1);
   (void)written;
   _exit(BLOCK);
@@ -37,12 +48,17 @@ void blocking_begin(void) {
   alarm(MOST_SECONDS);
 }
 
+void blocking_never(void) {
+  only_records = 1;
+  alarm(MOST_RECORDING_SECONDS);
+}
+
 void blocking_end(const char *part, ...) {
   struct buffer text = {0};
   va_list parts;
   va_start(parts, part);
   for (; part != NULL; part = va_arg(parts, const char *)) buffer_text(&text, part);
   va_end(parts);
-  say(text.data == NULL ? "Not enough memory" : text.data, ". Nothing ran", NULL);
-  _exit(BLOCK);
+  say(text.data == NULL ? "Not enough memory" : text.data, only_records ? ". The event is not recorded" : ". Nothing ran", NULL);
+  _exit(only_records ? 0 : BLOCK);
 }

@@ -13,6 +13,7 @@
 #include "answers.h"
 #include "blocking.h"
 #include "caller.h"
+#include "events.h"
 #include "node.h"
 #include "request.h"
 
@@ -49,13 +50,13 @@ static void read_caller(struct caller *caller, const struct agent *agent, struct
   free(cwd);
 }
 
-static struct answer ask(const struct caller *caller, const struct buffer *body) {
+static struct answer ask(const struct caller *caller, const char *path, const struct buffer *body) {
   struct broker broker;
   if (body->failed) blocking_end("Not enough memory for the request", NULL);
   if (!broker_open(&broker, caller->socket))
     blocking_end("No broker answers on '", caller->socket, "'. Run 'substrate broker start'", NULL);
   struct answer answer = {0, NULL, NULL};
-  if (broker_send(&broker, "/v1/check", body)) answer = broker_answer(&broker, ANSWER_SECONDS);
+  if (broker_send(&broker, path, body)) answer = broker_answer(&broker, ANSWER_SECONDS);
   if (answer.status == 0)
     blocking_end("The broker on '", caller->socket, "' gave no answer; 'substrate broker status' says how it is", NULL);
   return answer;
@@ -76,7 +77,7 @@ static void judge_files(const struct call *call, struct caller *caller) {
   agents_add_files(&body, call);
   if (call->session != NULL) buffer_field(&body, "session_key", call->session);
   buffer_text(&body, RECORDED);
-  struct answer answer = ask(caller, &body);
+  struct answer answer = ask(caller, "/v1/check", &body);
   answers_for_files(call->agent, &answer);
 }
 
@@ -89,8 +90,24 @@ static void judge_command(const struct call *call, struct caller *caller) {
   /* An approval is bound to it. */
   if (command.keep) buffer_text(&body, ",\"background\":\"keep\"");
   buffer_text(&body, RECORDED);
-  struct answer answer = ask(caller, &body);
+  struct answer answer = ask(caller, "/v1/check", &body);
   answers_for_command(call, &command, &answer);
+}
+
+static void record(const struct agent *agent, struct caller *caller, struct json event, const char *kind) {
+  struct buffer body = {0};
+  blocking_never();
+  read_caller(caller, agent, event);
+  buffer_text(&body, "{");
+  buffer_field(&body, "agent_id", caller->agent);
+  buffer_field(&body, "cwd", caller->cwd);
+  events_add(&body, agent, event, kind);
+  buffer_text(&body, "}");
+  struct answer answer = ask(caller, "/v1/events", &body);
+  struct json document = json_document(answer.body, strlen(answer.body));
+  if (answer.status == 200 && json_member(document, "span_id").text != NULL) return;
+  char *why = json_copy(json_member(json_member(document, "error"), "message"));
+  blocking_end(why == NULL ? "The broker's answer is not one that this version knows" : why, NULL);
 }
 
 int hook_run(char *const words[]) {
@@ -99,6 +116,11 @@ int hook_run(char *const words[]) {
   blocking_begin();
   const struct agent *agent = agents_find(words);
   struct json event = read_event();
+  const char *kind = events_kind(event);
+  if (kind != NULL) {
+    record(agent, &caller, event, kind);
+    return 0;
+  }
   struct call call = agents_call(agent, event);
   if (call.tool == NULL) return 0;
   read_caller(&caller, agent, event);

@@ -36,7 +36,7 @@ describe.each(actors().slice(0, 1))("the hook of both fronts", (actor) => {
     return [[join(root, ".build/substrate")], [node, launcher]];
   }
 
-  async function answers(serve: (socket: Socket) => void): Promise<readonly Ended[]> {
+  async function answers(serve: (socket: Socket) => void, stdin = EVENT): Promise<readonly Ended[]> {
     const open = new Set<Socket>();
     server = createServer((socket) => {
       open.add(socket.on("error", () => undefined));
@@ -48,7 +48,7 @@ describe.each(actors().slice(0, 1))("the hook of both fronts", (actor) => {
         runAs(actor, [...front, "hook", "claude-code"], {
           cwd: "/",
           env: { SUBSTRATE_HOME: home },
-          stdin: EVENT,
+          stdin,
         }),
       ),
     );
@@ -96,6 +96,17 @@ describe.each(actors().slice(0, 1))("the hook of both fronts", (actor) => {
     const began = performance.now();
     for (const ended of await answers(() => undefined)) expect(ended).toMatchObject(blocked);
     expect(performance.now() - began).toBeLessThan(19_000);
+  });
+
+  test.each<{ what: string; serve: (socket: Socket) => void }>([
+    { what: "leaves after the request", serve: (socket) => socket.once("data", () => socket.destroy()) },
+    { what: "answers a list", serve: (socket) => socket.once("data", () => socket.write(http("[]"))) },
+    { what: "hangs", serve: () => undefined },
+  ])("stop no prompt when the broker $what", async ({ serve }) => {
+    const stdin = JSON.stringify({ hook_event_name: "UserPromptSubmit", cwd: "/", prompt: "Go" });
+    const said = expect.stringMatching(/^substrate: .*\. The event is not recorded\n$/);
+    for (const ended of await answers(serve, stdin))
+      expect(ended).toMatchObject({ code: 0, stdout: "", stderr: said });
   });
 
   test("block the tool when no broker runs", async () => {

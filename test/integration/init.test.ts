@@ -13,6 +13,9 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { hashOf } from "../../api/cli/init/files.ts";
+import { type Part, withoutPart } from "../../api/cli/init/parts.ts";
+import type { Connection } from "../../api/cli/init/records.ts";
 import { InitPlace } from "../support/broker/init-place.ts";
 import { actors } from "../support/users/users.ts";
 
@@ -158,6 +161,45 @@ describe.each(actors())("init, as $kind", (actor) => {
     expect(existsSync(place.config)).toBe(false);
   });
 
+  test.each([
+    ["claude-code", ".claude/settings.json", CLAUDE],
+    ["gemini", ".gemini/settings.json", GEMINI],
+    ["codex", ".codex/hooks.json", undefined],
+    ["codex", ".codex/config.toml", CODEX_HOOKS],
+    ["opencode", ".config/opencode/plugins/substrate.js", undefined],
+  ])(
+    "%s as an earlier version wrote %s, without events that are recorded, is brought up to date, and undone byte for byte",
+    async (agent, name, text) => {
+      if (text !== undefined) place.put(name, text);
+      const before = place.snapshot();
+      expect((await init([agent, "--yes"])).code).toBe(0);
+      const current = place.read(name);
+      const path = join(place.broker.home, `connections/${agent}.json`);
+      const record = JSON.parse(readFileSync(path, "utf8")) as Connection;
+      const isOld = (part: Part): boolean => !JSON.stringify(part).includes("|| exit 0");
+      let old = current;
+      const files = record.files.map((file) => {
+        if (file.path !== join(place.home, name)) return file;
+        if (agent === "opencode") {
+          old = `${current.split("\n")[0]}\n// An earlier version.\n`;
+          return { ...file, after: hashOf(old), parts: [{ kind: "whole", text: old } as const] };
+        }
+        for (const part of file.parts.toReversed()) if (!isOld(part)) old = withoutPart(old, part).text;
+        return { ...file, after: hashOf(old), parts: file.parts.filter(isOld) };
+      });
+      expect(old).not.toBe(current);
+      place.put(name, old);
+      place.broker.write(path, JSON.stringify({ ...record, files }));
+
+      const again = await init([agent, "--yes"]);
+      expect([again.code, again.stderr]).toEqual([0, ""]);
+      expect(again.stdout).toContain("are recorded, and stop nothing");
+      expect(place.read(name)).toBe(current);
+      expect((await init([agent, "--undo"])).code).toBe(0);
+      expect(place.snapshot()).toEqual(before);
+    },
+  );
+
   test("a link is followed inside of the home, and stays a link", async () => {
     place.put("dotfiles/claude.json", CLAUDE);
     mkdirSync(join(place.home, ".claude"));
@@ -186,7 +228,7 @@ describe.each(actors())("init, as $kind", (actor) => {
     place.put(".codex/config.toml", mine);
     const own = await init(["codex", "--yes"]);
     expect(own.stdout).toContain('sandbox_mode is "read-only" there, and stays');
-    expect(own.stdout).toContain("Trust the new hook before the first task");
+    expect(own.stdout).toContain("Trust the new hooks before the first task");
     expect(place.read(".codex/config.toml")).toBe(mine);
   });
 
@@ -272,6 +314,7 @@ describe.each(actors())("init, as $kind", (actor) => {
     expect(reply).toMatchObject({ project: null, written: true, blockers: [], proof: { proved: true } });
     expect(reply.changes.map(({ path }) => path)).toEqual([
       place.config,
+      join(place.home, ".codex/hooks.json"),
       join(place.home, ".codex/hooks.json"),
     ]);
     expect(reply.by_hand.length).toBeGreaterThan(1);

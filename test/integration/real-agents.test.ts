@@ -1,7 +1,8 @@
 /** Claude Code and Codex themselves, connected by `substrate init`, at a whole task that a scripted model dictates. */
+import { createHash } from "node:crypto";
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
-import type { Approval } from "../../schemas/generated/types.ts";
+import type { AgentSession, Approval } from "../../schemas/generated/types.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Person } from "../support/broker/approvals.ts";
 import { eventually, TestBroker } from "../support/broker/broker.ts";
@@ -21,6 +22,14 @@ const EDIT = "sed -i s/3/2/ sum.js";
 const INSTALL = "npm install ./vendor/greet";
 const COMMIT = "git add . && git commit -qm 'Mend the sum'";
 const PUSH = "git push origin main";
+
+type StatusDocument = {
+  readonly connected: readonly { readonly agent_id: string; readonly session: AgentSession | null }[];
+};
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
 
 /** A step that runs a command with the agent's own tool. */
 type Run = (command: string, before?: Step[2]) => Step;
@@ -108,6 +117,39 @@ describe.each(actors())("whole tasks of real agents, as $kind", (actor) => {
     );
   }
 
+  /** One session from its beginning to its end; its one prompt has the commands and the denial below it. */
+  async function expectSession(agent: string, commands: readonly string[]): Promise<void> {
+    const spans = broker.spans().filter(({ agent_id: id }) => id === agent);
+    const told = spans.filter(({ event_type: type }) => type === "agent");
+    const kinds = told.map(({ agent_event: event }) => event?.event);
+    const span = (kind: string): string | undefined => told[kinds.indexOf(kind as never)]?.span_id;
+    expect(kinds.filter((kind) => kind !== "tool")).toEqual([
+      "session_start",
+      "prompt",
+      "stop",
+      "session_end",
+    ]);
+    const prompt = told[kinds.indexOf("prompt")];
+    expect(prompt?.agent_event?.prompt).toEqual({ bytes: 2, sha256: sha256("go") });
+    expect([prompt?.parent_span, told.at(-1)?.parent_span]).toEqual([
+      span("session_start"),
+      span("session_start"),
+    ]);
+    const below = (type: string): readonly unknown[] =>
+      spans.filter((each) => each.event_type === type && each.parent_span === prompt?.span_id);
+    expect(below("command_complete")).toHaveLength(commands.length);
+    expect(below("violation")).not.toHaveLength(0);
+    const keys = new Set(told.map(({ agent_event: event }) => event?.session_key));
+    expect([keys.size, new Set(told.map(({ session_id: id }) => id)).size]).toEqual([1, 1]);
+    const [key = ""] = keys;
+    const { stdout } = await broker.cli(["trace", "--session", key ?? ""]);
+    expect(stdout).toContain(`${commands.length} commands, the last '${commands.at(-1)}', ended `);
+    const status = JSON.parse((await broker.cli(["status", "--json"])).stdout) as StatusDocument;
+    const [session] = status.connected.flatMap((each) => (each.agent_id === agent ? [each.session] : []));
+    expect(session).toMatchObject({ session_key: key, commands: commands.length, prompted_at: prompt?.ts });
+    expect([session?.began_at, session?.ended_at]).toEqual([told[0]?.ts, told.at(-1)?.ts]);
+  }
+
   test("Claude Code edits, installs, tests, commits and pushes in worlds", async () => {
     const claude = programOf("claude", CLAUDE);
     await connect("claude-code");
@@ -134,7 +176,9 @@ describe.each(actors())("whole tasks of real agents, as $kind", (actor) => {
     expect(stdout, stderr).toContain("Done");
     expect(model.results, model.results.join("\n")).toHaveLength(9);
     expect(model.results[0]).toContain("in fs.deny_read");
-    expectDone("claude-code", model, [INSTALL, "npm test", WHERE, COMMIT, PUSH]);
+    const commands = [INSTALL, "npm test", WHERE, COMMIT, PUSH];
+    expectDone("claude-code", model, commands);
+    await expectSession("claude-code", commands);
   }, 120_000);
 
   test.each([
@@ -166,7 +210,9 @@ describe.each(actors())("whole tasks of real agents, as $kind", (actor) => {
       const [{ stdout, stderr }] = await Promise.all([running, answerPush(broker, running)]);
       expect(stdout, stderr).toContain("Done");
       expect(model.results, stderr).toHaveLength(7);
-      expectDone("codex", model, [EDIT, INSTALL, "npm test", WHERE, COMMIT, PUSH]);
+      const commands = [EDIT, INSTALL, "npm test", WHERE, COMMIT, PUSH];
+      expectDone("codex", model, commands);
+      await expectSession("codex", commands);
     },
     120_000,
   );

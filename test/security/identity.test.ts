@@ -4,7 +4,13 @@ import { createConnection } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, call } from "../../api/client/client.ts";
-import type { ExecuteReply, HealthReply, SpansReply, TraceReply } from "../../schemas/generated/types.ts";
+import type {
+  ExecuteReply,
+  HealthReply,
+  SessionsReply,
+  SpansReply,
+  TraceReply,
+} from "../../schemas/generated/types.ts";
 import { actors } from "../support/users/users.ts";
 import { eventually, settings, TestBroker } from "../support/broker/broker.ts";
 
@@ -95,6 +101,26 @@ describe.each(actors())("who is who, as $kind", (actor) => {
     );
     expect((await run("ann", { session_id: session })).session_id).toBe(session);
     expect((await broker.operator("GET", `/v1/trace/${span}`)).status).toBe(200);
+  });
+
+  test("an agent tells events of itself, and sees its own sessions alone; one key of two agents is two sessions", async () => {
+    const event = { cwd: broker.project, event: "prompt", prompt: "Go", session_key: "same" };
+    for (const agent of ["ann", "bob"])
+      expect((await as(agent, "POST", "/v1/events", event)).status).toBe(200);
+    expect((await as("bob", "POST", "/v1/events", { ...event, agent_id: "ann" })).status).toBe(400);
+    expect((await broker.call("POST", "/v1/events", { ...event, agent_id: "ann" })).status).toBe(400);
+    const path = "/v1/sessions?session_key=same";
+    const agents = async (answer: Promise<Answer>): Promise<readonly string[]> =>
+      ((await answer).document as SessionsReply).sessions.map((session) => session.agent_id);
+    expect(await agents(as("bob", "GET", path))).toEqual(["bob"]);
+    expect(await agents(as("bob", "GET", `${path}&agent_id=ann`))).toEqual([]);
+    expect(await agents(broker.call("GET", path))).toEqual([]);
+    expect(await agents(broker.operator("GET", path))).toEqual(["bob", "ann"]);
+    const { span_id: span } = await run("ann", { session_key: "same" });
+    const own = (await as("ann", "GET", `/v1/trace/${span}`)).document as TraceReply;
+    const parent = own.span.parent_span;
+    expect((await as("ann", "GET", `/v1/trace/${parent}`)).status).toBe(200);
+    expect((await as("bob", "GET", `/v1/trace/${parent}`)).status).toBe(404);
   });
 
   test("what a caller may not see takes no place of its page", async () => {

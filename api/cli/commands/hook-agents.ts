@@ -119,13 +119,18 @@ export function agentCall(agent: Agent, event: unknown): AgentCall | undefined {
       `${toolName} runs code that no policy can judge, outside every world. Use a shell command`,
     );
   if (!isObject(input)) throw new Blocked("The event's 'tool_input' must be an object");
+  return { agent, tool, toolName, input, cwd: folderOf(cwd), session: sessionKey(session) };
+}
+
+/** Throws {@link Blocked}. */
+export function folderOf(cwd: unknown): string {
   if (typeof cwd !== "string" || !cwd.startsWith("/"))
     throw new Blocked("The event's 'cwd' must be an absolute path");
-  return { agent, tool, toolName, input, cwd, session: sessionKey(session) };
+  return cwd;
 }
 
 /** Bytes other than the letters of a session_key become '_'. */
-function sessionKey(id: unknown): string | undefined {
+export function sessionKey(id: unknown): string | undefined {
   if (typeof id !== "string" || id === "") return undefined;
   const key = Buffer.from(id).subarray(0, 128).toString("latin1");
   return key.replace(/[^A-Za-z0-9._:@-]/g, "_");
@@ -166,7 +171,11 @@ function isTime(value: unknown): value is number {
 const HEAD = /^[ \t\r\v\f]*\*\*\* (?:Add File|Update File|Delete File|Move to):(.*)$/gm;
 
 /** The files that a tool opens, as `POST /v1/check` takes them. Throws {@link Blocked} where the input names none. */
-export function filesOf({ tool, toolName, input }: AgentCall): readonly object[] {
+export function filesOf({
+  tool,
+  toolName,
+  input,
+}: Pick<AgentCall, "tool" | "toolName" | "input">): readonly object[] {
   const paths = tool.fields.flatMap((field) => {
     const value = input[field] ?? undefined;
     if (value === undefined) return [];

@@ -1,6 +1,6 @@
 import { existsSync, lstatSync } from "node:fs";
 import { join } from "node:path";
-import type { CheckReply, ErrorReply } from "../../../schemas/generated/types.ts";
+import type { CheckReply, ErrorReply, EventReply, EventRequest } from "../../../schemas/generated/types.ts";
 import { type Answer, call } from "../../client/client.ts";
 import { harmlessLine, type Terminal } from "../terminal/terminal.ts";
 import { callerShell } from "./caller-shell.ts";
@@ -15,6 +15,7 @@ import {
   Blocked,
   filesOf,
 } from "./hook-agents.ts";
+import { eventKind, toldOf } from "./hook-events.ts";
 
 /** By which agents block a tool; after any other code but 0 they run it. */
 const EXIT_BLOCK = 2;
@@ -24,6 +25,7 @@ const MOST_EVENT = 10 * 1024 * 1024;
 /** Agents wait 60 seconds or longer for a hook. */
 const MOST_MS = 20_000;
 const ANSWER_MS = 10_000;
+const RECORD_MS = 5000;
 
 /** Linux passes no longer word to a program; agents write words around the command, and each quote as five characters. */
 const MOST_WORD = 131_071;
@@ -49,7 +51,10 @@ export async function hookCommand(terminal: Terminal, words: readonly string[]):
 }
 
 async function answerTo(terminal: Terminal, agent: Agent): Promise<object | undefined> {
-  const one = agentCall(agent, await readEvent(terminal));
+  const event = await readEvent(terminal);
+  const kind = eventKind(event);
+  if (kind !== undefined) return await record(terminal, agent, event, kind);
+  const one = agentCall(agent, event);
   if (one === undefined) return undefined;
   const key = one.session === undefined ? {} : { session_key: one.session };
   if (one.tool.kind !== "shell") {
@@ -71,6 +76,25 @@ async function answerTo(terminal: Terminal, agent: Agent): Promise<object | unde
   return asks && !isApproved && agent.asks && !isUnattended
     ? answerOf(agent, "ask", reason, input)
     : answerOf(agent, "allow", undefined, input);
+}
+
+/** Records an event that decides nothing. A failure is told, and stops nothing. */
+async function record(
+  terminal: Terminal,
+  agent: Agent,
+  event: unknown,
+  kind: EventRequest["event"],
+): Promise<undefined> {
+  try {
+    const body = toldOf(agent, event, kind);
+    const { status, document } = await asked(socketOf(terminal, agent.name), "/v1/events", body, RECORD_MS);
+    const { span_id: span, error } = document as Partial<EventReply & ErrorReply>;
+    if (status !== 200 || span === undefined)
+      throw new Blocked(error?.message ?? "The broker's answer is not one that this version knows");
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    terminal.err.write(`substrate: ${harmlessLine(why)}. The event is not recorded\n`);
+  }
 }
 
 const TOO_LONG =
@@ -105,7 +129,12 @@ async function judged(terminal: Terminal, { agent }: AgentCall, cwd: string, bod
   const profile = variable(terminal, "SUBSTRATE_PROFILE");
   const socket = socketOf(terminal, agent.name);
   const whose = { agent_id: agent.name, cwd, ...(profile === undefined ? {} : { profile }) };
-  const answer = await asked(socket, { ...whose, ...body, record: true, format: "text" });
+  const answer = await asked(
+    socket,
+    "/v1/check",
+    { ...whose, ...body, record: true, format: "text" },
+    ANSWER_MS,
+  );
   const { decision, lines, error, approved } = answer.document as Partial<CheckReply & ErrorReply>;
   const said = answer.status === 200 ? lines : error === undefined ? undefined : [error.message, error.hint];
   const verdict = answer.status === 200 ? decision?.verdict : "deny";
@@ -114,9 +143,9 @@ async function judged(terminal: Terminal, { agent }: AgentCall, cwd: string, bod
   return { verdict, reason: said.map(harmlessLine).join("\n"), isApproved: approved !== undefined };
 }
 
-async function asked(socket: string, body: object): Promise<Answer> {
+async function asked(socket: string, path: string, body: object, ms: number): Promise<Answer> {
   try {
-    return await call(socket, "POST", "/v1/check", body, AbortSignal.timeout(ANSWER_MS));
+    return await call(socket, "POST", path, body, AbortSignal.timeout(ms));
   } catch (error) {
     if (error instanceof Error && error.name === "NoBroker")
       throw new Blocked(`No broker answers on '${socket}'. Run 'substrate broker start'`);

@@ -1,7 +1,14 @@
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import { loadPolicy } from "../../../broker/policy/index.ts";
-import type { ApprovalsReply, HealthReply, HeldReply, SpansReply } from "../../../schemas/generated/types.ts";
+import type {
+  AgentSession,
+  ApprovalsReply,
+  HealthReply,
+  HeldReply,
+  SessionsReply,
+  SpansReply,
+} from "../../../schemas/generated/types.ts";
 import { isAnswered } from "../../serve/sockets.ts";
 import { foundConnection, type FoundConnection } from "../init/found.ts";
 import { connections } from "../init/records.ts";
@@ -9,6 +16,7 @@ import { ageWords, sizeWords } from "../words/amounts.ts";
 import { connectionWords } from "../words/init-words.ts";
 import { readBrokerFile } from "../terminal/broker-file.ts";
 import { type Colours, coloursFor } from "../words/colours.ts";
+import { sessionWords } from "../words/session-words.ts";
 import { policyFile } from "../terminal/policy-files.ts";
 import { ask } from "../terminal/replies.ts";
 import { harmlessExcerpt, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
@@ -21,6 +29,8 @@ type Connected = FoundConnection & {
   readonly agent_id: string;
   /** Null: none is in the trace, or no broker runs. */
   readonly last_command: { readonly cmd: string; readonly ts: string } | null;
+  /** The session that was active last; null: none is known, or no broker runs. */
+  readonly session: AgentSession | null;
 };
 
 type Status = {
@@ -77,7 +87,10 @@ async function statusOf(terminal: Terminal): Promise<Status> {
       running,
     })),
     agents: Object.entries(file?.sockets.agents ?? {}).map(([agent_id, socket]) => ({ agent_id, socket })),
-    connected: await connectedAgents(terminal, (agent) => lastCommand(terminal, agent)),
+    connected: await connectedAgents(terminal, async (agent) => ({
+      last_command: await lastCommand(terminal, agent),
+      session: await lastSession(terminal, agent),
+    })),
     approvals: approvals.map(({ approval_id, agent_id, subject }) => ({
       approval_id,
       agent_id,
@@ -91,16 +104,16 @@ async function statusOf(terminal: Terminal): Promise<Status> {
   };
 }
 
-/** The agents that `substrate init` connected, each with its last command: one request for 20 spans per connection. */
+/** The agents that `substrate init` connected, each with its last command and session: two requests per connection. */
 async function connectedAgents(
   { home }: Terminal,
-  last: (agent: string) => Promise<Connected["last_command"]>,
+  last: (agent: string) => Promise<Pick<Connected, "last_command" | "session">>,
 ): Promise<readonly Connected[]> {
   return await Promise.all(
     connections(home).map(async (connection) => ({
       agent_id: connection.agent,
       ...foundConnection(connection),
-      last_command: await last(connection.agent),
+      ...(await last(connection.agent)),
     })),
   );
 }
@@ -114,13 +127,19 @@ async function lastCommand(terminal: Terminal, agent: string): Promise<Connected
   return last ?? null;
 }
 
+async function lastSession(terminal: Terminal, agent: string): Promise<AgentSession | null> {
+  const query = `limit=1&agent_id=${encodeURIComponent(agent)}`;
+  const { sessions } = await ask<SessionsReply>(terminal, `/v1/sessions?${query}`);
+  return sessions[0] ?? null;
+}
+
 async function stopped(terminal: Terminal): Promise<Status> {
   return {
     broker: { running: false, pid: null, version: null, started_at: null, installation: null },
     policy: policyState(terminal),
     worlds: [],
     agents: [],
-    connected: await connectedAgents(terminal, () => Promise.resolve(null)),
+    connected: await connectedAgents(terminal, () => Promise.resolve({ last_command: null, session: null })),
     approvals: [],
     held: { commands: 0, paths: 0, bytes: 0 },
   };
@@ -146,8 +165,10 @@ function print(terminal: Terminal, status: Status): void {
   const row = (name: string, text: string): void => printLine(terminal, `${name.padEnd(10)} ${text}`);
   row("broker", brokerWords(terminal, status));
   row("policy", policyWords(colours, status.policy));
-  for (const each of status.connected)
+  for (const each of status.connected) {
     row(each === status.connected[0] ? "connected" : "", connectedWords(each));
+    if (each.session !== null) row("", `  session ${sessionWords(each.session, Date.now())}`);
+  }
   if (!status.broker.running) return;
   row("worlds", status.worlds.length === 0 ? "none is warm" : `${status.worlds.length} warm`);
   for (const { agent_id: agent, project, running = 0 } of status.worlds)

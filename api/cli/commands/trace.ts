@@ -1,4 +1,6 @@
 import type {
+  AgentSession,
+  SessionsReply,
   Span,
   SpanConnection,
   SpansReply,
@@ -45,6 +47,7 @@ export async function showSpan(terminal: Terminal, id: string, json: boolean): P
     ...connectionRows(span),
     ...programRows(span),
     ...telemetryRows(span),
+    ["event", agentEventWords(span)],
     ["violation", violationWords(span)],
     ["changes", heldWords(span)],
     ["folder", span.cwd],
@@ -113,6 +116,19 @@ function heldWords({
   const counts = event.done === null ? "" : `, ${event.done} done, ${event.left ?? 0} left`;
   const paths = event.paths === null ? "all" : harmlessLine(event.paths.join(" "));
   return `${event.action} by ${event.by} of ${parent}: ${paths}${counts}`;
+}
+
+function agentEventWords({ agent_event: told }: Span): string | null {
+  if (told === undefined) return null;
+  const { event, session_key: key, reason, prompt, tool, files = [] } = told;
+  const rows = [
+    reason,
+    tool,
+    ...files.map(({ path, access }) => `${access} ${path}`),
+    prompt && `${prompt.bytes} bytes, sha256 ${prompt.sha256}`,
+    key === null ? undefined : `session ${key}`,
+  ];
+  return [event, ...rows.flatMap((row) => row ?? [])].map(harmlessLine).join("\n");
 }
 
 function violationWords({ event_type: type, violation, message }: Span): string | null {
@@ -197,6 +213,10 @@ export type ListOptions = {
   readonly json?: boolean;
 };
 
+type SpanFilter = {
+  readonly [Name in keyof Omit<ListOptions, "limit" | "json">]: ListOptions[Name] | undefined;
+};
+
 /** The most that the broker answers at once. */
 const MOST_A_PAGE = 1000;
 
@@ -205,20 +225,52 @@ export async function listSpans(terminal: Terminal, options: ListOptions): Promi
   const wanted = Number(options.limit);
   if (!/^\d+$/.test(options.limit) || wanted < 1)
     throw new Complaint(`Cannot list '${options.limit}' spans: a whole number from 1 is wanted`);
-  const spans: Span[] = [];
-  let reply: SpansReply;
-  let cursor: string | null = null;
-  do {
-    reply = await ask<SpansReply>(terminal, `/v1/spans?${queryOf(options, wanted - spans.length, cursor)}`);
-    spans.push(...reply.spans);
-    cursor = reply.next_cursor;
-  } while (cursor !== null && spans.length < wanted);
-  if (options.json === true) printJson(terminal, { ...reply, spans });
+  const { session } = options;
+  const ids = session === undefined ? [undefined] : await sessionIds(terminal, session);
+  const lists: SpansReply[] = [];
+  for (const id of ids) lists.push(await newestSpans(terminal, { ...options, session: id }, wanted));
+  const found = lists.flatMap(({ spans }) => spans).sort((one, other) => other.seq - one.seq);
+  const spans = found.slice(0, wanted);
+  // The spans of several projects have no cursor in common.
+  const next = lists.length === 1 ? (lists[0]?.next_cursor ?? null) : null;
+  if (options.json === true) printJson(terminal, { spans, next_cursor: next });
   else for (const span of spans) printLine(terminal, spanLine(terminal, span));
   return 0;
 }
 
-function queryOf(options: ListOptions, left: number, cursor: string | null): string {
+/** The ids of an agent's session; of another word, the word: an agent may choose ids that look like the broker's. */
+async function sessionIds(terminal: Terminal, session: string): Promise<readonly string[]> {
+  const ids = (await sessionsOf(terminal, session)).flatMap(({ session_ids: all }) => all);
+  return ids.length === 0 ? [session] : ids;
+}
+
+/** Sessions by the agents' own id: two agents may choose the same. */
+export async function sessionsOf(terminal: Terminal, key: string): Promise<readonly AgentSession[]> {
+  const { sessions } = await ask<SessionsReply>(
+    terminal,
+    `/v1/sessions?session_key=${encodeURIComponent(key)}`,
+  );
+  return sessions;
+}
+
+/** At most `wanted` spans, from as many pages as they take. */
+export async function newestSpans(
+  terminal: Terminal,
+  options: SpanFilter,
+  wanted: number,
+): Promise<SpansReply> {
+  const spans: Span[] = [];
+  let cursor: string | null = null;
+  do {
+    const query: string = queryOf(options, wanted - spans.length, cursor);
+    const reply: SpansReply = await ask<SpansReply>(terminal, `/v1/spans?${query}`);
+    spans.push(...reply.spans);
+    cursor = reply.next_cursor;
+  } while (cursor !== null && spans.length < wanted);
+  return { spans, next_cursor: cursor };
+}
+
+function queryOf(options: SpanFilter, left: number, cursor: string | null): string {
   const { agent, session, verdict, outcome, programs, since } = options;
   const from = since === undefined ? undefined : timeBefore(since, Date.now());
   const wanted = {

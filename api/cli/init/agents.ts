@@ -65,6 +65,14 @@ const HOOK_SECONDS = 60;
 
 const ASKS = "Substrate is asked before a tool runs a command or opens a file";
 
+/** Events that are recorded. Only old names for Claude Code, which ignores a whole file for one that it does not know. */
+const CLAUDE_EVENTS = ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"];
+const GEMINI_EVENTS = ["SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"];
+
+const RECORD_SECONDS = 10;
+
+const RECORDS = "Sessions, prompts (by hash and length) and ended tools are recorded, and stop nothing";
+
 /** All tools: `substrate hook` knows which ones run commands or open files, and lets the others pass without asking. */
 const EVERY_TOOL = "*";
 
@@ -82,7 +90,13 @@ const CLAUDE_CODE: Agent = {
       matcher: EVERY_TOOL,
       hook: { type: "command", command: hookCommand(ground, "claude-code"), timeout: HOOK_SECONDS },
     };
-    return [{ path: join(folder, "settings.json"), part: { kind: "json-hook", hook }, what: ASKS }];
+    return asksAndRecords(
+      ground,
+      "claude-code",
+      { path: join(folder, "settings.json"), kind: "json-hook" },
+      hook,
+      CLAUDE_EVENTS,
+    );
   },
   blockers: (ground) => claudeCodeBlockers(ground, CLAUDE_CODE.folder(ground)),
   byHand: claudeCodeReminders,
@@ -108,14 +122,15 @@ const CODEX: Agent = {
     };
     const inToml = read(json) === undefined && hasTomlHooks(read(config));
     const path = inToml ? config : json;
-    const asks: Planned = { path, part: { kind: inToml ? "toml-hook" : "json-hook", hook }, what: ASKS };
+    const kind = inToml ? "toml-hook" : "json-hook";
+    const hooks = asksAndRecords(ground, "codex", { path, kind }, hook, CLAUDE_EVENTS);
     // A file that cannot be read is refused by the second step, before anything is written.
     // Trust counts for a hook that stays as it is: Codex asks again about one that this run changes.
     const isTrusted =
-      holdsPart(read(path) ?? "", asks.part) && isHookTrusted(ground, CODEX.folder(ground), path);
-    if (isToml(read(config)) && !isTrusted) return [asks];
+      holdsPart(read(path) ?? "", { kind, hook }) && isHookTrusted(ground, CODEX.folder(ground), path);
+    if (isToml(read(config)) && !isTrusted) return hooks;
     return [
-      asks,
+      ...hooks,
       {
         path: config,
         part: { kind: "toml-key", key: "sandbox_mode", value: "danger-full-access" },
@@ -146,7 +161,13 @@ const GEMINI: Agent = {
         timeout: HOOK_SECONDS * 1000,
       },
     };
-    return [{ path: join(folder, "settings.json"), part: { kind: "json-hook", hook }, what: ASKS }];
+    return asksAndRecords(
+      ground,
+      "gemini",
+      { path: join(folder, "settings.json"), kind: "json-hook" },
+      hook,
+      GEMINI_EVENTS,
+    );
   },
   blockers: (ground) => geminiBlockers(ground, GEMINI.folder(ground)),
   byHand: geminiReminders,
@@ -162,18 +183,50 @@ const OPENCODE: Agent = {
   plan: (ground) => {
     const { project } = ground;
     const folder = project === undefined ? OPENCODE.folder(ground) : join(project, ".opencode");
-    const text = opencodePlugin(hookCommand(ground, "opencode"));
-    return [{ path: join(folder, "plugins/substrate.js"), part: { kind: "whole", text }, what: ASKS }];
+    const text = opencodePlugin(hookCommand(ground, "opencode"), recordCommand(ground, "opencode"));
+    return [
+      {
+        path: join(folder, "plugins/substrate.js"),
+        part: { kind: "whole", text },
+        what: `${ASKS}. ${RECORDS}`,
+      },
+    ];
   },
   blockers: () => [],
   byHand: opencodeReminders,
 };
 
+/** The hook that is asked comes first, for the proof. */
+function asksAndRecords(
+  ground: Ground,
+  agent: string,
+  { path, kind }: { readonly path: string; readonly kind: "json-hook" | "toml-hook" },
+  asks: Hook,
+  events: readonly string[],
+): readonly Planned[] {
+  const { hook } = asks;
+  const timeout = (Number(hook["timeout"]) / HOOK_SECONDS) * RECORD_SECONDS;
+  const records = events.map((event): Planned => {
+    const recording = { ...hook, command: recordCommand(ground, agent), timeout };
+    return { path, part: { kind, hook: { event, matcher: EVERY_TOOL, hook: recording } }, what: RECORDS };
+  });
+  return [{ path, part: { kind, hook: asks }, what: ASKS }, ...records];
+}
+
 export const AGENTS: readonly Agent[] = [CLAUDE_CODE, CODEX, GEMINI, OPENCODE];
 
 /** The hook's command line, for a shell. Agents go on after a hook that was not found (127); only 2 blocks. */
-export function hookCommand({ front }: Pick<Ground, "front">, agent: string): string {
-  return `'${front.replaceAll("'", String.raw`'\''`)}' hook ${agent} || exit 2`;
+export function hookCommand(ground: Pick<Ground, "front">, agent: string): string {
+  return `${hookWords(ground, agent)} || exit 2`;
+}
+
+/** The command line of a hook that blocks nothing, whatever happens. */
+function recordCommand(ground: Pick<Ground, "front">, agent: string): string {
+  return `${hookWords(ground, agent)} || exit 0`;
+}
+
+function hookWords({ front }: Pick<Ground, "front">, agent: string): string {
+  return `'${front.replaceAll("'", String.raw`'\''`)}' hook ${agent}`;
 }
 
 function set(value: string | undefined): string | undefined {

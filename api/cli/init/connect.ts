@@ -81,14 +81,13 @@ export function rootsOf({ home }: Terminal, agent: Agent, ground: Ground): reado
 function planFile(file: SettingsFile, planned: readonly Planned[], record: Connection | undefined): FilePlan {
   const known = record?.files.find(({ target }) => target === file.target);
   let text = file.text ?? "";
-  const changes: Change[] = [];
+  const steps: Step[] = [];
   const notes: string[] = [];
   const parts: Part[] = [];
   for (const { part, what } of planned) {
     const edited = understood(file.path, () => withPart(text, part));
     notes.push(...edited.notes.map((note) => `'${file.path}': ${note}`));
-    if (edited.text !== text)
-      changes.push({ path: file.path, what, patch: unifiedDiff(text, edited.text, file.path) });
+    if (edited.text !== text) addStep(steps, { path: file.path, what, from: text, to: edited.text });
     const isOurs =
       edited.text !== text ||
       known?.parts.some(({ kind }) => kind === part.kind) === true ||
@@ -96,7 +95,20 @@ function planFile(file: SettingsFile, planned: readonly Planned[], record: Conne
     if (isOurs) parts.push(part);
     text = edited.text;
   }
-  return { file, text, changes, notes, parts };
+  return { file, text, changes: steps.map(changeOf), notes, parts };
+}
+
+type Step = { readonly path: string; readonly what: string; readonly from: string; readonly to: string };
+
+/** Steps with one purpose are one change. */
+function addStep(steps: Step[], step: Step): void {
+  const last = steps.at(-1);
+  if (last?.what === step.what) steps.splice(-1, 1, { ...step, from: last.from });
+  else steps.push(step);
+}
+
+function changeOf({ path, what, from, to }: Step): Change {
+  return { path, what, patch: unifiedDiff(from, to, path) };
 }
 
 /** Nobody but `init` writes such a part; the others may have been a person's before. */

@@ -47,7 +47,7 @@ export function codexReminders(ground: Ground, folder: string): readonly string[
   const { own, near } = codexSettings(ground, folder);
   const sandbox = near["sandbox_mode"];
   return [
-    "Trust the new hook before the first task: start 'codex', and answer the question about hooks, or open '/hooks'. Then run 'substrate init codex' again: only then does it switch Codex's own sandbox off, which blocks the broker's socket. Until then commands fail",
+    "Trust the new hooks before the first task: start 'codex', and answer the question about hooks, or open '/hooks'. Then run 'substrate init codex' again: only then does it switch Codex's own sandbox off, which blocks the broker's socket. Until then commands fail",
     ...(sandbox === undefined || sandbox === "danger-full-access"
       ? []
       : [
@@ -61,11 +61,11 @@ export function codexReminders(ground: Ground, folder: string): readonly string[
   ];
 }
 
-/** Codex notes below `hooks.state` which hooks the person has trusted, by file and place. */
+/** Codex notes below `hooks.state` which hooks the person has trusted, by file, event and place. */
 export function isHookTrusted(ground: Ground, folder: string, path: string): boolean {
   const { state } = record(codexSettings(ground, folder).own["hooks"]);
   return Object.entries(record(state)).some(
-    ([name, trust]) => name.includes(path) && record(trust)["trusted_hash"] !== undefined,
+    ([name, trust]) => name.includes(`${path}:pre_tool_use:`) && record(trust)["trusted_hash"] !== undefined,
   );
 }
 

@@ -1,5 +1,11 @@
 /** Formats a span as a line, for `trace list`, `trace tail` and a span's children. */
-import type { HeldChangesEvent, Span, SpanConnection, Usage } from "../../../schemas/generated/types.ts";
+import type {
+  AgentEvent,
+  HeldChangesEvent,
+  Span,
+  SpanConnection,
+  Usage,
+} from "../../../schemas/generated/types.ts";
 import { coloursFor, paintVerdict } from "./colours.ts";
 import { durationWords, programEnd, programWords } from "./program-words.ts";
 import { harmless, harmlessLine, type Terminal } from "../terminal/terminal.ts";
@@ -21,6 +27,7 @@ function wordsOf(terminal: Terminal, span: Span): readonly string[] {
   if (type === "violation" && violation !== undefined && violation !== null)
     return [type, violation.kind, harmlessLine(span.agent_id ?? ""), harmlessLine(violation.subject)];
   if (type === "exec") return programLine(span);
+  if (span.agent_event !== undefined) return agentWords(span, span.agent_event);
   if (span.held_changes !== undefined) return changeWords(span, span.held_changes);
   return span.cmd === null ? eventWords(span) : commandWords(terminal, span, span.cmd);
 }
@@ -40,6 +47,19 @@ function programLine(span: Span): readonly string[] {
   const agent = harmlessLine(span.agent_id ?? "");
   return [span.event_type, programEnd(span), agent, durationWords(span.duration_ms), programWords(span)];
 }
+
+/** Formats an agent's event: `agent  session_start  codex  startup`, `agent  prompt  codex  34 bytes  sha256 0f3a…`. */
+function agentWords({ agent_id: agent, event_type: type }: Span, told: AgentEvent): readonly string[] {
+  const { event, reason = "", prompt, tool = "", files = [] } = told;
+  const mark = prompt === undefined ? [] : [`${prompt.bytes} bytes`, `sha256 ${prompt.sha256.slice(0, 12)}…`];
+  const opened = files.slice(0, MOST_FILES).map(({ path }) => path);
+  const more = files.length > MOST_FILES ? [`and ${files.length - MOST_FILES} more`] : [];
+  const about = [reason, tool, ...opened, ...more].map(harmlessLine);
+  return [type, event, harmlessLine(agent ?? ""), ...mark, ...about];
+}
+
+/** Files of a tool that one line names. */
+const MOST_FILES = 3;
 
 /** Formats the end of a span: `exit 0`; without an exit code the outcome: `running`, `lost`, `cancelled`. */
 function endWord({ exit, outcome, event_type: type }: Span): string {
