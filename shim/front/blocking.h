@@ -5,6 +5,8 @@
 /* From now on signals and 20 seconds without an end block the tool too. SIGKILL cannot be caught: an agent that
    sends it, or stops waiting earlier, runs the tool. */
 void blocking_begin(void);
+/* From now on the sentence also stands on standard output, as the answer of Copilot that denies. */
+void blocking_explain(void);
 /* Prints the parts up to NULL and that nothing ran; ends the process. */
 _Noreturn void blocking_end(const char *part, ...) __attribute__((sentinel));
 
