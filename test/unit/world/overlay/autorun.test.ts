@@ -285,7 +285,7 @@ test("what runs code in the project's own repository is what no list leaves out"
   expect(own).toEqual(expect.arrayContaining([...pathsOf(DENIED_WRITES)]));
 });
 
-describe.each(["aider", "claude-code", "codex", "cursor", "gemini", "opencode", "strict"])("%s", (policy) => {
+describe.each(["aider", "claude-code", "codex", "copilot", "cursor", "gemini", "opencode", "strict"])("%s", (policy) => {
   const denied = deniedBy(policy).map((path) => path.replace("$PROJECT", "/p"));
 
   test("denies what the table says that the agents' policies deny", () => {
