@@ -54,6 +54,24 @@ matcher = "^mcp__"
 [x]'''
 `;
 
+const CURSOR = `{
+    "version": 1,
+    "hooks": {
+        "beforeShellExecution": [ { "command": "./mine.sh", "matcher": "curl" } ],
+        "stop": [{ "command": "./done.sh" }]
+    }
+}
+`;
+
+const AIDER = `# My settings
+model:   sonnet   # fast
+
+set-env:
+    # mine
+    -   A=b   # one
+    - C=d
+lint-cmd: [ "python: flake8" ]`;
+
 const crlf = (text: string): string => text.replaceAll("\n", "\r\n");
 
 describe.each(actors())("init, as $kind", (actor) => {
@@ -89,6 +107,15 @@ describe.each(actors())("init, as $kind", (actor) => {
       ".config/opencode/plugins/substrate.js",
     ],
     ["opencode", {}, ".config/opencode/plugins/substrate.js"],
+    ["cursor", { ".cursor/hooks.json": CURSOR }, ".cursor/hooks.json"],
+    ["cursor", { ".cursor/hooks.json": '{"version":1,"hooks":{}}' }, ".cursor/hooks.json"],
+    ["cursor", {}, ".cursor/hooks.json"],
+    ["copilot", { ".copilot/config.json": "// managed\n{}\n" }, ".copilot/hooks/substrate.json"],
+    ["copilot", {}, ".copilot/hooks/substrate.json"],
+    ["aider", { ".aider.conf.yml": AIDER }, ".aider.conf.yml"],
+    ["aider", { ".aider.conf.yml": crlf(`${AIDER}\n`) }, ".aider.conf.yml"],
+    ["aider", { ".aider.conf.yml": "# nothing yet\n" }, ".aider.conf.yml"],
+    ["aider", {}, ".aider.conf.yml"],
   ];
 
   test.each(FILES)(
@@ -105,9 +132,11 @@ describe.each(actors())("init, as $kind", (actor) => {
       const first = await init([agent, "--yes"]);
       expect([first.code, first.stderr]).toEqual([0, ""]);
       expect(first.stdout).toContain(`+++ ${join(place.home, written)}\n`);
-      expect(first.stdout).toContain("$ sudo -n true\n    denied:\n      stand-in says no\n");
-      expect(first.stdout).toContain("$ echo hello\n    allowed, and runs as:\n      stand-in exec\n");
-      expect(place.read(written)).toContain(`.build/substrate' hook ${agent}`);
+      expect(first.stdout).toMatch(/\$ sudo -n true\n {4}denied:\n {6}(substrate: )?stand-in says no\n/);
+      const ours =
+        agent === "aider" ? "allowed, and says:\n      hello" : "allowed, and runs as:\n      stand-in exec";
+      expect(first.stdout).toContain(`$ echo hello\n    ${ours}\n`);
+      expect(place.read(written)).toMatch(agent === "aider" ? /\.build\/substrate-sh"/ : hookOf(agent));
       expect(readFileSync(place.config, "utf8")).toBe(
         `# the operator's\nworlds: { idle_secs:  7 }\nagents:\n  ${agent}: { policy: ${agent} }`,
       );
@@ -145,6 +174,34 @@ describe.each(actors())("init, as $kind", (actor) => {
     expect(place.read(".codex/config.toml")).toBe(`${CODEX}\n[tui]\nnotifications = true\n`);
     expect(existsSync(place.config)).toBe(false);
     expect(readdirSync(join(place.home, ".codex"))).toEqual(["config.toml"]);
+  });
+
+  test("other hooks and variables that came since stay, and a file of ours alone goes", async () => {
+    for (const agent of ["cursor", "copilot", "aider"]) expect((await init([agent, "--yes"])).code).toBe(0);
+    const hooks = JSON.parse(place.read(".cursor/hooks.json")) as { hooks: Record<string, unknown[]> };
+    hooks.hooks["preToolUse"]?.unshift({ command: "./mine.sh" });
+    place.put(".cursor/hooks.json", JSON.stringify(hooks));
+    place.put(
+      ".copilot/hooks/substrate.json",
+      place.read(".copilot/hooks/substrate.json").replace("60", "61"),
+    );
+    place.put(".aider.conf.yml", `${place.read(".aider.conf.yml")}  - "MINE=1"\n`);
+    for (const agent of ["cursor", "copilot", "aider"]) expect((await init([agent, "--undo"])).code).toBe(0);
+    expect(JSON.parse(place.read(".cursor/hooks.json"))).toEqual({
+      version: 1,
+      hooks: { preToolUse: [{ command: "./mine.sh" }] },
+    });
+    expect(existsSync(join(place.home, ".copilot"))).toBe(false);
+    expect(place.read(".aider.conf.yml")).toBe('set-env:\n  - "MINE=1"\n');
+  });
+
+  test("Aider's shell follows a Substrate that was moved", async () => {
+    place.put(".aider.conf.yml", "set-env:\n  - SHELL=/old/.build/substrate-sh # ours\n");
+    expect((await init(["aider", "--yes"])).code).toBe(0);
+    expect(place.read(".aider.conf.yml")).toMatch(
+      /^set-env:\n {2}- "SHELL=\/.*\/\.build\/substrate-sh" # ours\n {2}- "SUBSTRATE_AGENT_ID=aider"\n$/,
+    );
+    expect(place.read(".aider.conf.yml")).not.toContain("/old/");
   });
 
   test("undo says so where a file is gone, or broken, and leaves it", async () => {
@@ -248,7 +305,7 @@ describe.each(actors())("init, as $kind", (actor) => {
     );
     expect(stdout).toContain(`codex        ${place.home}/.codex, not connected\n`);
     expect(stdout).toContain("gemini       not found\n");
-    expect(stdout).toContain(`aider        ${place.home}/bin/aider, not supported yet\n`);
+    expect(stdout).toContain(`aider        ${place.home}/bin/aider, not connected\n`);
     await place.broker.cli(["exec", "--agent", "claude-code", "--", "echo the last one"]);
     const status = await place.broker.cli(["status"]);
     expect(status.stdout).toMatch(
@@ -277,6 +334,11 @@ describe.each(actors())("init, as $kind", (actor) => {
     expect(reply.by_hand.length).toBeGreaterThan(1);
   });
 });
+
+/** Cursor's command is one word for a shell. */
+function hookOf(agent: string): RegExp {
+  return new RegExp(`\\.build/substrate'(\\\\\\\\'')? hook ${agent} \\|\\| exit 2`);
+}
 
 /** Lines of `text` that `edited` no longer has in this order; a comma at the end of a value may have come. */
 function linesLeft(text: string, edited: string): readonly string[] {
