@@ -1,10 +1,12 @@
 #define _GNU_SOURCE
 #include "agents.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../client/home.h"
 #include "blocking.h"
 
 /* The longest session_key. */
@@ -100,7 +102,12 @@ const struct agent *agents_find(char *const words[]) {
 }
 
 const struct agent *agents_sender(const struct agent *named, struct json event) {
-  return json_member(event, "cursor_version").text == NULL ? named : CURSOR;
+  static struct agent cursor;
+  char socket[PATH_MAX];
+  if (json_member(event, "cursor_version").text == NULL) return named;
+  cursor = *CURSOR;
+  if (!home_own_socket(socket, cursor.name)) cursor.name = named->name;
+  return &cursor;
 }
 
 static const struct tool *find_tool(const struct agent *agent, struct json name) {

@@ -55,7 +55,8 @@ struct command {
 
 /* The agent that the only word names. Blocks for anything else. */
 const struct agent *agents_find(char *const words[]);
-/* The agent that sent the event: Cursor runs the hooks in Claude Code's settings too. */
+/* The agent that sent the event: Cursor runs the hooks in Claude Code's settings too. Where config.yaml does not name Cursor,
+   the policy of the named agent holds. */
 const struct agent *agents_sender(const struct agent *named, struct json event);
 /* What the event is about. Blocks for an event of another kind or shape. */
 struct call agents_call(const struct agent *agent, struct json event);

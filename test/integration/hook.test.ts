@@ -126,6 +126,27 @@ describe.each(actors())("the hook of both fronts, as $kind", (actor) => {
     expect(await run(command)).toMatchObject({ code: 0, stdout: `a'b "c" $HOME\n` });
   });
 
+  test("judges Cursor by its own policy where config.yaml names Cursor, whichever hook it runs", async () => {
+    const listed = await TestBroker.start(actor, {
+      policies: { default: HOOK_POLICY },
+      config: "agents:\n  claude-code: {}\n  cursor: {}\n",
+    });
+    try {
+      const event = eventOf({ agent: "cursor", tool: "Shell", input: { command: "true" } }, listed.project);
+      for (const front of fronts)
+        for (const name of ["cursor", "claude-code"]) {
+          const ended = await runAs(actor, [...front, "hook", name], {
+            cwd: listed.project,
+            env: { SUBSTRATE_HOME: listed.home },
+            stdin: JSON.stringify(event),
+          });
+          expect(parsed(ended).updated_input?.command).toContain(" exec --agent cursor ");
+        }
+    } finally {
+      await listed.stop();
+    }
+  });
+
   test("gives a denial of Copilot's own form where it blocks", async () => {
     for (const front of fronts) {
       const ended = await hook(front, ["copilot"], "{}{}");

@@ -158,9 +158,13 @@ export function agentNamed(words: readonly string[]): Agent {
   return found;
 }
 
-/** The agent that sent the event: Cursor runs the hooks in Claude Code's settings too. */
-export function sender(named: Agent, event: unknown): Agent {
-  return isObject(event) && event["cursor_version"] !== undefined ? CURSOR : named;
+/**
+ * The agent that sent the event: Cursor runs the hooks in Claude Code's settings too. Where config.yaml does not name Cursor, the
+ * policy of the named agent holds.
+ */
+export function sender(named: Agent, event: unknown, isListed: (name: string) => boolean): Agent {
+  if (!isObject(event) || event["cursor_version"] === undefined) return named;
+  return isListed(CURSOR.name) ? CURSOR : { ...CURSOR, name: named.name };
 }
 
 /** What an event is about; undefined for a tool that runs no command and opens no file. Throws {@link Blocked}. */

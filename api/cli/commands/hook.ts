@@ -55,7 +55,7 @@ export async function hookCommand(terminal: Terminal, words: readonly string[]):
 
 async function answerTo(terminal: Terminal, named: Agent): Promise<object | undefined> {
   const event = await readEvent(terminal);
-  const agent = sender(named, event);
+  const agent = sender(named, event, (name) => ownSocket(terminal, name) !== undefined);
   const one = agentCall(agent, event);
   if (one === undefined) return pass(agent);
   const key = one.session === undefined ? {} : { session_key: one.session };
@@ -136,10 +136,14 @@ async function asked(socket: string, body: object): Promise<Answer> {
   }
 }
 
-/** The agent's own socket, where config.yaml names it; else its name is a label. */
-function socketOf({ home }: Terminal, agent: string): string {
+function socketOf(terminal: Terminal, agent: string): string {
+  return ownSocket(terminal, agent) ?? terminal.home.agentSocket;
+}
+
+/** The agent's own socket, where config.yaml names the agent; else its name is a label. */
+function ownSocket({ home }: Terminal, agent: string): string | undefined {
   const own = join(home.agentSockets, `${agent}.sock`);
-  return lstatSync(own, { throwIfNoEntry: false })?.isSocket() === true ? own : home.agentSocket;
+  return lstatSync(own, { throwIfNoEntry: false })?.isSocket() === true ? own : undefined;
 }
 
 /** `--wait`: the broker asks too, and holds the command until a person answers it. */

@@ -390,12 +390,12 @@ export const HOOK_CASES: readonly HookCase[] = [
     says: "sudo *",
   },
   {
-    what: "a command of Cursor, by the hook of Claude Code",
+    what: "a command of Cursor, by the hook of Claude Code, whose policy holds",
     from: "cursor",
     tool: "Shell",
     input: { command: "true" },
     answer: "allow",
-    says: " exec --agent cursor ",
+    says: " exec --agent claude-code ",
   },
   {
     what: "Copilot's command",
