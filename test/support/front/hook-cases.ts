@@ -1,4 +1,6 @@
 /** Events of coding agents, and what `substrate hook` has to answer, through whichever front. */
+import { CURSOR_AND_COPILOT_CASES, cursorEvent } from "./hook-cases-cursor-copilot.ts";
+
 export const HOOK_POLICY = `id: default
 name: Hooks
 mode: enforce
@@ -36,25 +38,6 @@ export function eventOf(
   if (agent === "copilot") return { ...named, timestamp: "2026-11-27T01:45:46.458Z" };
   const transcript_path = "/home/example/transcript.jsonl";
   return { ...named, transcript_path, permission_mode: "default", tool_use_id: "toolu_01A" };
-}
-
-/** As its executors send it: file tools come without `cwd`, and commands of the workspace with an empty one. */
-function cursorEvent(tool: string, input: unknown, session_id: string, cwd: string): object {
-  const common = {
-    conversation_id: session_id,
-    generation_id: "0b7c",
-    model: "gpt-6",
-    session_id,
-    cursor_version: "3.18.2",
-    workspace_roots: [cwd],
-    user_email: null,
-    transcript_path: null,
-  };
-  if (tool === "beforeShellExecution")
-    return { ...common, ...(input as object), cwd: "", sandbox: false, hook_event_name: tool };
-  const place = tool === "Shell" ? { cwd: "" } : {};
-  const call = { tool_name: tool, tool_input: input, tool_use_id: "a1" };
-  return { ...common, ...call, ...place, hook_event_name: "preToolUse" };
 }
 
 const PATCH = "*** Begin Patch\n*** Update File: src/main.ts\n@@\n-a\n+b\n*** End Patch\n";
@@ -309,181 +292,7 @@ export const HOOK_CASES: readonly HookCase[] = [
     input: { file_path: "src/main.ts" },
     answer: "passes",
   },
-  {
-    what: "Cursor's command",
-    agent: "cursor",
-    tool: "Shell",
-    input: { command: "true", cwd: "", timeout: 30_000 },
-    answer: "allow",
-    says: " exec --agent cursor --shell bash --session 6f2c9a52-4d3f-4c53-9a6e-0f6f3a1f7f10 -- 'true'",
-  },
-  {
-    what: "Cursor's command in a folder",
-    agent: "cursor",
-    tool: "Shell",
-    input: { command: "true", working_directory: "src" },
-    answer: "allow",
-    says: " -- 'true'",
-  },
-  {
-    what: "a denied command of Cursor",
-    agent: "cursor",
-    tool: "Shell",
-    input: { command: "sudo id" },
-    answer: "deny",
-    says: "sudo *",
-  },
-  {
-    what: "a command of Cursor that needs a person",
-    agent: "cursor",
-    tool: "Shell",
-    input: { command: "make deploy" },
-    answer: "allow",
-    says: " --wait -- ",
-  },
-  {
-    what: "Cursor's read of a key",
-    agent: "cursor",
-    tool: "Read",
-    input: { file_path: "~/.ssh/id_rsa" },
-    answer: "deny",
-    says: "$HOME/.ssh",
-  },
-  {
-    what: "Cursor's read",
-    agent: "cursor",
-    tool: "Read",
-    input: { file_path: "src/main.ts" },
-    answer: "passes",
-  },
-  {
-    what: "Cursor's deletion of a denied name",
-    agent: "cursor",
-    tool: "Delete",
-    input: { file_path: "locked" },
-    answer: "deny",
-    says: "fs.deny_write",
-  },
-  {
-    what: "Cursor's search of everything",
-    agent: "cursor",
-    tool: "Grep",
-    input: { pattern: "x" },
-    answer: "deny",
-    says: "secret",
-  },
-  { what: "another tool of Cursor", agent: "cursor", tool: "Task", input: { prompt: "x" }, answer: "passes" },
-  {
-    what: "Cursor's last look at a command that was not changed",
-    agent: "cursor",
-    tool: "beforeShellExecution",
-    input: { command: "echo it's" },
-    answer: "deny",
-    says: String.raw`--session 6f2c9a52-4d3f-4c53-9a6e-0f6f3a1f7f10 -- 'echo it'\''s'`,
-  },
-  {
-    what: "Cursor's last look at a denied command",
-    agent: "cursor",
-    tool: "beforeShellExecution",
-    input: { command: "sudo id" },
-    answer: "deny",
-    says: "sudo *",
-  },
-  {
-    what: "a command of Cursor, by the hook of Claude Code, whose policy holds",
-    from: "cursor",
-    tool: "Shell",
-    input: { command: "true" },
-    answer: "allow",
-    says: " exec --agent claude-code ",
-  },
-  {
-    what: "Copilot's command",
-    agent: "copilot",
-    tool: "Bash",
-    input: { command: "true", description: "d", mode: "sync", initial_wait: 30 },
-    answer: "allow",
-    says: " exec --agent copilot --shell bash --session 6f2c9a52-4d3f-4c53-9a6e-0f6f3a1f7f10 -- 'true'",
-  },
-  {
-    what: "Copilot's command in the background",
-    agent: "copilot",
-    tool: "Bash",
-    input: { command: "true", description: "d", mode: "async", detach: true },
-    answer: "allow",
-    says: " --keep -- ",
-  },
-  {
-    what: "a mode of Copilot that nobody knows",
-    agent: "copilot",
-    tool: "Bash",
-    input: { command: "true", mode: "later" },
-    answer: "blocks",
-    says: "'mode'",
-  },
-  {
-    what: "a denied command of Copilot",
-    agent: "copilot",
-    tool: "Bash",
-    input: { command: "sudo id" },
-    answer: "deny",
-    says: "sudo *",
-  },
-  {
-    what: "a command of Copilot that needs a person",
-    agent: "copilot",
-    tool: "Bash",
-    input: { command: "make deploy" },
-    answer: "allow",
-    says: " --wait -- ",
-  },
-  {
-    what: "Copilot's read of a key",
-    agent: "copilot",
-    tool: "Read",
-    input: { path: "~/.ssh/id_rsa" },
-    answer: "deny",
-    says: "$HOME/.ssh",
-  },
-  {
-    what: "Copilot's read",
-    agent: "copilot",
-    tool: "Read",
-    input: { path: "src/main.ts" },
-    answer: "passes",
-  },
-  {
-    what: "Copilot's search",
-    agent: "copilot",
-    tool: "Grep",
-    input: { pattern: "x", paths: ["src"] },
-    answer: "passes",
-  },
-  {
-    what: "Copilot's search of hidden names",
-    agent: "copilot",
-    tool: "Grep",
-    input: { pattern: "x", paths: ["src", "."] },
-    answer: "deny",
-    says: "secret",
-  },
-  { what: "Copilot's patch", agent: "copilot", tool: "Edit", input: PATCH, answer: "passes" },
-  {
-    what: "Copilot's patch of a denied name",
-    agent: "copilot",
-    tool: "Edit",
-    input: "*** Begin Patch\n*** Delete File: locked\n*** End Patch\n",
-    answer: "deny",
-    says: "fs.deny_write",
-  },
-  {
-    what: "Copilot's patch of nothing",
-    agent: "copilot",
-    tool: "Edit",
-    input: "nothing",
-    answer: "blocks",
-    says: "'tool_input' of Edit names no file",
-  },
+  ...CURSOR_AND_COPILOT_CASES,
 ];
 
 /** Commands that the rewritten command must run to the last byte. */
