@@ -14,11 +14,12 @@
 
 /* Same rows as api/cli/commands/hook-agents.ts; test/integration/hook.test.ts compares the answers. */
 static const struct tool CLAUDE_TOOLS[] = {
+    /* `path` is Copilot's, which runs the hooks in a project's .claude/settings.json. */
     {"Bash", SHELL, NULL, {"command"}, false},
     {"Monitor", SHELL, NULL, {"command"}, false},
-    {"Read", FILES, "read", {"file_path"}, false},
-    {"Write", FILES, "write", {"file_path"}, false},
-    {"Edit", FILES, "write", {"file_path"}, false},
+    {"Read", FILES, "read", {"file_path", "path"}, false},
+    {"Write", FILES, "write", {"file_path", "path"}, false},
+    {"Edit", FILES, "write", {"file_path", "path"}, false},
     {"MultiEdit", FILES, "write", {"file_path"}, false},
     {"NotebookRead", FILES, "read", {"notebook_path"}, false},
     {"NotebookEdit", FILES, "write", {"notebook_path"}, false},
@@ -90,14 +91,17 @@ static const struct agent AGENTS[] = {
     {.name = "copilot", .event = "PreToolUse", .tools = COPILOT_TOOLS, .explains_on_stdout = true, .background = "mode"},
 };
 
-#define CURSOR (&AGENTS[4])
+static const struct agent *agent_named(const char *name) {
+  for (size_t i = 0; i < sizeof AGENTS / sizeof *AGENTS; i++) {
+    if (strcmp(name, AGENTS[i].name) == 0) return &AGENTS[i];
+  }
+  return NULL;
+}
 
 const struct agent *agents_find(char *const words[]) {
-  for (size_t i = 0; words[0] != NULL && words[1] == NULL && i < sizeof AGENTS / sizeof *AGENTS; i++) {
-    if (strcmp(words[0], AGENTS[i].name) != 0) continue;
-    if (AGENTS[i].explains_on_stdout) blocking_explain();
-    return &AGENTS[i];
-  }
+  const struct agent *agent = words[0] == NULL || words[1] != NULL ? NULL : agent_named(words[0]);
+  if (agent != NULL && agent->explains_on_stdout) blocking_explain();
+  if (agent != NULL) return agent;
   blocking_end("'substrate hook' takes one agent: claude-code, codex, gemini, opencode, cursor or copilot", NULL);
 }
 
@@ -105,7 +109,7 @@ const struct agent *agents_sender(const struct agent *named, struct json event) 
   static struct agent cursor;
   char socket[PATH_MAX];
   if (json_member(event, "cursor_version").text == NULL) return named;
-  cursor = *CURSOR;
+  cursor = *agent_named("cursor");
   if (!home_own_socket(socket, cursor.name)) cursor.name = named->name;
   return &cursor;
 }

@@ -62,11 +62,12 @@ const CLAUDE = {
   background: "run_in_background",
   limit: "timeout",
   tools: {
+    // `path` is Copilot's, which runs the hooks in a project's .claude/settings.json.
     Bash: SHELL,
     Monitor: SHELL,
-    Read: files("read", "file_path"),
-    Write: files("write", "file_path"),
-    Edit: files("write", "file_path"),
+    Read: files("read", "file_path", "path"),
+    Write: files("write", "file_path", "path"),
+    Edit: files("write", "file_path", "path"),
     MultiEdit: files("write", "file_path"),
     NotebookRead: files("read", "notebook_path"),
     NotebookEdit: files("write", "notebook_path"),

@@ -22,6 +22,13 @@ export function cursorEvent(tool: string, input: unknown, session_id: string, cw
 
 export const CURSOR_AND_COPILOT_CASES: readonly HookCase[] = [
   {
+    what: "a read of Copilot, by the hook of Claude Code",
+    tool: "Read",
+    input: { path: "~/.ssh/id_rsa" },
+    answer: "deny",
+    says: "$HOME/.ssh",
+  },
+  {
     what: "Cursor's command",
     agent: "cursor",
     tool: "Shell",
