@@ -58,8 +58,7 @@ print(done.stdout.strip(), done.returncode)`;
 
 /** Calls a shell at a terminal as Aider does (run_cmd.py): a pty of its own, interactive, what it writes is kept. */
 const BY_PEXPECT = `import os, pexpect, sys
-kept = []
-command = open(sys.argv[1]).read()
+kept, command = [], open(sys.argv[1]).read()
 child = pexpect.spawn(os.environ["SHELL"], args=["-i", "-c", command], encoding="utf-8")
 child.interact(output_filter=lambda part: kept.append(part) or part)
 child.close()
@@ -351,7 +350,7 @@ describe.each(actors())("substrate-sh, as $kind", (actor) => {
       if (spawnSync("/usr/bin/python3", ["-c", "import pexpect"]).status !== 0)
         return skip("substrate-sh by Python's pexpect", "python3-pexpect is not installed");
       broker.write(join(broker.project, "aider.py"), BY_PEXPECT);
-      const env = { ...environment(shell), SHELL: shell, SUBSTRATE_AGENT_ID: "aider" };
+      const env = { ...environment(shell), SHELL: shell };
       const person = await Person.at(broker, env);
       const types = async (command: string): Promise<void> => {
         broker.write(join(broker.project, "command"), command);
@@ -365,10 +364,7 @@ describe.each(actors())("substrate-sh, as $kind", (actor) => {
         await person.sees(/OUTSIDE> $/);
       };
       try {
-        await says(
-          "cat /proc/1/comm; echo $SUBSTRATE_AGENT_ID; trap 'exit 7' EXIT",
-          /substrate-init\r\naider\r\n\[kept 23, ended 7\]/,
-        );
+        await says("cat /proc/1/comm; trap 'exit 7' EXIT", /substrate-init\r\n\[kept 16, ended 7\]/);
         await says("sudo true", /\[kept \d+, ended 126\]/);
         await says(`cat <<'END'\n${QUOTES}\nEND`, /it's "\$HOME" \\n \$\(id\) \\`\r\n\[kept \d+, ended 0\]/);
         await says(`: ${"x".repeat(100_000)}\necho long`, /long\r\n\[kept 6, ended 0\]/);
