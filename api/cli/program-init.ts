@@ -4,10 +4,10 @@ import type { InitOptions } from "./commands/init.ts";
 import type { Action } from "./program-world.ts";
 
 const HELP = `
-Agents: claude-code, codex, gemini and opencode. Without one, lists what is installed and what is connected.
+Agents: claude-code, codex, gemini, opencode, cursor, copilot and aider. Without one, lists what is installed and what is connected.
 Shows the change of each settings file and asks before it writes; without a terminal, only --yes writes. Existing hooks, rules,
 comments and layout stay. The agent gets its shipped policy in config.yaml. At the end two events go through the installed hook:
-one must be denied, one allowed. Repeat the command to prove it again.`;
+one must be denied, one allowed. Aider has no hooks: its commands get 'substrate-sh' for a shell, through which two commands go. Repeat the command to prove it again.`;
 
 export function describeInit(program: Command, choose: (action: Action) => void): void {
   program

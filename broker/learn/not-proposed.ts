@@ -32,7 +32,7 @@ const ROWS: readonly { readonly path: RegExp; readonly reason: string }[] = [
     reason: "the desktop starts programs that it names",
   },
   {
-    path: /^~\/\.(claude|codex|cursor|gemini|opencode|vscode[^/]*)(\.json)?(\/|$)/,
+    path: /^~\/\.(aider\.conf\.yml|claude|codex|copilot|cursor|gemini|opencode|vscode[^/]*)(\.json)?(\/|$)/,
     reason: "agents and editors read hooks and servers from it",
   },
   {

@@ -1,10 +1,12 @@
 #define _GNU_SOURCE
 #include "agents.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../client/home.h"
 #include "blocking.h"
 
 /* The longest session_key. */
@@ -12,11 +14,12 @@
 
 /* Same rows as api/cli/commands/hook-agents.ts; test/integration/hook.test.ts compares the answers. */
 static const struct tool CLAUDE_TOOLS[] = {
+    /* `path` is Copilot's, which runs the hooks in a project's .claude/settings.json. */
     {"Bash", SHELL, NULL, {"command"}, false},
     {"Monitor", SHELL, NULL, {"command"}, false},
-    {"Read", FILES, "read", {"file_path"}, false},
-    {"Write", FILES, "write", {"file_path"}, false},
-    {"Edit", FILES, "write", {"file_path"}, false},
+    {"Read", FILES, "read", {"file_path", "path"}, false},
+    {"Write", FILES, "write", {"file_path", "path"}, false},
+    {"Edit", FILES, "write", {"file_path", "path"}, false},
     {"MultiEdit", FILES, "write", {"file_path"}, false},
     {"NotebookRead", FILES, "read", {"notebook_path"}, false},
     {"NotebookEdit", FILES, "write", {"notebook_path"}, false},
@@ -45,20 +48,70 @@ static const struct tool GEMINI_TOOLS[] = {
     {0},
 };
 
-/* Codex takes `ask` for an error, after which it runs the tool as it is. */
-static const struct agent AGENTS[] = {
-    {"claude-code", "PreToolUse", CLAUDE_TOOLS, true, false, "run_in_background", NULL},
-    {"codex", "PreToolUse", CLAUDE_TOOLS, false, false, "run_in_background", NULL},
-    /* Its plugin (api/cli/init/opencode-plugin.ts) sends Claude Code's names. */
-    {"opencode", "PreToolUse", CLAUDE_TOOLS, false, false, "run_in_background", NULL},
-    {"gemini", "BeforeTool", GEMINI_TOOLS, false, true, "is_background", "dir_path"},
+static const struct tool CURSOR_TOOLS[] = {
+    {"Shell", SHELL, NULL, {"command"}, false},
+    {"Read", FILES, "read", {"file_path", "path"}, false},
+    {"Write", FILES, "write", {"file_path", "path"}, false},
+    {"Edit", FILES, "write", {"file_path", "path"}, false},
+    {"StrReplace", FILES, "write", {"file_path", "path"}, false},
+    {"Delete", FILES, "write", {"file_path", "path"}, false},
+    {"Grep", FILES, "search", {"file_path", "path"}, true},
+    {"List", FILES, "read", {"file_path", "path"}, true},
+    {0},
 };
 
-const struct agent *agents_find(char *const words[]) {
-  for (size_t i = 0; words[0] != NULL && words[1] == NULL && i < sizeof AGENTS / sizeof *AGENTS; i++) {
-    if (strcmp(words[0], AGENTS[i].name) == 0) return &AGENTS[i];
+/* The names of a hook of `PreToolUse`; with `preToolUse` they are bash, view, create and others. */
+static const struct tool COPILOT_TOOLS[] = {
+    {"Bash", SHELL, NULL, {"command"}, false},
+    {"Read", FILES, "read", {"path"}, false},
+    {"Write", FILES, "write", {"path"}, false},
+    {"Edit", FILES, "write", {"path"}, false},
+    {"Grep", FILES, "search", {"paths", "path"}, true},
+    {"Glob", FILES, "read", {"paths", "path"}, true},
+    {0},
+};
+
+/* Models of OpenAI edit by a patch, which is the whole input of Copilot's Edit. */
+static const struct tool TEXT_PATCH = {"Edit", PATCH, "write", {NULL}, false};
+
+#define CLAUDE .event = "PreToolUse", .tools = CLAUDE_TOOLS, .background = "run_in_background", .limit = "timeout"
+
+static const struct agent AGENTS[] = {
+    {.name = "claude-code", CLAUDE, .asks = true},
+    /* It takes `ask` for an error, after which it runs the tool as it is. */
+    {.name = "codex", CLAUDE},
+    /* Its plugin (api/cli/init/opencode-plugin.ts) sends Claude Code's names. */
+    {.name = "opencode", CLAUDE},
+    {.name = "gemini", .event = "BeforeTool", .tools = GEMINI_TOOLS, .form = GEMINI_FORM, .background = "is_background",
+     .folder = "dir_path", .limit = "timeout"},
+    /* It ignores `ask`. After its `timeout` a command goes on in the background. */
+    {.name = "cursor", .event = "preToolUse", .tools = CURSOR_TOOLS, .form = CURSOR_FORM, .folder = "working_directory",
+     .last_event = "beforeShellExecution"},
+    /* With `-p` and in autopilot it takes `ask` for a denial, and says nothing of either. */
+    {.name = "copilot", .event = "PreToolUse", .tools = COPILOT_TOOLS, .explains_on_stdout = true, .background = "mode"},
+};
+
+static const struct agent *agent_named(const char *name) {
+  for (size_t i = 0; i < sizeof AGENTS / sizeof *AGENTS; i++) {
+    if (strcmp(name, AGENTS[i].name) == 0) return &AGENTS[i];
   }
-  blocking_end("'substrate hook' takes one agent: claude-code, codex, gemini or opencode", NULL);
+  return NULL;
+}
+
+const struct agent *agents_find(char *const words[]) {
+  const struct agent *agent = words[0] == NULL || words[1] != NULL ? NULL : agent_named(words[0]);
+  if (agent != NULL && agent->explains_on_stdout) blocking_explain();
+  if (agent != NULL) return agent;
+  blocking_end("'substrate hook' takes one agent: claude-code, codex, gemini, opencode, cursor or copilot", NULL);
+}
+
+const struct agent *agents_sender(const struct agent *named, struct json event) {
+  static struct agent cursor;
+  char socket[PATH_MAX];
+  if (json_member(event, "cursor_version").text == NULL) return named;
+  cursor = *agent_named("cursor");
+  if (!home_own_socket(socket, cursor.name)) cursor.name = named->name;
+  return &cursor;
 }
 
 static const struct tool *find_tool(const struct agent *agent, struct json name) {
@@ -72,22 +125,32 @@ static const struct tool *find_tool(const struct agent *agent, struct json name)
 static const char *session_of(struct json event) {
   static const char LETTERS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@-";
   static char key[MOST_SESSION + 1];
-  char *text = json_copy(json_member(event, "session_id"));
+  struct json id = json_member(event, "session_id");
+  char *text = json_copy(id.text == NULL ? json_member(event, "conversation_id") : id);
   if (text == NULL || *text == 0) return NULL;
   for (size_t i = 0; i < MOST_SESSION && text[i] != 0; i++) key[i] = strchr(LETTERS, text[i]) == NULL ? '_' : text[i];
   free(text);
   return key;
 }
 
+/* The command stands in the event itself. */
+static struct call last_call(const struct agent *agent, struct json event) {
+  static const struct tool SHELL_TOOL = {"Shell", SHELL, NULL, {"command"}, false};
+  return (struct call){agent, &SHELL_TOOL, event, session_of(event), true};
+}
+
 struct call agents_call(const struct agent *agent, struct json event) {
   struct json name = json_member(event, "tool_name"), input = json_member(event, "tool_input");
-  if (!json_is(json_member(event, "hook_event_name"), agent->event))
-    blocking_end("The event's 'hook_event_name' must be '", agent->event, "'", NULL);
+  struct json about = json_member(event, "hook_event_name");
+  if (agent->last_event != NULL && json_is(about, agent->last_event)) return last_call(agent, event);
+  if (!json_is(about, agent->event)) blocking_end("The event's 'hook_event_name' must be '", agent->event, "'", NULL);
   if (name.text == NULL || *name.text != '"') blocking_end("The event's 'tool_name' must be text", NULL);
-  struct call call = {agent, find_tool(agent, name), input, session_of(event)};
+  struct call call = {agent, find_tool(agent, name), input, session_of(event), false};
   if (call.tool != NULL && call.tool->kind == CODE)
     blocking_end(call.tool->name, " runs code that no policy can judge, outside every world. Use a shell command", NULL);
-  if (call.tool != NULL && (input.text == NULL || *input.text != '{'))
+  bool is_text = input.text != NULL && *input.text == '"';
+  if (is_text && agent->tools == COPILOT_TOOLS && json_is(name, TEXT_PATCH.name)) call.tool = &TEXT_PATCH;
+  else if (call.tool != NULL && (input.text == NULL || *input.text != '{'))
     blocking_end("The event's 'tool_input' must be an object", NULL);
   return call;
 }
@@ -102,9 +165,11 @@ static bool is_given(struct json value) {
 }
 
 static bool read_flag(struct json input, const char *name) {
-  struct json flag = json_member(input, name);
-  if (is_given(flag) && *flag.text != 't' && *flag.text != 'f') blocking_end("'", name, "' must be true or false", NULL);
-  return is_given(flag) && *flag.text == 't';
+  struct json flag = name == NULL ? (struct json){0} : json_member(input, name);
+  if (!is_given(flag) || json_is(flag, "sync")) return false;
+  if (*flag.text == 't' || json_is(flag, "async")) return true;
+  if (*flag.text != 'f') blocking_end("'", name, "' must be true or false, or 'async' or 'sync'", NULL);
+  return false;
 }
 
 static void enter(struct json folder, const char *name, char *cwd, size_t size) {
@@ -120,7 +185,7 @@ static void enter(struct json folder, const char *name, char *cwd, size_t size) 
 struct command agents_command(const struct call *call, char *cwd, size_t size) {
   const struct agent *agent = call->agent;
   const char *field = call->tool->fields[0];
-  struct json limit = json_member(call->input, "timeout");
+  struct json limit = agent->limit == NULL ? (struct json){0} : json_member(call->input, agent->limit);
   struct command command = {json_copy(json_member(call->input, field)), 0, read_flag(call->input, agent->background)};
   if (command.text == NULL || *command.text == 0) blocking_end("'", field, "' must be a command", NULL);
   /* U+0000, as json_copy() decodes it. */
@@ -192,8 +257,9 @@ void agents_add_files(struct buffer *body, const struct call *call) {
     struct json value = json_member(call->input, tool->fields[i]);
     if (value.text != NULL && *value.text != 'n') add_paths(body, tool, tool->fields[i], value);
   }
+  if (tool->fields[0] == NULL) add_paths(body, tool, "tool_input", call->input);
   if (!body->failed && body->data[body->length - 1] == '[') {
-    if (!tool->here) blocking_end("'", tool->fields[0], "' of ", tool->name, " names no file", NULL);
+    if (!tool->here) blocking_end("'", tool->fields[0] == NULL ? "tool_input" : tool->fields[0], "' of ", tool->name, " names no file", NULL);
     add_file(body, tool->access, ".");
   }
   buffer_text(body, "]");

@@ -19,17 +19,24 @@ struct tool {
   const char *name; /* NULL ends a list */
   enum kind kind;
   const char *access;              /* FILES: read, search or write */
-  const char *fields[MOST_FIELDS]; /* of the input: the command, the patch, or paths; lists of paths may be patterns */
+  const char *fields[MOST_FIELDS]; /* of the input: the command, the patch, or paths; lists of paths may be patterns. None: the input is the patch */
   bool here;                       /* FILES: without a path the tool works in the event's folder */
 };
 
+/* Forms of answers. */
+enum form { CLAUDE_FORM, GEMINI_FORM, CURSOR_FORM };
+
+/* Names of fields are NULL where the agent sends no such field. */
 struct agent {
   const char *name, *event;
   const struct tool *tools;
-  bool asks;              /* a hook may have the person asked */
-  bool is_gemini;         /* the form of answers */
-  const char *background; /* field of a command that goes on by itself */
-  const char *folder;     /* field of a command's folder, or NULL */
+  enum form form;
+  bool asks;               /* a hook may have the person asked */
+  bool explains_on_stdout; /* the model is shown why only by an answer, also with exit code 2 */
+  const char *background;  /* of a command that goes on by itself: true, or "async" */
+  const char *folder;      /* of a command's folder */
+  const char *limit;       /* of the milliseconds after which the agent ends a command */
+  const char *last_event;  /* a second event with each command as it is about to run, whose hook cannot change it */
 };
 
 struct call {
@@ -37,6 +44,7 @@ struct call {
   const struct tool *tool; /* NULL: a tool that runs no command and opens no file */
   struct json input;
   const char *session; /* of the agent, in the letters of a session_key; NULL: none */
+  bool is_last;        /* the agent's last_event */
 };
 
 struct command {
@@ -47,6 +55,9 @@ struct command {
 
 /* The agent that the only word names. Blocks for anything else. */
 const struct agent *agents_find(char *const words[]);
+/* The agent that sent the event: Cursor runs the hooks in Claude Code's settings too. Where config.yaml does not name Cursor,
+   the policy of the named agent holds. */
+const struct agent *agents_sender(const struct agent *named, struct json event);
 /* What the event is about. Blocks for an event of another kind or shape. */
 struct call agents_call(const struct agent *agent, struct json event);
 /* The tool of an event that is recorded alone; blocks for nothing. */

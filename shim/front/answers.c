@@ -83,17 +83,31 @@ static void add_input(struct buffer *to, const struct call *call, const char *co
   buffer_text(to, "}");
 }
 
+/* Field of a tool's input with another command. */
+static const char *const INPUTS[] = {[CLAUDE_FORM] = ",\"updatedInput\":", [GEMINI_FORM] = ",\"hookSpecificOutput\":{\"tool_input\":",
+                                     [CURSOR_FORM] = ",\"updated_input\":"};
+static const char *const ENDS[] = {[CLAUDE_FORM] = "}}\n", [GEMINI_FORM] = "}\n", [CURSOR_FORM] = "}\n"};
+
 static void begin(struct buffer *to, const struct agent *agent, const char *decision, const char *reason) {
-  if (agent->is_gemini) {
+  switch (agent->form) {
+  case CLAUDE_FORM:
+    buffer_text(to, "{\"hookSpecificOutput\":{");
+    buffer_field(to, "hookEventName", agent->event);
+    buffer_field(to, "permissionDecision", decision);
+    if (reason != NULL) buffer_field(to, "permissionDecisionReason", reason);
+    return;
+  case GEMINI_FORM:
     buffer_text(to, "{");
     buffer_field(to, "decision", decision);
     if (reason != NULL) buffer_field(to, "reason", reason);
     return;
+  case CURSOR_FORM:
+    buffer_text(to, "{");
+    buffer_field(to, "permission", decision);
+    if (reason == NULL) return;
+    buffer_field(to, "user_message", reason);
+    buffer_field(to, "agent_message", reason);
   }
-  buffer_text(to, "{\"hookSpecificOutput\":{");
-  buffer_field(to, "hookEventName", agent->event);
-  buffer_field(to, "permissionDecision", decision);
-  if (reason != NULL) buffer_field(to, "permissionDecisionReason", reason);
 }
 
 static void print(struct buffer *text) {
@@ -103,8 +117,48 @@ static void print(struct buffer *text) {
 static void deny(const struct agent *agent, const char *reason) {
   struct buffer text = {0};
   begin(&text, agent, "deny", reason);
-  buffer_text(&text, agent->is_gemini ? "}\n" : "}}\n");
+  buffer_text(&text, ENDS[agent->form]);
   print(&text);
+}
+
+void answers_pass(const struct agent *agent) {
+  struct buffer text = {0};
+  /* For Cursor no answer is a failure, after which `failClosed` blocks the tool. */
+  if (agent->form != CURSOR_FORM) return;
+  buffer_text(&text, "{}\n");
+  print(&text);
+}
+
+/* Whether a text is one word as add_quoted() writes it. */
+static bool is_quoted(const char *text) {
+  if (*text++ != '\'') return false;
+  for (text += strcspn(text, "'"); strncmp(text, "'\\''", 4) == 0; text += strcspn(text, "'")) text += 4;
+  return strcmp(text, "'") == 0;
+}
+
+bool answers_is_rewritten(const struct call *call, const char *command) {
+  char nothing[] = "";
+  const struct command empty = {nothing, 0, false};
+  bool is_same = false;
+  for (int asks = 0; asks <= 1; asks++) {
+    struct buffer words = {0};
+    add_command(&words, call, &empty, asks == 1);
+    if (words.failed) blocking_end("Not enough memory for the command", NULL);
+    size_t length = words.length - strlen("''");
+    if (strncmp(command, words.data, length) == 0 && is_quoted(command + length)) is_same = true;
+    buffer_free(&words);
+  }
+  return is_same;
+}
+
+static void deny_last(const struct agent *agent, const char *command) {
+  struct buffer why = {0};
+  buffer_text(&why, "This command runs only in a world of Substrate, and ");
+  buffer_text(&why, agent->name);
+  buffer_text(&why, " did not have it changed before. Run this one instead, as it stands:\n");
+  buffer_text(&why, command);
+  if (why.failed) blocking_end("Not enough memory for the command", NULL);
+  deny(agent, why.data);
 }
 
 /* `claude -p` has nobody whom it could ask, and takes `ask` for a denial: there the command itself waits for an approval. */
@@ -123,11 +177,16 @@ static void rewrite(const struct call *call, const struct command *command, cons
                 "project and run that file");
     return;
   }
+  if (call->is_last) {
+    deny_last(agent, words.data);
+    return;
+  }
   bool asks = question != NULL && !approved && agent->asks && !is_unattended();
   begin(&text, agent, asks ? "ask" : "allow", asks ? question : NULL);
-  buffer_text(&text, agent->is_gemini ? ",\"hookSpecificOutput\":{\"tool_input\":" : ",\"updatedInput\":");
+  buffer_text(&text, INPUTS[agent->form]);
   add_input(&text, call, words.data);
-  buffer_text(&text, "}}\n");
+  if (agent->form == GEMINI_FORM) buffer_text(&text, "}");
+  buffer_text(&text, ENDS[agent->form]);
   print(&text);
 }
 
@@ -170,7 +229,7 @@ static struct json judged(const struct agent *agent, const struct answer *answer
 void answers_for_files(const struct agent *agent, const struct answer *answer) {
   static const char *const OPENS[] = {"allow", NULL};
   char *reason;
-  judged(agent, answer, OPENS, &reason);
+  if (judged(agent, answer, OPENS, &reason).text != NULL) answers_pass(agent);
 }
 
 void answers_for_command(const struct call *call, const struct command *command, const struct answer *answer) {

@@ -3,10 +3,12 @@
 
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <unistd.h>
 
 #include "../client/buffer.h"
+#include "../client/descriptors.h"
 #include "../client/say.h"
 
 /* By which agents block a tool and show the model what stands on standard error. */
@@ -53,6 +55,21 @@ void blocking_never(void) {
   alarm(MOST_RECORDING_SECONDS);
 }
 
+static bool explains;
+
+void blocking_explain(void) {
+  explains = true;
+}
+
+static void explain(const char *why) {
+  struct buffer answer = {0};
+  buffer_text(&answer, "{\"permissionDecision\":\"deny\"");
+  buffer_field(&answer, "permissionDecisionReason", why);
+  buffer_text(&answer, "}\n");
+  /* Exit code 2 blocks without it too. */
+  if (!answer.failed && !write_all(STDOUT_FILENO, answer.data, answer.length)) return;
+}
+
 void blocking_end(const char *part, ...) {
   struct buffer text = {0};
   va_list parts;
@@ -60,5 +77,8 @@ void blocking_end(const char *part, ...) {
   for (; part != NULL; part = va_arg(parts, const char *)) buffer_text(&text, part);
   va_end(parts);
   say(text.data == NULL ? "Not enough memory" : text.data, only_records ? ". The event is not recorded" : ". Nothing ran", NULL);
-  _exit(only_records ? 0 : BLOCK);
+  if (only_records) _exit(0);
+  buffer_text(&text, ". Nothing ran");
+  if (explains && !text.failed) explain(text.data);
+  _exit(BLOCK);
 }

@@ -5,6 +5,8 @@
 /* From now on signals and 20 seconds without an end block the tool too. SIGKILL cannot be caught: an agent that
    sends it, or stops waiting earlier, runs the tool. */
 void blocking_begin(void);
+/* From now on the sentence also stands on standard output, as the answer of Copilot that denies. */
+void blocking_explain(void);
 /* From now on the hook records an event that decides nothing: every failure is exit code 0, after five seconds too. */
 void blocking_never(void);
 /* Prints the parts up to NULL and that nothing ran, or that nothing is recorded; ends the process. */

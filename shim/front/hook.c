@@ -41,7 +41,11 @@ static struct json read_event(void) {
 
 /* The socket is the agent's own, where config.yaml names it; else the agent's name is a label. */
 static void read_caller(struct caller *caller, const struct agent *agent, struct json event) {
-  char *cwd = json_copy(json_member(event, "cwd"));
+  struct json folder = json_member(event, "cwd");
+  /* Cursor leaves it out, or empty, where the tool works in the workspace. */
+  if (agent->form == CURSOR_FORM && (folder.text == NULL || json_is(folder, "")))
+    folder = json_item(json_member(event, "workspace_roots"), (struct json){0});
+  char *cwd = json_copy(folder);
   caller->agent = agent->name;
   if (!home_own_socket(caller->socket, agent->name)) home_path(caller->socket, "sock/agent.sock");
   if (cwd == NULL || *cwd != '/' || strlen(cwd) >= sizeof caller->cwd)
@@ -85,6 +89,10 @@ static void judge_command(const struct call *call, struct caller *caller) {
   struct buffer body = {0};
   const struct command command = agents_command(call, caller->cwd, sizeof caller->cwd);
   char *words[] = {command.text, NULL};
+  if (call->is_last && answers_is_rewritten(call, command.text)) {
+    answers_pass(call->agent);
+    return;
+  }
   struct options options = {.verb = CHECK, .shell = AGENTS_SHELL, .session = call->session, .command = words};
   if (!request_add(&body, caller, &options)) blocking_end("The environment has too many or too long variables", NULL);
   /* An approval is bound to it. */
@@ -121,8 +129,12 @@ int hook_run(char *const words[]) {
     record(agent, &caller, event, kind);
     return 0;
   }
+  agent = agents_sender(agent, event);
   struct call call = agents_call(agent, event);
-  if (call.tool == NULL) return 0;
+  if (call.tool == NULL) {
+    answers_pass(agent);
+    return 0;
+  }
   read_caller(&caller, agent, event);
   if (call.tool->kind == SHELL) judge_command(&call, &caller);
   else judge_files(&call, &caller);

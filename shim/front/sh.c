@@ -43,7 +43,8 @@ static int read_letters(struct asked *asked, char *const *at) {
     if (*letter == 'o' && at[1] != NULL && used == 1) used = 2;
     else if (strchr(LETTERS, *letter) == NULL) return 0;
     if (*letter == 'c') asked->has_command = *word == '-';
-    else asked->has_options = true;
+    /* A world's shell reads no file of a person's, so an interactive one runs a command as any other. */
+    else if (*letter != 'i') asked->has_options = true;
     if (*letter == 's') asked->from_input = true;
   }
   return used;

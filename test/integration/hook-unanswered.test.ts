@@ -109,13 +109,21 @@ describe.each(actors().slice(0, 1))("the hook of both fronts", (actor) => {
       expect(ended).toMatchObject({ code: 0, stdout: "", stderr: said });
   });
 
-  test("block the tool when no broker runs", async () => {
+  test.each([
+    ["gemini", "run_shell_command"],
+    ["cursor", "Shell"],
+    ["cursor", "beforeShellExecution"],
+    ["copilot", "Bash"],
+  ] as const)("block the tool when no broker runs: %s, %s", async (agent, tool) => {
     for (const front of await fronts()) {
-      const ended = await runAs(actor, [...front, "hook", "gemini"], {
+      const ended = await runAs(actor, [...front, "hook", agent], {
         env: { SUBSTRATE_HOME: home },
-        stdin: EVENT.replace("PreToolUse", "BeforeTool").replace('"Bash"', '"run_shell_command"'),
+        stdin: JSON.stringify(eventOf({ agent, tool, input: { command: "true" } }, "/")),
       });
-      expect(ended).toMatchObject({ ...blocked, stderr: expect.stringContaining("No broker answers on") });
+      // Copilot's model is shown an answer alone.
+      const stdout = agent === "copilot" ? expect.stringMatching(/"deny".*No broker answers on/) : "";
+      const stderr = expect.stringContaining("No broker answers on") as unknown;
+      expect(ended).toMatchObject({ ...blocked, stdout, stderr });
     }
   });
 

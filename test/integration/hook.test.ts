@@ -11,6 +11,12 @@ import { actors, type Ended, runAs } from "../support/users/users.ts";
 type Answer = {
   readonly decision?: string;
   readonly reason?: string;
+  readonly permission?: string;
+  readonly permissionDecision?: string;
+  readonly permissionDecisionReason?: string;
+  readonly user_message?: string;
+  readonly agent_message?: string;
+  readonly updated_input?: { readonly command?: string };
   readonly hookSpecificOutput?: {
     readonly permissionDecision?: string;
     readonly permissionDecisionReason?: string;
@@ -18,6 +24,8 @@ type Answer = {
     readonly tool_input?: { readonly command?: string };
   };
 };
+
+const QUOTES = String.raw`printf '%s\n' "a'b \"c\" "'$HOME'`;
 
 describe.each(actors())("the hook of both fronts, as $kind", (actor) => {
   let broker: TestBroker;
@@ -68,16 +76,24 @@ describe.each(actors())("the hook of both fronts, as $kind", (actor) => {
   test.each(HOOK_CASES)("answers $what with: $answer", async (one) => {
     const [native, node] = await answers(one);
     expect({ ...native, stdout: documentIn(native) }).toEqual({ ...node, stdout: documentIn(node) });
-    const { says = "", answer } = one;
+    const { says = "", answer, agent, from } = one;
+    const isCursor = agent === "cursor" || from === "cursor";
     if (answer === "blocks" || answer === "passes") {
-      expect(native).toMatchObject({ code: answer === "blocks" ? 2 : 0, stdout: "" });
-      expect(native.stderr).toContain(says);
+      const blocks = answer === "blocks";
+      expect([native.code, native.stderr]).toEqual([blocks ? 2 : 0, expect.stringContaining(says)]);
+      if (isCursor && !blocks) expect(native.stdout).toBe("{}\n");
+      else if (agent !== "copilot" || !blocks) expect(native.stdout).toBe("");
+      // Copilot shows the model nothing of standard error.
+      else expect(parsed(native)).toMatchObject({ permissionDecision: "deny" });
       return;
     }
-    const { decision, reason, hookSpecificOutput: output } = parsed(native);
-    expect([native.code, native.stderr, output?.permissionDecision ?? decision]).toEqual([0, "", answer]);
-    const input = output?.updatedInput ?? output?.tool_input;
-    expect(answer === "deny" ? (output?.permissionDecisionReason ?? reason) : input?.command).toContain(says);
+    const { decision, reason, hookSpecificOutput: output, ...flat } = parsed(native);
+    const got = output?.permissionDecision ?? decision ?? flat.permission;
+    expect([native.code, native.stderr, got]).toEqual([0, "", answer]);
+    const input = output?.updatedInput ?? output?.tool_input ?? flat.updated_input;
+    const why = output?.permissionDecisionReason ?? reason ?? flat.user_message;
+    expect(answer === "deny" ? why : input?.command).toContain(says);
+    if (isCursor) expect(flat.agent_message).toBe(flat.user_message);
     // Every other field stays, and a denial runs nothing.
     expect({ ...input, command: null }).toEqual(
       answer === "deny" ? { command: null } : { ...(one.input as object), command: null },
@@ -90,6 +106,55 @@ describe.each(actors())("the hook of both fronts, as $kind", (actor) => {
       run(await rewritten(command)),
     ]);
     expect([received.code, received.stdout]).toEqual([wanted.code, wanted.stdout]);
+  });
+
+  test("lets Cursor run a changed command, as it changed it for the same session", async () => {
+    const [changed] = await answers({ agent: "cursor", tool: "Shell", input: { command: QUOTES } });
+    const command = parsed(changed).updated_input?.command ?? "";
+    const look = (text: string): Promise<readonly [Ended, Ended]> =>
+      answers({ agent: "cursor", tool: "beforeShellExecution", input: { command: text } });
+    for (const { code, stdout } of await look(command)) expect([code, stdout]).toEqual([0, "{}\n"]);
+    for (const other of [
+      `${command}; id`,
+      `${command} '$(id)'`,
+      command.replace("6f2c9a52", "other"),
+      command.replace(" cursor ", " human "),
+      command.slice(0, -1),
+      `env ${command}`,
+    ])
+      for (const ended of await look(other)) expect(parsed(ended)).toMatchObject({ permission: "deny" });
+    expect(await run(command)).toMatchObject({ code: 0, stdout: `a'b "c" $HOME\n` });
+  });
+
+  test("judges Cursor by its own policy where config.yaml names Cursor, whichever hook it runs", async () => {
+    const listed = await TestBroker.start(actor, {
+      policies: { default: HOOK_POLICY },
+      config: "agents:\n  claude-code: {}\n  cursor: {}\n",
+    });
+    try {
+      const event = eventOf({ agent: "cursor", tool: "Shell", input: { command: "true" } }, listed.project);
+      for (const front of fronts)
+        for (const name of ["cursor", "claude-code"]) {
+          const ended = await runAs(actor, [...front, "hook", name], {
+            cwd: listed.project,
+            env: { SUBSTRATE_HOME: listed.home },
+            stdin: JSON.stringify(event),
+          });
+          expect(parsed(ended).updated_input?.command).toContain(" exec --agent cursor ");
+        }
+    } finally {
+      await listed.stop();
+    }
+  });
+
+  test("gives a denial of Copilot's own form where it blocks", async () => {
+    for (const front of fronts) {
+      const ended = await hook(front, ["copilot"], "{}{}");
+      expect([ended.code, parsed(ended).permissionDecisionReason]).toEqual([
+        2,
+        expect.stringMatching(/not JSON.*\. Nothing ran$/),
+      ]);
+    }
   });
 
   test("runs the command of an agent that config.yaml does not name", async () => {
@@ -224,7 +289,9 @@ describe.each(actors())("the hook of both fronts, as $kind", (actor) => {
 
   test("explains itself", async () => {
     for (const front of fronts)
-      expect((await hook(front, ["--help"], "")).stdout).toContain("claude-code, codex, gemini or opencode");
+      expect((await hook(front, ["--help"], "")).stdout).toContain(
+        "claude-code, codex, gemini, opencode, cursor or copilot",
+      );
     expect((await broker.cli(["help", "hook"])).stdout).toContain("hooks.PreToolUse");
   });
 });

@@ -62,14 +62,22 @@ describe.each(actors())("init refuses, as $kind", (actor) => {
   test.each([
     ["TOML", ".codex/config.toml", "a = 1\na = 2\n", "line 2, column 1"],
     ["config.yaml", undefined, "agents: [a]\n", "config.yaml:1:1"],
-  ])("broken %s is refused before the first file is written", async (_what, name, text, where) => {
-    if (name !== undefined) place.put(name, text);
-    else place.broker.write(place.config, text);
-    const before = place.snapshot();
-    const { code, stderr } = await init(["codex", "--yes"]);
-    expect([code, stderr]).toEqual([125, expect.stringContaining(where)]);
-    expect(place.snapshot()).toEqual(before);
-  });
+    ["YAML", ".aider.conf.yml", "a: 1\na: 2\n", "line 2, column 1"],
+    ["another shell", ".aider.conf.yml", "set-env:\n  - SHELL=/bin/zsh\n", 'has "SHELL=/bin/zsh": remove'],
+    ["a list on one line", ".aider.conf.yml", "set-env: [A=b]\n", "give each item a line"],
+    ["hooks of another shape", ".cursor/hooks.json", '{"hooks": []}', "is not an object"],
+  ])(
+    "broken or strange: %s is refused before the first file is written",
+    async (_what, name, text, where) => {
+      if (name !== undefined) place.put(name, text);
+      else place.broker.write(place.config, text);
+      const before = place.snapshot();
+      const agent = name === undefined ? "codex" : (/^\.(aider|cursor|codex)/.exec(name)?.[1] ?? "");
+      const { code, stderr } = await init([agent, "--yes"]);
+      expect([code, stderr]).toEqual([125, expect.stringContaining(where)]);
+      expect(place.snapshot()).toEqual(before);
+    },
+  );
 
   test("without a terminal and without --yes the changes are shown and not written", async () => {
     place.put(".claude/settings.json", CLAUDE);
@@ -117,10 +125,16 @@ describe.each(actors())("init refuses, as $kind", (actor) => {
     ["open", "allowed, and runs as (should be denied)"],
     ["closed", "denied (should be allowed)"],
   ])("a hook that is %s fails the proof, and the way back is named", async (answer, words) => {
-    for (const agent of ["claude-code", "gemini", "opencode"]) {
+    for (const agent of ["claude-code", "gemini", "opencode", "cursor", "copilot", "aider"]) {
       const { code, stdout, stderr } = await init([agent, "--yes"], { STAND_IN: answer });
       const asPlugin = agent === "opencode" && answer === "broken" ? "denied (should be allowed)" : words;
-      expect([agent, code, stdout]).toEqual([agent, 1, expect.stringContaining(asPlugin)]);
+      // A shell that says nothing ran the command, as far as anybody sees.
+      const asShell = answer === "closed" ? words : "allowed, and says (should be denied)";
+      expect([agent, code, stdout]).toEqual([
+        agent,
+        1,
+        expect.stringContaining(agent === "aider" ? asShell : asPlugin),
+      ]);
       expect(stderr).toContain(`'substrate init ${agent} --undo' gives the files back as they were`);
     }
   });
@@ -132,6 +146,9 @@ describe.each(actors())("init refuses, as $kind", (actor) => {
     ["gemini", ".gemini/settings.json", '{"hooksConfig": {"enabled": false}}', "switches hooks off"],
     ["codex", ".codex/config.toml", "[features]\nhooks = false\n", "hooks = false"],
     ["codex", ".codex/hooks.json", "// c\n{}", "because of a comment at line 1, column 1"],
+    ["cursor", ".cursor/hooks.json", '{"hooks": {}}', 'has no "version": 1'],
+    ["cursor", ".cursor/hooks.json", '{"version": 1, // c\n"hooks": {}}', "because of a comment"],
+    ["copilot", ".copilot/settings.json", '{"disableAllHooks": true}', "sets disableAllHooks"],
   ])("%s is not called connected where %s is %j", async (agent, name, text, why) => {
     place.put(name, text);
     const { code, stderr } = await init([agent, "--yes"]);
@@ -142,10 +159,8 @@ describe.each(actors())("init refuses, as $kind", (actor) => {
   });
 
   test.each([
-    [["cursor"], "Cursor is not supported yet"],
-    [["copilot", "--yes"], "is not supported yet"],
-    [["aider"], "'substrate run -- aider' runs it whole in a world"],
     [["claude"], "Unknown agent 'claude'"],
+    [["copilot-cli"], "claude-code, codex, gemini, opencode, cursor, copilot and aider"],
     [["--undo"], "needs an agent"],
   ])("%j is refused in words", async (words, why) => {
     const { code, stderr } = await init(words);

@@ -57,6 +57,24 @@ matcher = "^mcp__"
 [x]'''
 `;
 
+const CURSOR = `{
+    "version": 1,
+    "hooks": {
+        "beforeShellExecution": [ { "command": "./mine.sh", "matcher": "curl" } ],
+        "stop": [{ "command": "./done.sh" }]
+    }
+}
+`;
+
+const AIDER = `# My settings
+model:   sonnet   # fast
+
+set-env:
+    # mine
+    -   A=b   # one
+    - C=d
+lint-cmd: [ "python: flake8" ]`;
+
 const crlf = (text: string): string => text.replaceAll("\n", "\r\n");
 
 describe.each(actors())("init, as $kind", (actor) => {
@@ -92,6 +110,15 @@ describe.each(actors())("init, as $kind", (actor) => {
       ".config/opencode/plugins/substrate.js",
     ],
     ["opencode", {}, ".config/opencode/plugins/substrate.js"],
+    ["cursor", { ".cursor/hooks.json": CURSOR }, ".cursor/hooks.json"],
+    ["cursor", { ".cursor/hooks.json": '{"version":1,"hooks":{}}' }, ".cursor/hooks.json"],
+    ["cursor", {}, ".cursor/hooks.json"],
+    ["copilot", { ".copilot/config.json": "// managed\n{}\n" }, ".copilot/hooks/substrate.json"],
+    ["copilot", {}, ".copilot/hooks/substrate.json"],
+    ["aider", { ".aider.conf.yml": AIDER }, ".aider.conf.yml"],
+    ["aider", { ".aider.conf.yml": crlf(`${AIDER}\n`) }, ".aider.conf.yml"],
+    ["aider", { ".aider.conf.yml": "# nothing yet\n" }, ".aider.conf.yml"],
+    ["aider", {}, ".aider.conf.yml"],
   ];
 
   test.each(FILES)(
@@ -108,9 +135,11 @@ describe.each(actors())("init, as $kind", (actor) => {
       const first = await init([agent, "--yes"]);
       expect([first.code, first.stderr]).toEqual([0, ""]);
       expect(first.stdout).toContain(`+++ ${join(place.home, written)}\n`);
-      expect(first.stdout).toContain("$ sudo -n true\n    denied:\n      stand-in says no\n");
-      expect(first.stdout).toContain("$ echo hello\n    allowed, and runs as:\n      stand-in exec\n");
-      expect(place.read(written)).toContain(`.build/substrate' hook ${agent}`);
+      expect(first.stdout).toMatch(/\$ sudo -n true\n {4}denied:\n {6}(substrate: )?stand-in says no\n/);
+      const ours =
+        agent === "aider" ? "allowed, and says:\n      hello" : "allowed, and runs as:\n      stand-in exec";
+      expect(first.stdout).toContain(`$ echo hello\n    ${ours}\n`);
+      expect(place.read(written)).toMatch(agent === "aider" ? /\.build\/substrate-sh"/ : hookOf(agent));
       expect(readFileSync(place.config, "utf8")).toBe(
         `# the operator's\nworlds: { idle_secs:  7 }\nagents:\n  ${agent}: { policy: ${agent} }`,
       );
@@ -148,6 +177,34 @@ describe.each(actors())("init, as $kind", (actor) => {
     expect(place.read(".codex/config.toml")).toBe(`${CODEX}\n[tui]\nnotifications = true\n`);
     expect(existsSync(place.config)).toBe(false);
     expect(readdirSync(join(place.home, ".codex"))).toEqual(["config.toml"]);
+  });
+
+  test("other hooks and variables that came since stay, and a file of ours alone goes", async () => {
+    for (const agent of ["cursor", "copilot", "aider"]) expect((await init([agent, "--yes"])).code).toBe(0);
+    const hooks = JSON.parse(place.read(".cursor/hooks.json")) as { hooks: Record<string, unknown[]> };
+    hooks.hooks["preToolUse"]?.unshift({ command: "./mine.sh" });
+    place.put(".cursor/hooks.json", JSON.stringify(hooks));
+    place.put(
+      ".copilot/hooks/substrate.json",
+      place.read(".copilot/hooks/substrate.json").replace("60", "61"),
+    );
+    place.put(".aider.conf.yml", `${place.read(".aider.conf.yml")}  - "MINE=1"\n`);
+    for (const agent of ["cursor", "copilot", "aider"]) expect((await init([agent, "--undo"])).code).toBe(0);
+    expect(JSON.parse(place.read(".cursor/hooks.json"))).toEqual({
+      version: 1,
+      hooks: { preToolUse: [{ command: "./mine.sh" }] },
+    });
+    expect(existsSync(join(place.home, ".copilot"))).toBe(false);
+    expect(place.read(".aider.conf.yml")).toBe('set-env:\n  - "MINE=1"\n');
+  });
+
+  test("Aider's shell follows a Substrate that was moved", async () => {
+    place.put(".aider.conf.yml", "set-env:\n  - SHELL=/old/.build/substrate-sh # ours\n");
+    expect((await init(["aider", "--yes"])).code).toBe(0);
+    expect(place.read(".aider.conf.yml")).toMatch(
+      /^set-env:\n {2}- "SHELL=\/.*\/\.build\/substrate-sh" # ours\n {2}- "SUBSTRATE_AGENT_ID=aider"\n$/,
+    );
+    expect(place.read(".aider.conf.yml")).not.toContain("/old/");
   });
 
   test("undo says so where a file is gone, or broken, and leaves it", async () => {
@@ -258,6 +315,23 @@ describe.each(actors())("init, as $kind", (actor) => {
     expect(existsSync(place.config)).toBe(false);
   });
 
+  test.each([
+    ["cursor", ".cursor/hooks.json", "Trust the project in Cursor"],
+    ["copilot", ".github/hooks/substrate.json", "Trust the project in Copilot"],
+    ["aider", ".aider.conf.yml", "Do not commit the settings"],
+  ])("--project connects %s by %s of the project, and gives it back", async (agent, name, words) => {
+    const path = join(place.broker.project, name);
+    const { code, stdout } = await init([agent, "--project", "--yes"]);
+    expect([code, stdout]).toEqual([0, expect.stringContaining(words)]);
+    expect([existsSync(path), readdirSync(place.home)]).toEqual([true, []]);
+    expect((await init([agent, "--project"])).stdout).toContain("is connected already");
+    expect((await init([agent, "--project", "--undo"])).code).toBe(0);
+    expect([
+      existsSync(path),
+      existsSync(dirname(path) === place.broker.project ? path : dirname(path)),
+    ]).toEqual([false, false]);
+  });
+
   test("a folder that the environment names is written too, and undone with the usual one", async () => {
     const other = join(place.folder.path, "other");
     expect((await init(["claude-code", "--yes"])).code).toBe(0);
@@ -285,12 +359,13 @@ describe.each(actors())("init, as $kind", (actor) => {
     const path = { PATH: `${place.home}/bin:/usr/bin:/bin` };
     expect((await init(["claude-code", "--yes"], path)).code).toBe(0);
     const { stdout } = await init([], path);
-    expect(stdout).toContain(
+    // How many seconds passed is the machine's affair.
+    expect(stdout.replace(/connected \d+ s/, "connected 0 s")).toContain(
       `claude-code  ${place.home}/bin/claude, ${place.home}/.claude\n             connected 0 s ago in your own settings\n`,
     );
     expect(stdout).toContain(`codex        ${place.home}/.codex, not connected\n`);
     expect(stdout).toContain("gemini       not found\n");
-    expect(stdout).toContain(`aider        ${place.home}/bin/aider, not supported yet\n`);
+    expect(stdout).toContain(`aider        ${place.home}/bin/aider, not connected\n`);
     await place.broker.cli(["exec", "--agent", "claude-code", "--", "echo the last one"]);
     const status = await place.broker.cli(["status"]);
     expect(status.stdout).toMatch(
@@ -320,6 +395,11 @@ describe.each(actors())("init, as $kind", (actor) => {
     expect(reply.by_hand.length).toBeGreaterThan(1);
   });
 });
+
+/** Cursor's command is one word for a shell. */
+function hookOf(agent: string): RegExp {
+  return new RegExp(`\\.build/substrate'(\\\\\\\\'')? hook ${agent} \\|\\| exit 2`);
+}
 
 /** Lines of `text` that `edited` no longer has in this order; a comma at the end of a value may have come. */
 function linesLeft(text: string, edited: string): readonly string[] {

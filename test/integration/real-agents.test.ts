@@ -1,4 +1,4 @@
-/** Claude Code and Codex themselves, connected by `substrate init`, at a whole task that a scripted model dictates. */
+/** Claude Code, Codex and GitHub Copilot CLI themselves, connected by `substrate init`, at a whole task that a scripted model dictates. */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
@@ -15,6 +15,7 @@ import { actors, runAs } from "../support/users/users.ts";
 
 const CLAUDE = "@anthropic-ai/claude-code@2.1.197";
 const CODEX = "@openai/codex@0.169.0";
+const COPILOT = "@github/copilot@1.0.102";
 
 /** Which agent the command belongs to, and in which namespace of processes it runs. */
 const WHERE = "echo $SUBSTRATE_AGENT_ID in $(readlink /proc/self/ns/pid)";
@@ -26,6 +27,9 @@ const PUSH = "git push origin main";
 type StatusDocument = {
   readonly connected: readonly { readonly agent_id: string; readonly session: AgentSession | null }[];
 };
+/** 100 KB, with quotes of every kind and a here-document. */
+const LONG_TEXT = `${`it's "$HOME" \`x\` \\n\n`.repeat(100)}${"0123456789\n".repeat(9000)}`;
+const LONG = `sha256sum <<'END'\n${LONG_TEXT}END`;
 
 function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex");
@@ -98,7 +102,7 @@ describe.each(actors())("whole tasks of real agents, as $kind", (actor) => {
     run(COMMIT),
   ];
 
-  function expectDone(agent: string, model: ScriptedModel, commands: readonly string[]): void {
+  function expectDone(agent: string, model: ScriptedModel, commands: readonly unknown[]): void {
     const told = model.results.join("\n");
     expect(told).toMatch(new RegExp(`${agent} in pid:\\[\\d+\\]`));
     expect(told).not.toContain(hostPids);
@@ -179,6 +183,44 @@ describe.each(actors())("whole tasks of real agents, as $kind", (actor) => {
     const commands = [INSTALL, "npm test", WHERE, COMMIT, PUSH];
     expectDone("claude-code", model, commands);
     await expectSession("claude-code", commands);
+  }, 120_000);
+
+  test("GitHub Copilot CLI edits, installs, tests, commits and pushes in worlds", async () => {
+    const copilot = programOf("copilot", COPILOT);
+    await connect("copilot");
+    const run: Run = (command, before) => [
+      "bash",
+      { command, description: "A step", mode: "sync", initial_wait: 120 },
+      before,
+    ];
+    const path = join(broker.project, "sum.js");
+    await using model = await ScriptedModel.start([
+      ["view", { path: join(actor.home, ".ssh/id_rsa") }],
+      ["view", { path }],
+      ["edit", { path, old_str: "3", new_str: "2" }],
+      ...task(run),
+      run(LONG),
+      run(PUSH),
+    ]);
+    const running = runAs(actor, [process.execPath, copilot, "-p", "go", "--allow-all"], {
+      cwd: broker.project,
+      env: {
+        ...environment(),
+        COPILOT_OFFLINE: "true",
+        COPILOT_AUTO_UPDATE: "false",
+        COPILOT_MODEL: "claude-sonnet-4.6",
+        COPILOT_PROVIDER_TYPE: "anthropic",
+        COPILOT_PROVIDER_BASE_URL: model.url,
+        COPILOT_PROVIDER_API_KEY: "made-up",
+      },
+    });
+    const [{ stdout, stderr }] = await Promise.all([running, answerPush(broker, running)]);
+    expect(stdout, stderr).toContain("Done");
+    expect(model.results, model.results.join("\n")).toHaveLength(10);
+    expect(model.results[0]).toContain("fs.deny_read");
+    expect(model.results[8]).toContain(sha256(LONG_TEXT));
+    const long: unknown = expect.stringMatching(/^sha256sum .*\[cut: 1\d{5} characters/s);
+    expectDone("copilot", model, [INSTALL, "npm test", WHERE, COMMIT, long, PUSH]);
   }, 120_000);
 
   test.each([

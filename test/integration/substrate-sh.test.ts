@@ -56,6 +56,17 @@ const BY_PYTHON = `import subprocess, sys
 done = subprocess.run("cat /proc/1/comm; exit 9", shell=True, executable=sys.argv[1], capture_output=True, text=True)
 print(done.stdout.strip(), done.returncode)`;
 
+/** Calls a shell at a terminal as Aider does (run_cmd.py): a pty of its own, interactive, what it writes is kept. */
+const BY_PEXPECT = `import os, pexpect, sys
+kept, command = [], open(sys.argv[1]).read()
+child = pexpect.spawn(os.environ["SHELL"], args=["-i", "-c", command], encoding="utf-8")
+child.interact(output_filter=lambda part: kept.append(part) or part)
+child.close()
+print("[kept %d, ended %s]" % (len(b"".join(kept)), child.exitstatus))
+`;
+
+const QUOTES = String.raw`it's "$HOME" \n $(id) \``;
+
 type Case = {
   readonly what: string;
   readonly words: readonly string[];
@@ -80,6 +91,16 @@ const CASES: readonly Case[] = [
     what: "a traced command",
     words: ["-x", "-c", "echo a"],
     wanted: { stdout: "a\n", stderr: "+ echo a\n" },
+  },
+  {
+    what: "an interactive shell",
+    words: ["-i", "-c", "cat /proc/1/comm; exit 4"],
+    wanted: { code: 4, stdout: "substrate-init\n", stderr: "" },
+  },
+  {
+    what: "a denied command of an interactive shell",
+    words: ["-ic", "sudo true"],
+    wanted: { code: 126, stderr: expect.stringContaining("'sudo *' in commands.denied") },
   },
   { what: "a login shell", words: ["-lc", "echo a"], wanted: { code: 0, stdout: "a\n" } },
   {
@@ -319,6 +340,38 @@ describe.each(actors())("substrate-sh, as $kind", (actor) => {
         await person.sees(/substrate-init\r\n/);
         person.type("exit 3\r");
         await person.sees(/OUTSIDE> $/);
+      } finally {
+        person.leave();
+      }
+    }));
+
+  test("is Aider's shell, called as Aider calls one: Aider itself was not tried", () =>
+    each(async (shell) => {
+      if (spawnSync("/usr/bin/python3", ["-c", "import pexpect"]).status !== 0)
+        return skip("substrate-sh by Python's pexpect", "python3-pexpect is not installed");
+      broker.write(join(broker.project, "aider.py"), BY_PEXPECT);
+      const env = { ...environment(shell), SHELL: shell };
+      const person = await Person.at(broker, env);
+      const types = async (command: string): Promise<void> => {
+        broker.write(join(broker.project, "command"), command);
+        person.type("python3 aider.py command\r");
+        await person.sees(/aider\.py command\r\n/);
+      };
+      // pexpect may lose what a command writes right before its end.
+      const says = async (command: string, wanted: RegExp): Promise<void> => {
+        await types(`${command}\nsleep 0.5`);
+        await person.sees(wanted);
+        await person.sees(/OUTSIDE> $/);
+      };
+      try {
+        await says("cat /proc/1/comm; trap 'exit 7' EXIT", /substrate-init\r\n\[kept 16, ended 7\]/);
+        await says("sudo true", /\[kept \d+, ended 126\]/);
+        await says(`cat <<'END'\n${QUOTES}\nEND`, /it's "\$HOME" \\n \$\(id\) \\`\r\n\[kept \d+, ended 0\]/);
+        await says(`: ${"x".repeat(100_000)}\necho long`, /long\r\n\[kept 6, ended 0\]/);
+        await types("printf 'name? '; read -r name; echo \"hello $name\"; sleep 0.5");
+        await person.sees(/name\? $/);
+        person.type("Ada\r");
+        await person.sees(/hello Ada\r\n\[kept \d+, ended 0\]/);
       } finally {
         person.leave();
       }

@@ -5,7 +5,7 @@ import { actors } from "../support/users/users.ts";
 import { TestBroker } from "../support/broker/broker.ts";
 
 const POLICIES = join(import.meta.dirname, "../../policies");
-const AGENTS = ["aider", "claude-code", "codex", "cursor", "gemini", "opencode"];
+const AGENTS = ["aider", "claude-code", "codex", "copilot", "cursor", "gemini", "opencode"];
 
 /** What runs later, outside every world, or says what the agent may do; each stands there before, or is made. */
 const SETTINGS = [

@@ -117,7 +117,7 @@ export const OPENED: readonly RunLater[] = [
     denied: "agents",
   },
   {
-    paths: ["**/.github/{hooks,agents,copilot}/**"],
+    paths: ["**/.github/{hooks,agents,copilot}/**", "**/.github/mcp.json"],
     reason: "Copilot's hooks, servers and agents",
     denied: "agents",
   },

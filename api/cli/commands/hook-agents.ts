@@ -13,6 +13,8 @@ type Tool = {
   readonly fields: readonly [string, ...string[]];
   /** Without a path the tool works in the event's folder. */
   readonly here?: true;
+  /** The input may be a patch, as text: models of OpenAI edit so in Copilot. */
+  readonly takesPatch?: true;
 };
 
 export type Agent = {
@@ -21,8 +23,16 @@ export type Agent = {
   readonly tools: Readonly<Record<string, Tool>>;
   /** Whether a hook may have the person asked: Codex takes `ask` for an error, after which it runs the tool. */
   readonly asks: boolean;
-  readonly background: string;
+  /** Of answers. */
+  readonly form: "claude" | "gemini" | "cursor";
+  /** The model is shown why only by an answer, also with exit code 2. */
+  readonly explainsOnStdout?: true;
+  /** Fields of a command: whether it goes on by itself (true, or `async`), its folder, its time limit in milliseconds. */
+  readonly background?: string;
   readonly folder?: string;
+  readonly limit?: string;
+  /** A second event with each command as it is about to run, whose hook cannot change it. */
+  readonly lastEvent?: string;
 };
 
 /** A tool of an event, with its checked input. */
@@ -34,6 +44,8 @@ export type AgentCall = {
   readonly cwd: string;
   /** The agent's own, in the letters of a session_key. */
   readonly session: string | undefined;
+  /** The agent's `lastEvent`. */
+  readonly isLast?: true;
 };
 
 const SHELL: Tool = { kind: "shell", fields: ["command"] };
@@ -44,15 +56,18 @@ const files = (access: "read" | "search" | "write", ...fields: Tool["fields"]): 
 });
 const filesHere = (...words: Parameters<typeof files>): Tool => ({ ...files(...words), here: true });
 
-const CLAUDE: Pick<Agent, "event" | "tools" | "background"> = {
+const CLAUDE = {
   event: "PreToolUse",
+  form: "claude",
   background: "run_in_background",
+  limit: "timeout",
   tools: {
+    // `path` is Copilot's, which runs the hooks in a project's .claude/settings.json.
     Bash: SHELL,
     Monitor: SHELL,
-    Read: files("read", "file_path"),
-    Write: files("write", "file_path"),
-    Edit: files("write", "file_path"),
+    Read: files("read", "file_path", "path"),
+    Write: files("write", "file_path", "path"),
+    Edit: files("write", "file_path", "path"),
     MultiEdit: files("write", "file_path"),
     NotebookRead: files("read", "notebook_path"),
     NotebookEdit: files("write", "notebook_path"),
@@ -66,6 +81,26 @@ const CLAUDE: Pick<Agent, "event" | "tools" | "background"> = {
     PowerShell: { kind: "code", fields: ["command"] },
     apply_patch: { kind: "patch", access: "write", fields: ["command"] },
   },
+} satisfies Omit<Agent, "name" | "asks">;
+
+/** It ignores `ask`. After its `timeout` a command goes on in the background. */
+const CURSOR: Agent = {
+  name: "cursor",
+  event: "preToolUse",
+  lastEvent: "beforeShellExecution",
+  form: "cursor",
+  asks: false,
+  folder: "working_directory",
+  tools: {
+    Shell: SHELL,
+    Read: files("read", "file_path", "path"),
+    Write: files("write", "file_path", "path"),
+    Edit: files("write", "file_path", "path"),
+    StrReplace: files("write", "file_path", "path"),
+    Delete: files("write", "file_path", "path"),
+    Grep: filesHere("search", "file_path", "path"),
+    List: filesHere("read", "file_path", "path"),
+  },
 };
 
 const AGENTS: readonly Agent[] = [
@@ -76,7 +111,9 @@ const AGENTS: readonly Agent[] = [
   {
     name: "gemini",
     event: "BeforeTool",
+    form: "gemini",
     asks: false,
+    limit: "timeout",
     background: "is_background",
     folder: "dir_path",
     tools: {
@@ -91,25 +128,55 @@ const AGENTS: readonly Agent[] = [
       search_file_content: filesHere("search", "dir_path", "path"),
     },
   },
+  CURSOR,
+  {
+    name: "copilot",
+    event: "PreToolUse",
+    form: "claude",
+    // With `-p` and in autopilot it takes `ask` for a denial, and says nothing of either.
+    asks: false,
+    explainsOnStdout: true,
+    background: "mode",
+    // The names of a hook of `PreToolUse`; with `preToolUse` they are bash, view, create and others.
+    tools: {
+      Bash: SHELL,
+      Read: files("read", "path"),
+      Write: files("write", "path"),
+      Edit: { ...files("write", "path"), takesPatch: true },
+      Grep: filesHere("search", "paths", "path"),
+      Glob: filesHere("read", "paths", "path"),
+    },
+  },
 ];
 
 /** The agent that the only word names. Throws {@link Blocked}. */
 export function agentNamed(words: readonly string[]): Agent {
   const found = words.length === 1 ? AGENTS.find(({ name }) => name === words[0]) : undefined;
   if (found === undefined)
-    throw new Blocked("'substrate hook' takes one agent: claude-code, codex, gemini or opencode");
+    throw new Blocked(
+      "'substrate hook' takes one agent: claude-code, codex, gemini, opencode, cursor or copilot",
+    );
   return found;
+}
+
+/**
+ * The agent that sent the event: Cursor runs the hooks in Claude Code's settings too. Where config.yaml does not name Cursor, the
+ * policy of the named agent holds.
+ */
+export function sender(named: Agent, event: unknown, isListed: (name: string) => boolean): Agent {
+  if (!isObject(event) || event["cursor_version"] === undefined) return named;
+  return isListed(CURSOR.name) ? CURSOR : { ...CURSOR, name: named.name };
 }
 
 /** What an event is about; undefined for a tool that runs no command and opens no file. Throws {@link Blocked}. */
 export function agentCall(agent: Agent, event: unknown): AgentCall | undefined {
-  const {
-    hook_event_name: about,
-    tool_name: toolName,
-    tool_input: input,
-    cwd,
-    session_id: session,
-  } = isObject(event) ? event : {};
+  const fields = isObject(event) ? event : {};
+  const { hook_event_name: about, tool_name: toolName, tool_input: input } = fields;
+  const session = sessionKey(fields["session_id"] ?? fields["conversation_id"]);
+  if (agent.lastEvent !== undefined && about === agent.lastEvent) {
+    const cwd = folderOf(agent, fields);
+    return { agent, tool: SHELL, toolName: "Shell", input: fields, cwd, session, isLast: true };
+  }
   if (about !== agent.event) throw new Blocked(`The event's 'hook_event_name' must be '${agent.event}'`);
   if (typeof toolName !== "string") throw new Blocked("The event's 'tool_name' must be text");
   const tool = Object.hasOwn(agent.tools, toolName) ? agent.tools[toolName] : undefined;
@@ -118,15 +185,25 @@ export function agentCall(agent: Agent, event: unknown): AgentCall | undefined {
     throw new Blocked(
       `${toolName} runs code that no policy can judge, outside every world. Use a shell command`,
     );
+  if (tool.takesPatch === true && typeof input === "string") {
+    const patch: Tool = { kind: "patch", access: "write", fields: ["tool_input"] };
+    const cwd = folderOf(agent, fields);
+    return { agent, tool: patch, toolName, input: { tool_input: input }, cwd, session };
+  }
   if (!isObject(input)) throw new Blocked("The event's 'tool_input' must be an object");
-  return { agent, tool, toolName, input, cwd: folderOf(cwd), session: sessionKey(session) };
+  return { agent, tool, toolName, input, cwd: folderOf(agent, fields), session };
 }
 
-/** Throws {@link Blocked}. */
-export function folderOf(cwd: unknown): string {
-  if (typeof cwd !== "string" || !cwd.startsWith("/"))
+/** Cursor leaves `cwd` out, or empty, where the tool works in the workspace. Throws {@link Blocked}. */
+export function folderOf(
+  { form }: Agent,
+  { cwd, workspace_roots: roots }: Readonly<Record<string, unknown>>,
+): string {
+  const isLeftOut = form === "cursor" && (cwd === undefined || cwd === "");
+  const folder: unknown = isLeftOut && Array.isArray(roots) ? roots[0] : cwd;
+  if (typeof folder !== "string" || !folder.startsWith("/"))
     throw new Blocked("The event's 'cwd' must be an absolute path");
-  return cwd;
+  return folder;
 }
 
 /** Bytes other than the letters of a session_key become '_'. */
@@ -145,14 +222,26 @@ export type AgentCommand = {
 
 const DAY_MS = 86_400_000;
 
+/** Whether a command goes on by itself, by the value of its field. */
+const WAYS = new Map<unknown, boolean>([
+  [undefined, false],
+  [false, false],
+  ["sync", false],
+  [true, true],
+  ["async", true],
+]);
+
 /** Throws {@link Blocked} for fields of a wrong type. */
 export function agentCommand({ agent, tool, input, cwd }: AgentCall): AgentCommand {
   const [field] = tool.fields;
   const text = input[field];
-  const keep = input[agent.background] ?? false;
-  const timeout = input["timeout"] ?? undefined;
-  const folder = (agent.folder === undefined ? undefined : input[agent.folder]) ?? undefined;
-  if (typeof keep !== "boolean") throw new Blocked(`'${agent.background}' must be true or false`);
+  const given = (name: string | undefined): unknown =>
+    (name === undefined ? undefined : input[name]) ?? undefined;
+  const keep = WAYS.get(given(agent.background));
+  const timeout = given(agent.limit);
+  const folder = given(agent.folder);
+  if (keep === undefined)
+    throw new Blocked(`'${agent.background}' must be true or false, or 'async' or 'sync'`);
   if (typeof text !== "string" || text === "") throw new Blocked(`'${field}' must be a command`);
   if (text.includes("\0")) throw new Blocked(`'${field}' holds a NUL, which no shell can run`);
   if (timeout !== undefined && !isTime(timeout))

@@ -40,7 +40,7 @@ export function toldOf(agent: Agent, event: unknown, kind: Kind): object {
   });
   return {
     agent_id: agent.name,
-    cwd: folderOf(fields["cwd"]),
+    cwd: folderOf(agent, fields),
     event: kind,
     ...(session === undefined ? {} : { session_key: session }),
     ...Object.fromEntries(texts),

@@ -14,6 +14,7 @@ import {
   agentNamed,
   Blocked,
   filesOf,
+  sender,
 } from "./hook-agents.ts";
 import { eventKind, toldOf } from "./hook-events.ts";
 
@@ -37,31 +38,37 @@ export async function hookCommand(terminal: Terminal, words: readonly string[]):
     terminal.err.write("substrate: The hook had no verdict after 20 seconds. Nothing ran\n");
     process.exit(EXIT_BLOCK);
   }, MOST_MS);
+  let agent: Agent | undefined;
   try {
-    const answer = await answerTo(terminal, agentNamed(words));
+    agent = agentNamed(words);
+    const answer = await answerTo(terminal, agent);
     if (answer !== undefined) await written(terminal, `${JSON.stringify(answer)}\n`);
     return 0;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     terminal.err.write(`substrate: ${harmlessLine(why)}. Nothing ran\n`);
+    const explanation = { permissionDecision: "deny", permissionDecisionReason: `${why}. Nothing ran` };
+    if (agent?.explainsOnStdout === true) terminal.out.write(`${JSON.stringify(explanation)}\n`);
     return EXIT_BLOCK;
   } finally {
     clearTimeout(late);
   }
 }
 
-async function answerTo(terminal: Terminal, agent: Agent): Promise<object | undefined> {
+async function answerTo(terminal: Terminal, named: Agent): Promise<object | undefined> {
   const event = await readEvent(terminal);
   const kind = eventKind(event);
-  if (kind !== undefined) return await record(terminal, agent, event, kind);
+  if (kind !== undefined) return await record(terminal, named, event, kind);
+  const agent = sender(named, event, (name) => ownSocket(terminal, name) !== undefined);
   const one = agentCall(agent, event);
-  if (one === undefined) return undefined;
+  if (one === undefined) return pass(agent);
   const key = one.session === undefined ? {} : { session_key: one.session };
   if (one.tool.kind !== "shell") {
     const { verdict, reason } = await judged(terminal, one, one.cwd, { files: filesOf(one), ...key });
-    return verdict === "allow" ? undefined : answerOf(agent, "deny", reason);
+    return verdict === "allow" ? pass(agent) : answerOf(agent, "deny", reason);
   }
   const command = agentCommand(one);
+  if (one.isLast === true && isRewritten(terminal, one, command)) return pass(agent);
   const kept = command.keep ? { background: "keep" } : {};
   const body = { cmd: command.text, shell: "bash", ...kept, ...key, ...callerShell(terminal) };
   const { verdict, reason, isApproved } = await judged(terminal, one, command.cwd, body);
@@ -70,6 +77,7 @@ async function answerTo(terminal: Terminal, agent: Agent): Promise<object | unde
   const text = rewritten(terminal, one, command, asks);
   if (Buffer.byteLength(text) + AROUND + 4 * text.split("'").length - 4 > MOST_WORD)
     return answerOf(agent, "deny", TOO_LONG);
+  if (one.isLast === true) return answerOf(agent, "deny", `${notChanged(agent)}\n${text}`);
   const input = { ...one.input, [one.tool.fields[0]]: text };
   // `claude -p` has nobody whom it could ask, and takes `ask` for a denial: there the command itself waits for an approval.
   const isUnattended = variable(terminal, "CLAUDE_CODE_ENTRYPOINT") === "sdk-cli";
@@ -95,6 +103,15 @@ async function record(
     const why = error instanceof Error ? error.message : String(error);
     terminal.err.write(`substrate: ${harmlessLine(why)}. The event is not recorded\n`);
   }
+}
+
+/** Leaves the tool to the agent's own rules. For Cursor no answer is a failure, after which `failClosed` blocks the tool. */
+function pass({ form }: Agent): object | undefined {
+  return form === "cursor" ? {} : undefined;
+}
+
+function notChanged({ name }: Agent): string {
+  return `This command runs only in a world of Substrate, and ${name} did not have it changed before. Run this one instead, as it stands:`;
 }
 
 const TOO_LONG =
@@ -153,10 +170,14 @@ async function asked(socket: string, path: string, body: object, ms: number): Pr
   }
 }
 
-/** The agent's own socket, where config.yaml names it; else its name is a label. */
-function socketOf({ home }: Terminal, agent: string): string {
+function socketOf(terminal: Terminal, agent: string): string {
+  return ownSocket(terminal, agent) ?? terminal.home.agentSocket;
+}
+
+/** The agent's own socket, where config.yaml names the agent; else its name is a label. */
+function ownSocket({ home }: Terminal, agent: string): string | undefined {
   const own = join(home.agentSockets, `${agent}.sock`);
-  return lstatSync(own, { throwIfNoEntry: false })?.isSocket() === true ? own : home.agentSocket;
+  return lstatSync(own, { throwIfNoEntry: false })?.isSocket() === true ? own : undefined;
 }
 
 /**
@@ -183,6 +204,14 @@ function rewritten(
   return words.join(" ");
 }
 
+/** Whether a command has the form of a rewritten one, for the same agent and session. */
+function isRewritten(terminal: Terminal, one: AgentCall, command: AgentCommand): boolean {
+  return [false, true].some((asks) => {
+    const start = rewritten(terminal, one, { ...command, text: "" }, asks).slice(0, -2);
+    return command.text.startsWith(start) && /^'[^']*('\\''[^']*)*'$/.test(command.text.slice(start.length));
+  });
+}
+
 function front({ installation }: Terminal): readonly string[] {
   const native = join(installation.root, ".build/substrate");
   return existsSync(native) ? [native] : [process.execPath, installation.launcher];
@@ -193,18 +222,25 @@ function quoted(word: string): string {
 }
 
 function answerOf(agent: Agent, decision: "allow" | "ask" | "deny", reason?: string, input?: object): object {
-  if (agent.event === "BeforeTool") {
-    const output = input === undefined ? {} : { hookSpecificOutput: { tool_input: input } };
-    return { decision, ...(reason === undefined ? {} : { reason }), ...output };
+  switch (agent.form) {
+    case "claude":
+      return {
+        hookSpecificOutput: {
+          hookEventName: agent.event,
+          permissionDecision: decision,
+          permissionDecisionReason: reason,
+          updatedInput: input,
+        },
+      };
+    case "gemini":
+      return {
+        decision,
+        reason,
+        hookSpecificOutput: input === undefined ? undefined : { tool_input: input },
+      };
+    case "cursor":
+      return { permission: decision, user_message: reason, agent_message: reason, updated_input: input };
   }
-  return {
-    hookSpecificOutput: {
-      hookEventName: agent.event,
-      permissionDecision: decision,
-      ...(reason === undefined ? {} : { permissionDecisionReason: reason }),
-      ...(input === undefined ? {} : { updatedInput: input }),
-    },
-  };
 }
 
 function written({ out }: Terminal, text: string): Promise<void> {

@@ -6,7 +6,7 @@ import { isRefusal } from "../../../broker/model/refusal.ts";
 import { locateProject } from "../../../broker/project/projects.ts";
 import { closestName } from "../../../schemas/closest-name.ts";
 import { isAnswered } from "../../serve/sockets.ts";
-import { type Agent, AGENTS, type Ground, NOT_YET } from "../init/agents.ts";
+import { type Agent, AGENTS, type Ground } from "../init/agents.ts";
 import { changesOf, notesOf, type Plan, planConnection, rootsOf, writePlan } from "../init/connect.ts";
 import { findAgents } from "../init/found.ts";
 import { prove, type Proof } from "../init/proof.ts";
@@ -63,11 +63,6 @@ function list(terminal: Terminal, options: InitOptions): number {
 function agentNamed(name: string): Agent {
   const agent = AGENTS.find(({ id }) => id === name);
   if (agent !== undefined) return agent;
-  const known = NOT_YET.find(({ id }) => id === name);
-  if (known !== undefined)
-    throw new Complaint(
-      `${known.title} is not supported yet: 'substrate init' connects ${namesOfAgents()}.\n  'substrate run -- ${known.programs[0]}' runs it whole in a world, where the policy must allow the hosts of its models. 'substrate shim install' puts programs on PATH that ask the broker, whichever agent starts them`,
-    );
   const near = closestName(
     name,
     AGENTS.map(({ id }) => id),

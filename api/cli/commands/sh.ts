@@ -77,7 +77,8 @@ function askedBy(words: readonly string[]): Asked {
         "it takes '-c COMMAND [NAME ARGUMENT…]', '-s', 'FILE [ARGUMENT…]', and the options of sh(1)",
       );
     if (word.includes("c")) hasCommand = word.startsWith("-");
-    hasOptions ||= /[^-+c]/.test(word);
+    // A world's shell reads no file of a person's, so an interactive one runs a command as any other.
+    hasOptions ||= /[^-+ci]/.test(word);
     fromInput ||= word.includes("s");
     at += word.includes("o") ? 2 : 1;
   }

@@ -3,10 +3,16 @@ import { join } from "node:path";
 import { type Hook, holdsPart, type Part } from "./parts.ts";
 import { opencodePlugin } from "./opencode-plugin.ts";
 import {
+  AIDER_FILE,
+  aiderReminders,
   claudeCodeBlockers,
   claudeCodeReminders,
   codexBlockers,
   codexReminders,
+  copilotBlockers,
+  copilotReminders,
+  cursorBlockers,
+  cursorReminders,
   geminiBlockers,
   geminiReminders,
   hasTomlHooks,
@@ -45,20 +51,13 @@ export type Agent = {
   /** Folder of its settings for a person. */
   readonly folder: (ground: Ground) => string;
   /** A variable of the environment that names another folder. */
-  readonly variable: string;
+  readonly variable?: string;
   readonly plan: (ground: Ground) => readonly Planned[];
   /** Settings of a person under which the agent asks nobody. */
   readonly blockers: (ground: Ground) => readonly string[];
   /** What remains for a person once the files are written. */
   readonly byHand: (ground: Ground) => readonly string[];
 };
-
-/** Agents that `substrate init` knows by name and cannot connect yet. */
-export const NOT_YET: readonly Pick<Agent, "id" | "title" | "programs">[] = [
-  { id: "cursor", title: "Cursor", programs: ["cursor-agent", "cursor"] },
-  { id: "copilot", title: "GitHub Copilot CLI", programs: ["copilot"] },
-  { id: "aider", title: "aider", programs: ["aider"] },
-];
 
 /** Seconds for a hook; it gives up sooner by itself, and then blocks. A hook that an agent gives up on blocks nothing. */
 const HOOK_SECONDS = 60;
@@ -196,6 +195,72 @@ const OPENCODE: Agent = {
   byHand: opencodeReminders,
 };
 
+/** Both hooks are needed: the first may change a command; a version that has only the second asks there. `failClosed` blocks a tool
+ * after a hook that was killed, waited too long or printed nothing. The command is one word for a shell, because Cursor may write a
+ * here-document behind it. */
+const CURSOR: Agent = {
+  id: "cursor",
+  title: "Cursor",
+  programs: ["cursor-agent", "cursor"],
+  folder: ({ home }) => join(home, ".cursor"),
+  plan: (ground) => {
+    const { project } = ground;
+    const folder = project === undefined ? CURSOR.folder(ground) : join(project, ".cursor");
+    const command = `/bin/sh -c ${quoted(hookCommand(ground, "cursor"))}`;
+    const hook = { command, timeout: HOOK_SECONDS, failClosed: true };
+    const planned = (event: string, what: string): Planned => ({
+      path: join(folder, "hooks.json"),
+      part: { kind: "json-hook", hook: { event, hook, version: 1 } },
+      what,
+    });
+    return [
+      planned("preToolUse", ASKS),
+      planned("beforeShellExecution", "A command that was not changed to run in a world is denied"),
+    ];
+  },
+  blockers: (ground) => cursorBlockers(ground, CURSOR.folder(ground)),
+  byHand: cursorReminders,
+};
+
+/** The event's name in Claude Code's spelling has Copilot send Claude Code's fields and names of tools. */
+const COPILOT: Agent = {
+  id: "copilot",
+  title: "GitHub Copilot CLI",
+  programs: ["copilot"],
+  variable: "COPILOT_HOME",
+  folder: ({ environment, home }) => set(environment["COPILOT_HOME"]) ?? join(home, ".copilot"),
+  plan: (ground) => {
+    const { project } = ground;
+    const folder = project === undefined ? COPILOT.folder(ground) : join(project, ".github");
+    const hook: Hook = {
+      event: "PreToolUse",
+      matcher: EVERY_TOOL,
+      hook: { type: "command", command: hookCommand(ground, "copilot"), timeout: HOOK_SECONDS },
+      version: 1,
+    };
+    return [{ path: join(folder, "hooks/substrate.json"), part: { kind: "json-hook", hook }, what: ASKS }];
+  },
+  blockers: (ground) => copilotBlockers(ground, COPILOT.folder(ground)),
+  byHand: copilotReminders,
+};
+
+/** Aider has no hooks. At a terminal it runs commands as `$SHELL -i -c COMMAND` (aider/run_cmd.py). */
+const AIDER: Agent = {
+  id: "aider",
+  title: "Aider",
+  programs: ["aider"],
+  folder: ({ home }) => join(home, ".aider"),
+  plan: ({ home, project, front }) => [
+    {
+      path: join(project ?? home, AIDER_FILE),
+      part: { kind: "yaml-list", key: "set-env", items: [`SHELL=${front}-sh`, "SUBSTRATE_AGENT_ID=aider"] },
+      what: "Commands that Aider runs at a terminal run in Substrate's worlds",
+    },
+  ],
+  blockers: () => [],
+  byHand: aiderReminders,
+};
+
 /** The hook that is asked comes first, for the proof. */
 function asksAndRecords(
   ground: Ground,
@@ -213,7 +278,7 @@ function asksAndRecords(
   return [{ path, part: { kind, hook: asks }, what: ASKS }, ...records];
 }
 
-export const AGENTS: readonly Agent[] = [CLAUDE_CODE, CODEX, GEMINI, OPENCODE];
+export const AGENTS: readonly Agent[] = [CLAUDE_CODE, CODEX, GEMINI, OPENCODE, CURSOR, COPILOT, AIDER];
 
 /** The hook's command line, for a shell. Agents go on after a hook that was not found (127); only 2 blocks. */
 export function hookCommand(ground: Pick<Ground, "front">, agent: string): string {
@@ -226,7 +291,11 @@ function recordCommand(ground: Pick<Ground, "front">, agent: string): string {
 }
 
 function hookWords({ front }: Pick<Ground, "front">, agent: string): string {
-  return `'${front.replaceAll("'", String.raw`'\''`)}' hook ${agent}`;
+  return `${quoted(front)} hook ${agent}`;
+}
+
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 function set(value: string | undefined): string | undefined {

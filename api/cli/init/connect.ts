@@ -69,7 +69,8 @@ export function planConnection(terminal: Terminal, agent: Agent, ground: Ground)
 
 /** Folders that a settings file may lie in, behind all links. */
 export function rootsOf({ home }: Terminal, agent: Agent, ground: Ground): readonly string[] {
-  const chosen = (ground.environment[agent.variable] ?? "") !== "";
+  const { variable } = agent;
+  const chosen = variable !== undefined && (ground.environment[variable] ?? "") !== "";
   return [
     ground.home,
     home.root,
@@ -112,7 +113,7 @@ function changeOf({ path, what, from, to }: Step): Change {
 }
 
 /** Nobody but `init` writes such a part; the others may have been a person's before. */
-const HOOKS: readonly Part["kind"][] = ["json-hook", "toml-hook", "whole"];
+const HOOKS: readonly Part["kind"][] = ["json-hook", "toml-hook", "yaml-list", "whole"];
 
 /** Throws {@link Complaint} for a file that is left alone. */
 export function understood<Result>(path: string, work: () => Result): Result {

@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { delimiter, isAbsolute, join } from "node:path";
 import type { Home } from "../../../broker/settings/home.ts";
 import { readFileSync } from "node:fs";
-import { AGENTS, type Ground, NOT_YET } from "./agents.ts";
+import { AGENTS, type Ground } from "./agents.ts";
 import { holdsPart } from "./parts.ts";
 import { type Connection, connections } from "./records.ts";
 
@@ -16,8 +16,6 @@ export type FoundConnection = Pick<Connection, "project" | "since"> & {
 export type FoundAgent = {
   readonly agent: string;
   readonly title: string;
-  /** Whether this version can connect it. */
-  readonly supported: boolean;
   /** Path of its program on PATH. */
   readonly program: string | null;
   /** Its settings folder, if there is one. */
@@ -27,26 +25,16 @@ export type FoundAgent = {
 
 export function findAgents(home: Home, ground: Ground): readonly FoundAgent[] {
   const all = connections(home);
-  const known = AGENTS.map((agent) => {
+  return AGENTS.map((agent) => {
     const folder = agent.folder(ground);
     return {
       agent: agent.id,
       title: agent.title,
-      supported: true,
       program: programOf(agent.programs, ground),
       settings: existsSync(folder) ? folder : null,
       connected: all.filter((each) => each.agent === agent.id).map(foundConnection),
     };
   });
-  const others = NOT_YET.map(({ id, title, programs }) => ({
-    agent: id,
-    title,
-    supported: false,
-    program: programOf(programs, ground),
-    settings: null,
-    connected: [],
-  }));
-  return [...known, ...others];
 }
 
 export function foundConnection({ project, since, files }: Connection): FoundConnection {

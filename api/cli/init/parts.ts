@@ -11,20 +11,24 @@ import {
   withValue,
   withoutChild,
 } from "./json-text.ts";
+import { withItems, withoutItems } from "./yaml-text.ts";
 import { NotUnderstood } from "./not-understood.ts";
 import { readToml, withKey, withTables, withoutKey, withoutTables } from "./toml-text.ts";
 
-/** A group of one hook, under its event. */
+/** A hook under its event: in a group with a matcher, or by itself. */
 export type Hook = {
   readonly event: string;
-  readonly matcher: string;
-  readonly hook: { readonly type: "command"; readonly command: string } & Readonly<Record<string, unknown>>;
+  readonly matcher?: string;
+  readonly hook: { readonly command: string } & Readonly<Record<string, unknown>>;
+  /** Of a file that only holds hooks, and that the agent does not read without it. */
+  readonly version?: number;
 };
 
 export type Part =
   | { readonly kind: "json-hook"; readonly hook: Hook }
   | { readonly kind: "toml-hook"; readonly hook: Hook }
   | { readonly kind: "toml-key"; readonly key: string; readonly value: string }
+  | { readonly kind: "yaml-list"; readonly key: string; readonly items: readonly string[] }
   | { readonly kind: "config-agent"; readonly agent: string; readonly policy: string }
   | { readonly kind: "whole"; readonly text: string };
 
@@ -59,11 +63,13 @@ function prefixed({ text, notes }: Edited): Edited {
 function added(text: string, part: Part): Edited {
   switch (part.kind) {
     case "json-hook":
-      return withJsonHook(text.trim() === "" ? "{}\n" : text, part.hook);
+      return withJsonHook(text.trim() === "" ? emptyFile(part.hook) : text, part.hook);
     case "toml-hook":
       return withTomlHook(text, part.hook);
     case "toml-key":
       return withTomlKey(text, part.key, part.value);
+    case "yaml-list":
+      return withItems(text, part.key, part.items);
     case "config-agent":
       return withConfigAgent(text, part.agent, part.policy);
     case "whole":
@@ -80,6 +86,8 @@ function taken(text: string, part: Part): Edited {
       return withoutTomlHook(text, part.hook);
     case "toml-key":
       return { text: withoutKey(text, part.key, part.value) ?? text, notes: [] };
+    case "yaml-list":
+      return { text: withoutItems(text, part.key, part.items), notes: [] };
     case "config-agent": {
       const policy = policyInConfig(text, part.agent);
       if (policy === part.policy) return { text: withoutAgent(text, part.agent), notes: [] };
@@ -95,6 +103,10 @@ function taken(text: string, part: Part): Edited {
   }
 }
 
+function emptyFile({ version }: Hook): string {
+  return version === undefined ? "{}\n" : `{\n  "version": ${version}\n}\n`;
+}
+
 function firstLine(text: string): string {
   return text.slice(0, text.indexOf("\n") + 1);
 }
@@ -102,21 +114,23 @@ function firstLine(text: string): string {
 type Found = { readonly path: JsonPath; readonly matcher: unknown; readonly command: string };
 
 /** The hooks of an event whose command is ours: the same, or the same agent's with the front at another place. */
-function ourHooks(groups: unknown, { event, hook: { command } }: Hook): readonly Found[] {
-  if (!Array.isArray(groups)) return [];
+function ourHooks(entries: unknown, { event, matcher, hook: { command } }: Hook): readonly Found[] {
+  if (!Array.isArray(entries)) return [];
   const end = command.slice(command.lastIndexOf("/"));
-  return groups.flatMap((group: { matcher?: unknown; hooks?: unknown } | null, at) => {
-    const hooks: readonly unknown[] = Array.isArray(group?.hooks) ? group.hooks : [];
+  return entries.flatMap((entry: { matcher?: unknown; hooks?: unknown } | null, at) => {
+    const inGroup = matcher !== undefined;
+    const hooks: readonly unknown[] = inGroup ? (Array.isArray(entry?.hooks) ? entry.hooks : []) : [entry];
     return hooks.flatMap((each, index) => {
       const found = (each as { command?: unknown } | null)?.command;
       if (typeof found !== "string" || !found.endsWith(end)) return [];
-      return [{ path: ["hooks", event, at, "hooks", index], matcher: group?.matcher, command: found }];
+      const path = ["hooks", event, at, ...(inGroup ? ["hooks", index] : [])];
+      return [{ path, matcher: entry?.matcher, command: found }];
     });
   });
 }
 
-function groupOf({ matcher, hook }: Hook): object {
-  return { matcher, hooks: [hook] };
+function entryOf({ matcher, hook }: Hook): object {
+  return matcher === undefined ? hook : { matcher, hooks: [hook] };
 }
 
 function withJsonHook(text: string, hook: Hook): Edited {
@@ -138,8 +152,8 @@ function withJsonHook(text: string, hook: Hook): Edited {
 function withGroup(text: string, hook: Hook): string {
   const { event } = hook;
   const tree = readJson(text);
-  if (nodeAt(tree, ["hooks", event]) !== undefined) return withElement(text, ["hooks", event], groupOf(hook));
-  const groups = [groupOf(hook)];
+  if (nodeAt(tree, ["hooks", event]) !== undefined) return withElement(text, ["hooks", event], entryOf(hook));
+  const groups = [entryOf(hook)];
   return nodeAt(tree, ["hooks"]) === undefined
     ? withProperty(text, [], "hooks", { [event]: groups })
     : withProperty(text, ["hooks"], event, groups);
@@ -148,13 +162,13 @@ function withGroup(text: string, hook: Hook): string {
 function expectedWith(before: unknown, hook: Hook): object {
   const settings = before as { readonly hooks?: Readonly<Record<string, readonly unknown[]>> };
   const groups = settings.hooks?.[hook.event] ?? [];
-  return { ...settings, hooks: { ...settings.hooks, [hook.event]: [...groups, groupOf(hook)] } };
+  return { ...settings, hooks: { ...settings.hooks, [hook.event]: [...groups, entryOf(hook)] } };
 }
 
 function matcherNotes({ event, matcher }: Hook, found: unknown): readonly string[] {
   if (found === matcher) return [];
   return [
-    `its hook of ${event} has the matcher ${JSON.stringify(found ?? null)} in place of '${matcher}': left as it is`,
+    `its hook of ${event} has the matcher ${JSON.stringify(found ?? null)} in place of '${matcher ?? "every tool"}': left as it is`,
   ];
 }
 
@@ -172,10 +186,9 @@ function withoutJsonHook(text: string, hook: Hook): string {
 /** The outermost of the lists and objects around a hook that hold nothing else. */
 function emptied(text: string, path: JsonPath): JsonPath {
   const tree = readJson(text);
-  const [, , , , index] = path;
   const isAlone = (at: JsonPath): boolean => nodeAt(tree, at)?.children?.length === 1;
-  if (index === undefined || !isAlone(path.slice(0, 4))) return path;
-  if (!isAlone(path.slice(0, 2))) return path.slice(0, 3);
+  const entry = path.length > 3 && isAlone(path.slice(0, 4)) ? path.slice(0, 3) : path;
+  if (entry.length > 3 || !isAlone(path.slice(0, 2))) return entry;
   return isAlone(["hooks"]) ? ["hooks"] : path.slice(0, 2);
 }
 
@@ -193,7 +206,7 @@ function withTomlHook(text: string, hook: Hook): Edited {
     );
   }
   const list: readonly unknown[] = Array.isArray(groups) ? groups : [];
-  const expected = { ...document, hooks: { ...document.hooks, [hook.event]: [...list, groupOf(hook)] } };
+  const expected = { ...document, hooks: { ...document.hooks, [hook.event]: [...list, entryOf(hook)] } };
   return { text: withTables(text, tomlTables(hook), expected), notes: [] };
 }
 

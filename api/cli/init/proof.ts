@@ -23,7 +23,12 @@ export type Answer = {
   readonly words: string;
 };
 
-export type Proof = { readonly proved: boolean; readonly answers: readonly Answer[] };
+export type Proof = {
+  readonly proved: boolean;
+  readonly answers: readonly Answer[];
+  /** Whether an allowed command ran: a shell runs what it is given. */
+  readonly ran: boolean;
+};
 
 type Event = { readonly command: string; readonly cwd: string };
 
@@ -34,6 +39,7 @@ export async function prove(
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<Proof> {
   const folder = mkdtempSync(join(tmpdir(), "substrate-proof-"));
+  const ran = connection.files.some(({ parts }) => parts.some(({ kind }) => kind === "yaml-list"));
   try {
     const cwd = project ?? folder;
     // Without a mark, no folder below /tmp is a project. Without git, the answers say so.
@@ -43,21 +49,28 @@ export async function prove(
       [DENIED, "denied"],
       [ALLOWED, "allowed"],
     ] as const) {
-      const output = await run(starterOf(connection, { command, cwd }), environment, cwd);
-      answers.push({ command, wanted, ...understoodAs(output) });
+      const { variables = {}, ...starter } = starterOf(connection, { command, cwd });
+      const output = await run(starter, { ...environment, ...variables }, cwd);
+      answers.push({ command, wanted, ...(ran ? ranAs(output) : understoodAs(output)) });
     }
-    return { proved: answers.every(({ wanted, got }) => wanted === got), answers };
+    return { proved: answers.every(({ wanted, got }) => wanted === got), answers, ran };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-type Starter = { readonly program: string; readonly words: readonly string[]; readonly stdin: string };
+type Starter = {
+  readonly program: string;
+  readonly words: readonly string[];
+  readonly stdin: string;
+  readonly variables?: Readonly<Record<string, string>>;
+};
 
 function starterOf({ agent, files }: Pick<Connection, "agent" | "files">, event: Event): Starter {
   for (const { path, parts } of files)
     for (const part of parts) {
       if (part.kind === "whole") return pluginStarter(path, event);
+      if (part.kind === "yaml-list") return shellStarter(part.items, event);
       if (part.kind === "json-hook" || part.kind === "toml-hook")
         return {
           program: "/bin/sh",
@@ -68,6 +81,23 @@ function starterOf({ agent, files }: Pick<Connection, "agent" | "files">, event:
   throw new Error(`The connection of '${agent}' has no hook`);
 }
 
+/** As Aider calls a shell. */
+function shellStarter(items: readonly string[], { command }: Event): Starter {
+  const variables = Object.fromEntries(
+    items.map((item) => item.split(/=(.*)/s).slice(0, 2) as [string, string]),
+  );
+  return { program: variables["SHELL"] ?? "", words: ["-i", "-c", command], stdin: "", variables };
+}
+
+const SHELL_TOOLS: Readonly<Record<string, string>> = { gemini: "run_shell_command", cursor: "Shell" };
+
+/** Fields that only the agent's own events have. */
+const OWN_FIELDS: Readonly<Record<string, object>> = {
+  gemini: { timestamp: new Date().toISOString() },
+  copilot: { timestamp: new Date().toISOString() },
+  cursor: { cursor_version: "", conversation_id: "substrate-init", workspace_roots: [] },
+};
+
 /** In the form that the agents' own programs send. */
 function eventOf(agent: string, name: string, { command, cwd }: Event): object {
   return {
@@ -75,10 +105,9 @@ function eventOf(agent: string, name: string, { command, cwd }: Event): object {
     transcript_path: "",
     cwd,
     hook_event_name: name,
-    ...(agent === "gemini" ? { timestamp: new Date().toISOString() } : { permission_mode: "default" }),
-    tool_name: agent === "gemini" ? "run_shell_command" : "Bash",
+    tool_name: SHELL_TOOLS[agent] ?? "Bash",
     tool_input: { command, description: "substrate init: proof" },
-    ...(agent === "gemini" ? {} : { tool_use_id: "substrate-init-proof" }),
+    ...(OWN_FIELDS[agent] ?? { permission_mode: "default", tool_use_id: "substrate-init-proof" }),
   };
 }
 
@@ -137,6 +166,10 @@ function run(
 type HookAnswer = {
   readonly decision?: unknown;
   readonly reason?: unknown;
+  /** Cursor's. */
+  readonly permission?: unknown;
+  readonly user_message?: unknown;
+  readonly updated_input?: { readonly command?: unknown };
   readonly hookSpecificOutput?: {
     readonly permissionDecision?: unknown;
     readonly permissionDecisionReason?: unknown;
@@ -150,18 +183,31 @@ function understoodAs({ code, out, err }: Output): Pick<Answer, "got" | "words">
   if (code === 2) return { got: "denied", words: err.trim() };
   const answer = code === 0 ? parsed(out) : undefined;
   const said = answer?.hookSpecificOutput;
-  const decision = said?.permissionDecision ?? answer?.decision;
+  const decision = said?.permissionDecision ?? answer?.decision ?? answer?.permission;
   if (decision === "deny" || decision === "ask")
     return {
       got: decision === "deny" ? "denied" : "asked",
-      words: text(said?.permissionDecisionReason ?? answer?.reason),
+      words: text(said?.permissionDecisionReason ?? answer?.reason ?? answer?.user_message),
     };
-  const command = said?.updatedInput?.command ?? said?.tool_input?.command;
+  const input = said?.updatedInput ?? said?.tool_input ?? answer?.updated_input;
+  const command = input?.command;
   if (decision === "allow" && typeof command === "string") return { got: "allowed", words: command };
   const printed = [out, err].map((each) => each.trim()).filter((each) => each !== "");
   return {
     got: "unreadable",
     words: `${code === null ? "no exit code" : `exit code ${code}`}: ${printed.join(" ") || "no output"}`,
+  };
+}
+
+/** The exit code of a command that the policy refuses. */
+const REFUSED = 126;
+
+function ranAs({ code, out, err }: Output): Pick<Answer, "got" | "words"> {
+  if (code === REFUSED && err.startsWith("substrate: ")) return { got: "denied", words: err.trim() };
+  if (code === 0) return { got: "allowed", words: out.trim() };
+  return {
+    got: "unreadable",
+    words: `${code === null ? "no exit code" : `exit code ${code}`}: ${err.trim()}`,
   };
 }
 

@@ -104,6 +104,64 @@ export function opencodeReminders(ground: Ground): readonly string[] {
   ];
 }
 
+/** Cursor reads neither a file without `version` nor one with an event that it does not know, and says nothing. */
+export function cursorBlockers(ground: Ground, folder: string): readonly string[] {
+  const path = join(ground.project === undefined ? folder : join(ground.project, ".cursor"), "hooks.json");
+  const text = ground.read(path);
+  return [
+    ...strange(ground, path, "Cursor", { comments: false, bom: false }),
+    ...(text !== undefined && json(ground, path)["version"] !== 1 ? [`'${path}' has no "version": 1`] : []),
+  ];
+}
+
+export function cursorReminders(ground: Ground): readonly string[] {
+  return [
+    "Look at the page 'Hooks' of Cursor's settings: it ignores a whole hooks.json for one event that it does not know, and then lists no hook of Substrate",
+    "Cursor has no question of its own for a hook: a command that needs a person waits for 'substrate approvals'",
+    ...inProject(ground, "Cursor"),
+    again("Cursor"),
+  ];
+}
+
+export function copilotBlockers(ground: Ground, folder: string): readonly string[] {
+  const { project } = ground;
+  const own = join(project === undefined ? folder : join(project, ".github"), "hooks/substrate.json");
+  const github = project === undefined ? [] : ["settings.json", "settings.local.json"];
+  const files = [
+    own,
+    ...["settings.json", "config.json"].map((name) => join(folder, name)),
+    ...github.map((name) => join(project ?? "", ".github/copilot", name)),
+  ];
+  return [
+    ...strange(ground, own, "GitHub Copilot CLI", { comments: false, bom: false }),
+    ...files
+      .filter((path) => json(ground, path)["disableAllHooks"] === true)
+      .map((path) => `'${path}' sets disableAllHooks`),
+  ];
+}
+
+export function copilotReminders(ground: Ground): readonly string[] {
+  return [
+    "Look at '/env' in Copilot: it must list the hook, because Copilot says nothing of a hooks file that it cannot read",
+    "Copilot's own sandbox must be off ('copilot help sandbox'): it may block the broker's socket, and then every command fails",
+    "A command that needs a person waits for 'substrate approvals'",
+    ...inProject(ground, "Copilot"),
+    again("Copilot"),
+  ];
+}
+
+export const AIDER_FILE = ".aider.conf.yml";
+
+export function aiderReminders(ground: Ground): readonly string[] {
+  return [
+    "Only commands at a terminal run in worlds: /run, /test, and those that the model proposes. Aider's edits and git, 'lint-cmd', and all commands of an Aider whose input is no terminal do not. 'substrate run --profile aider -- aider' runs all of it in a world",
+    "Aider runs commands on the host where the shell that it names is gone: undo this before you remove Substrate",
+    `A 'set-env' in a later ${AIDER_FILE} (project, working directory) takes the place of this list, and so does a SHELL in '.env'`,
+    ...(ground.project === undefined ? [] : ["Do not commit the settings: they name a path of this machine"]),
+    again("Aider"),
+  ];
+}
+
 /** `title` undefined: an agent that trusts every project. */
 function inProject({ project }: Ground, title: string | undefined): readonly string[] {
   if (project === undefined) return [];

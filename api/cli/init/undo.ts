@@ -112,7 +112,10 @@ function takenOut(
   }
   // The broker takes an empty config.yaml for one that is being written, and keeps its last settings.
   const isSettings = parts.some(({ kind }) => kind === "config-agent");
-  const isEmpty = before === null || isSettings ? ["", "{}"].includes(text.trim()) : false;
+  const isEmpty = before === null || isSettings ? EMPTY.test(text) : false;
   if (text === file.text) return step("unchanged", text, notes);
   return step(isEmpty ? "removed" : "taken_out", isEmpty ? undefined : text, notes);
 }
+
+/** Nothing but what a new file begins with. */
+const EMPTY = /^\s*(\{\s*("version": 1\s*)?\})?\s*$/;

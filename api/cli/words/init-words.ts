@@ -7,11 +7,11 @@ import { harmlessExcerpt, harmlessLine, printLine, type Terminal } from "../term
 import { ageWords } from "./amounts.ts";
 
 export function printFound(terminal: Terminal, agents: readonly FoundAgent[]): void {
-  for (const { agent, supported, program, settings, connected } of agents) {
+  for (const { agent, program, settings, connected } of agents) {
     const places = [program, settings].filter((each) => each !== null).map(harmlessLine);
     const found = places.length === 0 ? "not found" : places.join(", ");
-    const state = supported ? (connected.length === 0 ? ", not connected" : "") : ", not supported yet";
-    printLine(terminal, `${agent.padEnd(12)} ${found}${places.length === 0 && supported ? "" : state}`);
+    const state = places.length > 0 && connected.length === 0 ? ", not connected" : "";
+    printLine(terminal, `${agent.padEnd(12)} ${found}${state}`);
     for (const each of connected) printLine(terminal, `${"".padEnd(12)} ${connectionWords(each, agent)}`);
   }
   printLine(terminal, "'substrate init AGENT' connects one, and shows each change before it writes");
@@ -61,11 +61,18 @@ export function printNotes(terminal: Terminal, byHand: readonly string[]): void 
 const MOST = 300;
 const MOST_LINES = 8;
 
-export function printProof(terminal: Terminal, { agent, ground }: Plan, { proved, answers }: Proof): void {
-  printLine(terminal, "Proof, through the hook that is installed (neither command was run):");
+export function printProof(
+  terminal: Terminal,
+  { agent, ground }: Plan,
+  { proved, answers, ran }: Proof,
+): void {
+  const way = ran
+    ? "shell that is named (an allowed command runs in a world)"
+    : "hook that is installed (neither command was run)";
+  printLine(terminal, `Proof, through the ${way}:`);
   for (const answer of answers) {
     printLine(terminal, `  $ ${answer.command}`);
-    for (const line of gotLines(answer)) printLine(terminal, `    ${harmlessExcerpt(line, MOST)}`);
+    for (const line of gotLines(answer, ran)) printLine(terminal, `    ${harmlessExcerpt(line, MOST)}`);
   }
   const options = ground.project === undefined ? "" : " --project";
   if (proved) {
@@ -80,8 +87,9 @@ export function printProof(terminal: Terminal, { agent, ground }: Plan, { proved
   );
 }
 
-function gotLines({ wanted, got, words }: Answer): readonly string[] {
-  const heading = wanted === got ? GOT[got] : `${GOT[got]} (should be ${wanted})`;
+function gotLines({ wanted, got, words }: Answer, ran: boolean): readonly string[] {
+  const said = ran && got === "allowed" ? "allowed, and says" : GOT[got];
+  const heading = wanted === got ? said : `${said} (should be ${wanted})`;
   return [
     `${heading}:`,
     ...words

@@ -18,15 +18,34 @@ case "$event" in *sudo*) [ "$STAND_IN" = open ] || verdict=deny ;; esac
 case "$2 $verdict" in
   "gemini allow") echo '{"decision":"allow","hookSpecificOutput":{"tool_input":{"command":"stand-in exec"}}}' ;;
   "gemini deny") echo '{"decision":"deny","reason":"stand-in says no"}' ;;
+  "cursor allow") echo '{"permission":"allow","updated_input":{"command":"stand-in exec"}}' ;;
+  "cursor deny") echo '{"permission":"deny","user_message":"stand-in says no"}' ;;
   *" allow") echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","updatedInput":{"command":"stand-in exec"}}}' ;;
   *" deny") echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"stand-in says no"}}' ;;
 esac
 `;
 
-/** Puts the stand-in into a copy of the installation. */
+/** A shell in place of `substrate-sh`, which runs nothing. */
+const SHELL = `#!/bin/sh
+[ "$1 $2 $SUBSTRATE_AGENT_ID" = "-i -c aider" ] || exit 9
+case "$STAND_IN $3" in
+  broken*) exit 0 ;;
+  closed*) echo "substrate: No broker answers" >&2; exit 126 ;;
+  open*) echo hello ;;
+  *sudo*) echo "substrate: stand-in says no" >&2; exit 126 ;;
+  *) echo hello ;;
+esac
+`;
+
+/** Puts the stand-ins into a copy of the installation. */
 export function standInFor(root: string): void {
-  const front = join(root, ".build/substrate");
-  rmSync(front, { force: true });
-  writeFileSync(front, SCRIPT);
-  chmodSync(front, 0o755);
+  for (const [name, text] of [
+    ["substrate", SCRIPT],
+    ["substrate-sh", SHELL],
+  ] as const) {
+    const path = join(root, ".build", name);
+    rmSync(path, { force: true });
+    writeFileSync(path, text);
+    chmodSync(path, 0o755);
+  }
 }

@@ -1,4 +1,6 @@
 /** Events of coding agents, and what `substrate hook` has to answer, through whichever front. */
+import { CURSOR_AND_COPILOT_CASES, cursorEvent } from "./hook-cases-cursor-copilot.ts";
+
 export const HOOK_POLICY = `id: default
 name: Hooks
 mode: enforce
@@ -14,26 +16,28 @@ commands:
 
 export type HookCase = {
   readonly what: string;
-  readonly agent?: "claude-code" | "codex" | "gemini" | "opencode";
+  readonly agent?: "claude-code" | "codex" | "gemini" | "opencode" | "cursor" | "copilot";
+  /** The event comes from Cursor, which also runs the hooks in Claude Code's settings. */
+  readonly from?: "cursor";
   readonly tool: string;
   readonly input: unknown;
-  /** `passes`: exit 0 without a word. `blocks`: exit 2 and a sentence that contains `says`. */
+  /** `passes`: exit 0 without a word, or `{}` for Cursor. `blocks`: exit 2 and a sentence that contains `says`. */
   readonly answer: "allow" | "ask" | "deny" | "passes" | "blocks";
   /** Part of the reason, or of the rewritten command. */
   readonly says?: string;
 };
 
-export function eventOf({ agent, tool, input }: Omit<HookCase, "what" | "answer">, cwd: string): object {
-  return {
-    session_id: "6f2c9a52-4d3f-4c53-9a6e-0f6f3a1f7f10",
-    transcript_path: "/home/example/transcript.jsonl",
-    cwd,
-    permission_mode: "default",
-    hook_event_name: agent === "gemini" ? "BeforeTool" : "PreToolUse",
-    tool_name: tool,
-    tool_input: input,
-    tool_use_id: "toolu_01A",
-  };
+export function eventOf(
+  { agent = "claude-code", from, tool, input }: Omit<HookCase, "what" | "answer">,
+  cwd: string,
+): object {
+  const session_id = "6f2c9a52-4d3f-4c53-9a6e-0f6f3a1f7f10";
+  if (from === "cursor" || agent === "cursor") return cursorEvent(tool, input, session_id, cwd);
+  const common = { session_id, cwd, tool_name: tool, tool_input: input };
+  const named = { ...common, hook_event_name: agent === "gemini" ? "BeforeTool" : "PreToolUse" };
+  if (agent === "copilot") return { ...named, timestamp: "2026-11-27T01:45:46.458Z" };
+  const transcript_path = "/home/example/transcript.jsonl";
+  return { ...named, transcript_path, permission_mode: "default", tool_use_id: "toolu_01A" };
 }
 
 const PATCH = "*** Begin Patch\n*** Update File: src/main.ts\n@@\n-a\n+b\n*** End Patch\n";
@@ -288,6 +292,7 @@ export const HOOK_CASES: readonly HookCase[] = [
     input: { file_path: "src/main.ts" },
     answer: "passes",
   },
+  ...CURSOR_AND_COPILOT_CASES,
 ];
 
 /** Commands that the rewritten command must run to the last byte. */

@@ -7,10 +7,10 @@ import { loadPolicy } from "../../../broker/policy/index.ts";
 import type { CommandRule } from "../../../schemas/generated/types.ts";
 
 const POLICIES = join(import.meta.dirname, "../../../policies");
-const AGENTS = ["aider", "claude-code", "codex", "cursor", "gemini", "opencode"];
+const AGENTS = ["aider", "claude-code", "codex", "copilot", "cursor", "gemini", "opencode"];
 
 /** By its program, what of a rule list is an agent's own. */
-const OWN_PROGRAM = /^(aider|claude|codex|cursor-agent|gemini|opencode) /;
+const OWN_PROGRAM = /^(aider|claude|codex|copilot|cursor-agent|gemini|opencode) /;
 
 function policy(name: string) {
   const loaded = loadPolicy(join(POLICIES, `${name}.yaml`), POLICIES);

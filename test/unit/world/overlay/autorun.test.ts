@@ -285,20 +285,23 @@ test("what runs code in the project's own repository is what no list leaves out"
   expect(own).toEqual(expect.arrayContaining([...pathsOf(DENIED_WRITES)]));
 });
 
-describe.each(["aider", "claude-code", "codex", "cursor", "gemini", "opencode", "strict"])("%s", (policy) => {
-  const denied = deniedBy(policy).map((path) => path.replace("$PROJECT", "/p"));
+describe.each(["aider", "claude-code", "codex", "copilot", "cursor", "gemini", "opencode", "strict"])(
+  "%s",
+  (policy) => {
+    const denied = deniedBy(policy).map((path) => path.replace("$PROJECT", "/p"));
 
-  test("denies what the table says that the agents' policies deny", () => {
-    const covers = denied.map((path) => coverOf(path));
-    const open = RUN_LATER.filter(({ denied: by }) => by === "agents")
-      .flatMap(({ paths }) => inProject(paths))
-      .filter((path) => !covers.some((cover) => cover.covers(path)));
-    expect(open).toEqual([]);
-  });
+    test("denies what the table says that the agents' policies deny", () => {
+      const covers = denied.map((path) => coverOf(path));
+      const open = RUN_LATER.filter(({ denied: by }) => by === "agents")
+        .flatMap(({ paths }) => inProject(paths))
+        .filter((path) => !covers.some((cover) => cover.covers(path)));
+      expect(open).toEqual([]);
+    });
 
-  test("denies nothing in the project that the table does not know", () => {
-    const spelled = inProject(denied.map((path) => path.replace("/p/", "**/")));
-    const unknown = spelled.filter((path) => !isAutorun(path.slice(3)) && !isAutorun(`${path.slice(3)}/x`));
-    expect(unknown).toEqual([]);
-  });
-});
+    test("denies nothing in the project that the table does not know", () => {
+      const spelled = inProject(denied.map((path) => path.replace("/p/", "**/")));
+      const unknown = spelled.filter((path) => !isAutorun(path.slice(3)) && !isAutorun(`${path.slice(3)}/x`));
+      expect(unknown).toEqual([]);
+    });
+  },
+);
