@@ -157,7 +157,7 @@ struct call agents_call(const struct agent *agent, struct json event) {
 
 struct call agents_used(const struct agent *agent, struct json event) {
   struct json name = json_member(event, "tool_name"), input = json_member(event, "tool_input");
-  return (struct call){agent, find_tool(agent, name), input, session_of(event)};
+  return (struct call){.agent = agent, .tool = find_tool(agent, name), .input = input, .session = session_of(event)};
 }
 
 static bool is_given(struct json value) {
