@@ -50,6 +50,11 @@ export class Approvals {
     return approval === undefined ? undefined : { approval, how: "always", spent: Promise.resolve() };
   }
 
+  /** Returns the id of an existing answer, which stays as it is. */
+  given(question: Question): string | undefined {
+    return this.#grants.find(question.key) ?? question.standing?.();
+  }
+
   /** Finds a recent denial of the same question, with its remaining milliseconds. */
   denial(question: Question): { readonly approval: string; readonly restMs: number } | undefined {
     return this.#ended.denialOf(question.key);
@@ -324,6 +329,12 @@ class Grants {
     this.#say(this.#stored.put(key, kept));
     const [oldest] = this.#kept.keys();
     if (this.#kept.size > MAX_KEPT && oldest !== undefined) this.#drop(oldest);
+  }
+
+  /** Returns the id of the answer to a question. */
+  find(key: string): string | undefined {
+    const kept = this.#kept.get(key);
+    return kept === undefined || isOver(kept) ? undefined : kept.approval;
   }
 
   /**

@@ -38,9 +38,9 @@ function linesOf(
   words: Words,
   about: string,
 ): string[] {
-  const { decision, policy_id: policy, undecided = [] } = reply;
+  const { decision, policy_id: policy, undecided = [], approved } = reply;
   const { rule } = decision;
-  const { means, next } = words;
+  const { means, next } = approved === undefined ? words : { means: approvedBy(approved), next: null };
   const lines = [`${verdict(decision.verdict)}  policy ${policy} (${decision.mode})`, `  means    ${means}`];
   if (rule === null) lines.push(`  because  no rule matches this ${about}`);
   else {
@@ -51,6 +51,10 @@ function linesOf(
     if (next !== null) lines.push(`  next     ${next}`);
   }
   return [...lines, ...undecided.map((sentence) => `  at run   ${text(sentence)}`)];
+}
+
+function approvedBy(approval: string): string {
+  return `the command runs: a person approved it before (${approval})`;
 }
 
 /** Whether a list's entries are patterns of commands; other lists are settings for any command. */

@@ -7,7 +7,9 @@ import { groundOf, judge, readCommand } from "../policies/judge.ts";
 import { resumed, twoSessions } from "./resume.ts";
 import { undecidedIn } from "../policy/index.ts";
 import type { Asker } from "../project/projects.ts";
-import { placeOf } from "../project/request.ts";
+import { IN_WORLD, placeOf } from "../project/request.ts";
+import { commandQuestion } from "../approvals/command-question.ts";
+import { prepareJob } from "./prepare-job.ts";
 
 /** Returns the verdict on a command, and the reason. Runs, charges and records nothing. */
 export function check(
@@ -31,6 +33,20 @@ export function check(
   const { verdict, mode, rule } = judge(broker, request, place, effective, environment);
   const reply = { decision: { verdict, mode, rule }, policy_id: effective.id, policy_hash: effective.hash };
   if (verdict === "deny") return reply;
+  const given = verdict === "ask" ? givenApproval(broker, agent, asked, asker) : undefined;
+  const known = given === undefined ? reply : { ...reply, approved: given };
   const [first, ...more] = undecidedIn(readCommand(request));
-  return first === undefined ? reply : { ...reply, undecided: [first, ...more] };
+  return first === undefined ? known : { ...known, undecided: [first, ...more] };
+}
+
+/** The id of an earlier answer of a person that lets this call run; undefined where a person would be asked. */
+function givenApproval(
+  broker: Broker,
+  agent: string,
+  asked: ExecuteRequest,
+  asker: Asker,
+): string | undefined {
+  const job = prepareJob(broker, agent, asked, { ...IN_WORLD, asker, peeks: true });
+  const question = isRefusal(job) ? job : commandQuestion(broker, job);
+  return isRefusal(question) ? undefined : broker.approvals.given(question);
 }

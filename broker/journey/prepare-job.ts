@@ -21,7 +21,7 @@ export function prepareJob(
   broker: Broker,
   agent: string,
   asked: ExecuteRequest,
-  { argvOf, placeOf, asker, call, live, judgedAs, hasOwnHome, decide }: How = IN_WORLD,
+  { argvOf, placeOf, asker, call, live, judgedAs, hasOwnHome, peeks, decide }: How = IN_WORLD,
 ): Job | Refusal {
   const sent = withoutWorldVariables(asked);
   if (sent.no_time_limit === true && sent.timeout_ms !== undefined) return twoLimits();
@@ -31,12 +31,13 @@ export function prepareJob(
   if (isRefusal(argv)) return argv;
   const called = placeOf(broker, sent.cwd);
   if (isRefusal(called)) return called;
-  const session = sessionOf(broker, agent, called, sent);
+  const session =
+    peeks === true ? knownSession(broker, agent, called, sent) : sessionOf(broker, agent, called, sent);
   if (isRefusal(session)) return session;
   const ground = groundOf(broker, agent, called, sent.profile);
   if (isRefusal(ground)) return ground;
   const { effective, site } = ground;
-  const named = inAgentSession(broker, agent, sent, session);
+  const named = peeks === true ? sent : inAgentSession(broker, agent, sent, session);
   const { request, place, notice } = resumed(broker, named, called, session, effective, decide !== undefined);
   if (request.expect_policy !== undefined && request.expect_policy !== effective.hash) {
     return policyChanged(request.expect_policy, effective.hash, effective.id);
@@ -106,6 +107,16 @@ function inAgentSession(
   agentSessions.note(agent, key, { event: undefined, span: null, at: new Date().toISOString(), id });
   const parent = named ?? agentSessions.of(agent, key)?.parent ?? undefined;
   return parent === undefined ? sent : { ...sent, parent_span: parent };
+}
+
+/** The session, or one that no answer of a person belongs to yet. */
+function knownSession(
+  broker: Broker,
+  agent: string,
+  place: Place,
+  { session_key: key }: ExecuteRequest,
+): Session {
+  return broker.sessions.known(agent, place.project, key) ?? { id: "", agent, project: place.project };
 }
 
 function twoLimits(): Refusal {

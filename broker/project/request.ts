@@ -84,6 +84,8 @@ export type How = {
   readonly judgedAs?: (request: ExecuteRequest) => ExecuteRequest;
   /** Whether the command has a home of its own; absent: no. */
   readonly hasOwnHome?: boolean;
+  /** Whether the job is only looked at: no session is made for it. */
+  readonly peeks?: boolean;
   /** Decides in place of the rules about commands; absent: those decide. */
   readonly decide?: (asked: Deciding) => Job["decision"] | Refusal;
 };

@@ -457,6 +457,10 @@ export interface CheckReply {
   /** sha256:… of the effective policy. */
   readonly policy_hash: string;
   /**
+   * With the verdict ask: the id of an earlier answer of a person that lets this call run without a question; a call that takes an answer for one run uses it up.
+   */
+  readonly approved?: string;
+  /**
    * Sentences about decisions that are only made when the command runs; absent when there are none, or the command would not run.
    *
    * @minItems 1

@@ -39,7 +39,8 @@ static void add_front(struct buffer *to) {
   add_quoted(to, path);
 }
 
-/* `--wait`: the broker asks too, and holds the command until a person answers it. */
+/* `--wait`: the broker asks too, and holds the command until a person answers it. An earlier answer that the check
+   found lets it run at once, or no longer holds. */
 static void add_command(struct buffer *to, const struct call *call, const struct command *command, bool asks) {
   char limit[40] = "";
   if (command->timeout_ms > 0 && !command->keep) snprintf(limit, sizeof limit, " --timeout %ldms", command->timeout_ms);
@@ -112,7 +113,7 @@ static bool is_unattended(void) {
   return how != NULL && strcmp(how, "sdk-cli") == 0;
 }
 
-static void rewrite(const struct call *call, const struct command *command, const char *question) {
+static void rewrite(const struct call *call, const struct command *command, const char *question, bool approved) {
   const struct agent *agent = call->agent;
   struct buffer words = {0}, text = {0};
   add_command(&words, call, command, question != NULL);
@@ -122,7 +123,7 @@ static void rewrite(const struct call *call, const struct command *command, cons
                 "project and run that file");
     return;
   }
-  bool asks = question != NULL && agent->asks && !is_unattended();
+  bool asks = question != NULL && !approved && agent->asks && !is_unattended();
   begin(&text, agent, asks ? "ask" : "allow", asks ? question : NULL);
   buffer_text(&text, agent->is_gemini ? ",\"hookSpecificOutput\":{\"tool_input\":" : ",\"updatedInput\":");
   add_input(&text, call, words.data);
@@ -176,5 +177,6 @@ void answers_for_command(const struct call *call, const struct command *command,
   static const char *const RUNS[] = {"allow", "isolate", "ask", "would_deny", "would_ask", "would_isolate", NULL};
   char *reason;
   struct json verdict = judged(call->agent, answer, RUNS, &reason);
-  if (verdict.text != NULL) rewrite(call, command, json_is(verdict, "ask") ? reason : NULL);
+  struct json approved = json_member(json_document(answer->body, strlen(answer->body)), "approved");
+  if (verdict.text != NULL) rewrite(call, command, json_is(verdict, "ask") ? reason : NULL, approved.text != NULL);
 }

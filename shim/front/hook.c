@@ -87,6 +87,8 @@ static void judge_command(const struct call *call, struct caller *caller) {
   char *words[] = {command.text, NULL};
   struct options options = {.verb = CHECK, .shell = AGENTS_SHELL, .session = call->session, .command = words};
   if (!request_add(&body, caller, &options)) blocking_end("The environment has too many or too long variables", NULL);
+  /* An approval is bound to it. */
+  if (command.keep) buffer_text(&body, ",\"background\":\"keep\"");
   buffer_text(&body, RECORDED);
   struct answer answer = ask(caller, "/v1/check", &body);
   answers_for_command(call, &command, &answer);

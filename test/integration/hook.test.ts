@@ -156,6 +156,35 @@ describe.each(actors())("the hook of both fronts, as $kind", (actor) => {
     expect(await ended).toMatchObject({ code: 0, stdout: "deployed\n" });
   });
 
+  test.each(["session", "always"] as const)(
+    "asks nobody about a command that a person approved before (%s)",
+    async (decision) => {
+      broker.write(join(broker.project, "Makefile"), "deploy:\n\t@echo deployed\n");
+      const command = `make deploy # ${decision}`;
+      const [asking] = await answers({ tool: "Bash", input: { command } });
+      expect(parsed(asking).hookSpecificOutput?.permissionDecision).toBe("ask");
+      const ended = run(await rewritten(command));
+      await expect.poll(waiting, { timeout: 15_000 }).toHaveLength(1);
+      const [id] = await waiting();
+      expect(await broker.operator("POST", `/v1/approvals/${id}`, { decision })).toMatchObject({
+        status: 200,
+      });
+      expect(await ended).toMatchObject({ code: 0, stdout: "deployed\n" });
+      for (const one of await answers({ tool: "Bash", input: { command } })) {
+        const output = parsed(one).hookSpecificOutput;
+        expect(output?.permissionDecision).toBe("allow");
+        expect(await run(output?.updatedInput?.command ?? "")).toMatchObject({
+          code: 0,
+          stdout: "deployed\n",
+        });
+      }
+      // Another command, and one that is to go on, is another question.
+      for (const input of [{ command: `${command}s` }, { command, run_in_background: true }])
+        for (const one of await answers({ tool: "Bash", input }))
+          expect(parsed(one).hookSpecificOutput?.permissionDecision).toBe("ask");
+    },
+  );
+
   test.each([
     { what: "no agent", words: [] },
     { what: "an unknown agent", words: ["claude"] },

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { actors, runAs } from "../support/users/users.ts";
-import { TestBroker } from "../support/broker/broker.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
 import { hostGit } from "../support/git/git.ts";
 import { needs } from "../support/run/needs.ts";
 
@@ -24,7 +24,9 @@ describe.each(actors())("clones beside commands of other worlds, as $kind", (act
   const at = (path: string): string => join(broker.project, path);
   beforeAll(async () => {
     broker = await TestBroker.start(actor, {
-      policies: { default: "id: default\nname: x\nmode: enforce\n" },
+      policies: {
+        default: `id: default\nname: x\nmode: enforce\nfs:\n  deny_write: ["$PROJECT/.git/hooks", "$PROJECT/.git/config", "**/kept.ini"]\n`,
+      },
     });
     hostGit(actor, broker.project, "init", "-q");
     hostGit(actor, broker.project, "init", "-q", "source");
@@ -202,6 +204,81 @@ time.sleep(${GOES_ON_MS / 1000})
       expect(Number(ran.stdout)).toBeGreaterThan(NAMES.length);
       expect(NAMES.flatMap(damageOf)).toEqual([]);
       expect(existsSync(at("RAN"))).toBe(false);
+    });
+  });
+
+  /** Ways to write EVIL into the settings at `path`. */
+  const WAYS: readonly (readonly [string, string])[] = [
+    ["opens them for writing", `put(os.open(path, os.O_WRONLY | os.O_APPEND))`],
+    [
+      "opens them for nothing, and that for writing",
+      `fd = os.open(path, os.O_PATH)
+        try: put(os.open("/proc/self/fd/%d" % fd, os.O_WRONLY | os.O_APPEND))
+        finally: os.close(fd)`,
+    ],
+    [
+      "writes to them by a second name",
+      `os.link(path, path + ".2")
+        put(os.open(path + ".2", os.O_WRONLY | os.O_APPEND))
+        os.unlink(path + ".2")`,
+    ],
+    [
+      "puts another file in their place",
+      `put(os.open(path + ".2", os.O_WRONLY | os.O_CREAT))
+        os.rename(path + ".2", path)`,
+    ],
+  ];
+
+  const tryUntilStopped = (way: string, path: string): string => `
+import os, time
+path, tried, put_in = "${path}", 0, 0
+def put(fd):
+    global put_in
+    os.write(fd, b"#evil\\n")
+    os.close(fd)
+    put_in += 1
+open("ready", "w").close()
+while not os.path.exists("stop"):
+    tried += 1
+    try:
+        ${way}
+    except OSError: pass
+    # A file that grows without end makes git slow.
+    if put_in > 50: time.sleep(0.01)
+print(tried > 10)
+`;
+
+  describe("settings that a person's git replaces again and again", () => {
+    const REPLACES = 200;
+
+    /** What `path` holds after a command has tried `way`, while a person's git replaced the file as often as it could. */
+    async function raced(way: string, path: string): Promise<{ text: string; stderr: string }> {
+      needs("python3");
+      hostGit(actor, broker.project, "init", "-q", "raced");
+      hostGit(actor, broker.project, "config", "-f", path, "user.name", "first");
+      await broker.run("true");
+      broker.write(at("race.py"), tryUntilStopped(way, path));
+      const running = broker.run("python3 race.py");
+      const begun = Promise.race([running, eventually(() => existsSync(at("ready")), 30_000)]);
+      expect(await begun).toBe(true);
+      const replaces = `for i in $(seq ${REPLACES}); do git config -f ${path} user.name n$i; done`;
+      const replaced = await runAs(actor, ["sh", "-c", replaces], { cwd: broker.project });
+      broker.write(at("stop"), "");
+      expect(await running).toMatchObject({ stdout: "True\n" });
+      return { text: readFileSync(at(path), "utf8"), stderr: replaced.stderr };
+    }
+
+    describe.each(["raced/.git/config", "raced/kept.ini"])("in %s", (path) => {
+      test.each(WAYS)("hold nothing of a command that %s", async (_what, way) => {
+        const { text, stderr } = await raced(way, path);
+        expect(stderr).toBe("");
+        expect(text).toContain(`name = n${REPLACES}\n`);
+        expect(text).not.toContain("evil");
+      });
+    });
+
+    test.each(WAYS)("as twins, are open to a command in raced/config that %s", async (_what, way) => {
+      expect((await raced(way, "raced/config")).text).toContain("evil");
     });
   });
 });

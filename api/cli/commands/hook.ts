@@ -62,8 +62,9 @@ async function answerTo(terminal: Terminal, agent: Agent): Promise<object | unde
     return verdict === "allow" ? undefined : answerOf(agent, "deny", reason);
   }
   const command = agentCommand(one);
-  const body = { cmd: command.text, shell: "bash", ...key, ...callerShell(terminal) };
-  const { verdict, reason } = await judged(terminal, one, command.cwd, body);
+  const kept = command.keep ? { background: "keep" } : {};
+  const body = { cmd: command.text, shell: "bash", ...kept, ...key, ...callerShell(terminal) };
+  const { verdict, reason, isApproved } = await judged(terminal, one, command.cwd, body);
   if (verdict === "deny") return answerOf(agent, "deny", reason);
   const asks = verdict === "ask";
   const text = rewritten(terminal, one, command, asks);
@@ -72,7 +73,7 @@ async function answerTo(terminal: Terminal, agent: Agent): Promise<object | unde
   const input = { ...one.input, [one.tool.fields[0]]: text };
   // `claude -p` has nobody whom it could ask, and takes `ask` for a denial: there the command itself waits for an approval.
   const isUnattended = variable(terminal, "CLAUDE_CODE_ENTRYPOINT") === "sdk-cli";
-  return asks && agent.asks && !isUnattended
+  return asks && !isApproved && agent.asks && !isUnattended
     ? answerOf(agent, "ask", reason, input)
     : answerOf(agent, "allow", undefined, input);
 }
@@ -116,7 +117,12 @@ async function readEvent({ stdin }: Terminal): Promise<unknown> {
 
 const KNOWN = ["allow", "isolate", "ask", "deny", "would_deny", "would_ask", "would_isolate"];
 
-type Judged = { readonly verdict: CheckReply["decision"]["verdict"]; readonly reason: string };
+type Judged = {
+  readonly verdict: CheckReply["decision"]["verdict"];
+  readonly reason: string;
+  /** Whether an earlier answer of a person lets the command run. */
+  readonly isApproved: boolean;
+};
 
 /** The broker's verdict; its refusal of the call counts as a denial. Throws {@link Blocked} without a valid answer. */
 async function judged(terminal: Terminal, { agent }: AgentCall, cwd: string, body: object): Promise<Judged> {
@@ -129,12 +135,12 @@ async function judged(terminal: Terminal, { agent }: AgentCall, cwd: string, bod
     { ...whose, ...body, record: true, format: "text" },
     ANSWER_MS,
   );
-  const { decision, lines, error } = answer.document as Partial<CheckReply & ErrorReply>;
+  const { decision, lines, error, approved } = answer.document as Partial<CheckReply & ErrorReply>;
   const said = answer.status === 200 ? lines : error === undefined ? undefined : [error.message, error.hint];
   const verdict = answer.status === 200 ? decision?.verdict : "deny";
   if (said === undefined || verdict === undefined || !KNOWN.includes(verdict))
     throw new Blocked("The broker's answer is not one that this version knows");
-  return { verdict, reason: said.map(harmlessLine).join("\n") };
+  return { verdict, reason: said.map(harmlessLine).join("\n"), isApproved: approved !== undefined };
 }
 
 async function asked(socket: string, path: string, body: object, ms: number): Promise<Answer> {
@@ -153,7 +159,10 @@ function socketOf({ home }: Terminal, agent: string): string {
   return lstatSync(own, { throwIfNoEntry: false })?.isSocket() === true ? own : home.agentSocket;
 }
 
-/** `--wait`: the broker asks too, and holds the command until a person answers it. */
+/**
+ * `--wait`: the broker asks too, and holds the command until a person answers it. An earlier answer that the check found lets it run
+ * at once, or no longer holds.
+ */
 function rewritten(
   terminal: Terminal,
   { agent, session }: AgentCall,

@@ -103,13 +103,22 @@ static bool is_at_once(const char *path) {
   return denial_known(folder) || (is_beside_seal(path) && !new_repository_waits(folder));
 }
 
-bool names_refuse(const char *path) {
+/* True when commands may not write the path, and its leaf can end a rule of `leaf_kinds`: a cheap filter. */
+static bool is_denied(const char *path, unsigned leaf_kinds) {
   unsigned denied;
+  if (!names_guarded() || strlen(path) >= PATH_MAX || !rules_may_end(leaf_kinds, strrchr(path, '/') + 1)) return false;
+  (void)rule_states_at(path, DENY_SEAL | DENY_WRITE, &denied);
+  return (denied & (DENY_SEAL | DENY_WRITE)) != 0;
+}
+
+bool names_hold(const char *path) {
+  if (!is_denied(path, DENY_SEAL | DENY_WRITE)) return false;
+  return denial_known(path) || (is_denied(path, DENY_SEAL) && in_known_repository(path));
+}
+
+bool names_refuse(const char *path) {
   if (!names_guarded() || strlen(path) >= PATH_MAX) return false;
-  if (rules_may_end(DENY_SEAL, strrchr(path, '/') + 1)) {
-    (void)rule_states_at(path, DENY_SEAL | DENY_WRITE, &denied);
-    if ((denied & (DENY_SEAL | DENY_WRITE)) != 0 && in_known_repository(path)) return true;
-  }
+  if (is_denied(path, DENY_SEAL) && in_known_repository(path)) return true;
   /* A git folder recreated after an unnoticed removal is a new folder. */
   denial_forget(path);
   return false;

@@ -31,6 +31,9 @@ int64_t names_next_look_us(void);
 /* True when PID 1 must refuse to create this missing absolute path: a sealed name that a person's git folder
    lacks. */
 bool names_refuse(const char *path);
+/* True when PID 1 itself must refuse commands this existing absolute path, a file that its mount denies: where a
+   person's git or editor replaces the file between PID 1's look and the call, the mount goes with the old file. */
+bool names_hold(const char *path);
 /* True when the broker creates such a missing name for a command, after judging the command's content. */
 bool names_ask_about_missing(const char *path);
 

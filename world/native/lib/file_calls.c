@@ -70,7 +70,8 @@ bool file_call_opens(struct file_name *name, uint64_t flags) {
   if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0) name->how |= HOW_WRITE;
   if ((flags & O_CREAT) != 0) name->how |= HOW_NAME;
   name->makes = true;
-  name->follow = (flags & O_NOFOLLOW) == 0 && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
+  name->exclusive = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+  name->follow = (flags & O_NOFOLLOW) == 0 && !name->exclusive;
   return name->how != 0;
 }
 

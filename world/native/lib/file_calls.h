@@ -16,6 +16,7 @@ struct file_name {
   bool follow;        /* a link in the last component is followed */
   bool exchanged; /* two files exchange their names (RENAME_EXCHANGE) */
   bool makes;     /* a new name: if the name exists, the call fails or opens the existing file */
+  bool exclusive; /* the call fails where the name exists */
   bool removes;   /* the name is removed without replacement */
   uint8_t how;
   int folder;         /* AT_FDCWD, or a descriptor of the caller */

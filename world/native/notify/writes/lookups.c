@@ -174,12 +174,23 @@ static bool makes(const struct file_name *name, const struct lookup *place) {
   return (name->how & HOW_NAME) != 0 && (name->makes || (name->how & HOW_MOVED) != 0) && !place->exists;
 }
 
+/* The kernel's answer where the name is a sealed file, 0: none. */
+static int sealed_as(const struct file_name *name, const struct lookup *place) {
+  if (!place->exists || S_ISDIR(place->stat.st_mode) || name->exclusive) return 0;
+  if ((name->how & HOW_WRITE) != 0) return EROFS;
+  if (name->how == HOW_MODE) return name->makes ? EXDEV : 0;
+  return (name->how & HOW_MOVED) != 0 || !name->makes ? EBUSY : 0;
+}
+
 static void note_refusal(const struct search *search, int fd, const struct file_name *name, bool below, struct lookup *place) {
   place->refused = refused_as(fd, search->leaf, name, below, place);
+  int sealed = sealed_as(name, place);
   bool made = place->refused == 0 && makes(name, place);
-  if (place->refused == 0 && !made) return;
+  if (place->refused == 0 && sealed == 0 && !made) return;
   write_whole(search, place->refused_path);
-  if (made && names_refuse(place->refused_path)) place->refused = EPERM;
+  if (made) place->held = names_refuse(place->refused_path);
+  else place->held = sealed != 0 && names_hold(place->refused_path);
+  if (place->held) place->refused = made ? EPERM : sealed;
 }
 
 /* True when the name leads to the same file for PID 1: a caller in a mount namespace of its own can show the project's
@@ -252,6 +263,7 @@ enum found lookup_find(pid_t caller, struct file_name *name, struct lookup *plac
   search.view.base = -1;
   search.view.folder = name->folder;
   place->refused = 0;
+  place->held = false;
   if (name->open_how != 0) {
     struct open_how how;
     if (!callers_memory(caller, name->open_how, &how, sizeof how)) return UNREADABLE;

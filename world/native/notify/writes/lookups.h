@@ -15,8 +15,9 @@ struct lookup {
   size_t length;
   bool exists;
   struct stat stat; /* set if `exists`; a link is not followed */
-  int refused; /* 0, EROFS or EBUSY: the kernel's answer, because of a mount of this world; EPERM: PID 1's
-                  answer, because no command may create this missing name (names_refuse) */
+  int refused; /* 0, EROFS or EBUSY: the kernel's answer, because of a mount of this world; EPERM: because no
+                  command may create this missing name (names_refuse); EXDEV: the kernel's answer to a link */
+  bool held;   /* PID 1 gives the answer `refused` itself (names_refuse, names_hold) */
   char refused_path[2 * PATH_MAX]; /* set if `refused`: absolute path, inside or outside of the project */
 };
 

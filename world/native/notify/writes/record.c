@@ -35,14 +35,19 @@ static bool serve_removal(int listener, const struct seccomp_notif *notice, cons
   return is_free && asks_removal(listener, notice, command, &removal);
 }
 
-/* Refuses with EPERM a call that would create a name which no command may create (names_refuse). */
+/* Links to a sealed file harm nobody: `cp -al` tries one for each file, and copies where that fails. */
+static void tell_refused(struct command *command, const struct lookup *place) {
+  if (place->refused != 0 && place->refused != EXDEV) refused_writes_tell(command, place);
+}
+
+/* Refuses a call that would create a name which no command may create, or change a sealed file. */
 static bool serve_refusal(int listener, const struct seccomp_notif *notice, struct command *command, const struct lookup *places,
                           int count) {
   for (int i = 0; i < count; i++) {
-    if (places[i].refused != EPERM) continue;
+    if (!places[i].held) continue;
     /* Report first: after the answer the caller may end the world. */
-    refused_writes_tell(command, &places[i]);
-    notice_answer(listener, notice->id, EPERM);
+    tell_refused(command, &places[i]);
+    notice_answer(listener, notice->id, places[i].refused);
     return true;
   }
   return false;
@@ -57,12 +62,12 @@ static void record(int listener, const struct seccomp_notif *notice, struct file
   if (command == NULL || !lookups_counted()) count = 0;
   for (int i = 0; i < count; i++) found[i] = lookup_find((pid_t)notice->pid, &names[i], &places[i]);
   if (count > 0) touched_settle(command, (pid_t)notice->pid);
-  if (serve_refusal(listener, notice, command, places, count)) return;
   bool asked = serve_removal(listener, notice, command, names, places, count);
+  if (!asked && serve_refusal(listener, notice, command, places, count)) return;
   if (!asked && !notice_answer(listener, notice->id, 0)) return;
   for (int i = 0; i < count; i++) {
     /* Where the broker is asked, the broker itself reports the refusal. */
-    if (!asked && places[i].refused != 0) refused_writes_tell(command, &places[i]);
+    if (!asked) tell_refused(command, &places[i]);
     bool empties = names[i].removes && places[i].exists && S_ISDIR(places[i].stat.st_mode);
     if (found[i] == FOUND) touched_note(command, names[i].how | (empties ? HOW_REMOVED : 0), &places[i]);
     if (found[i] == UNREADABLE) touched_unread(command);
