@@ -1,5 +1,5 @@
 /** A session's folder and variables, as an agent leaves them: events through the installed hook, the rewritten command in a shell. */
-import { mkdirSync, rmdirSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, rmdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ExecuteReply, SpansReply } from "../../schemas/generated/types.ts";
@@ -172,6 +172,25 @@ describe.each(actors())("the commands of one session, as $kind", (actor) => {
     await call(key, forged(folder.replace("PROJECT", broker.project)));
     const reply = await call(key, "pwd");
     expect([text(reply), reply.exit]).toEqual([`${broker.project}\n`, 0]);
+  });
+
+  test("that are isolated leave their folder, and no variable for a plain command to run", async () => {
+    const key = newKey();
+    broker.write(join(broker.project, "other"), "b\n");
+    await call(key, "export KEPT=1");
+    const report = `printf 'substrate-state\\0%s\\0GIT_EXTERNAL_DIFF=touch escaped;:\\0KEPT=2\\0end\\0' "$PWD"`;
+    const script = `f=$(echo /run/.substrate-*); ${report} > "$f"; chmod 400 "$f"`;
+    const isolated = await call(key, `touch isolated2; cd sub; (${script})`);
+    const diff = await call(key, 'git diff --no-index deep/a ../other; pwd; echo "$KEPT"');
+    expect(diff.decision.verdict).toBe("allow");
+    expect(text(diff)).toContain(`${broker.project}/sub\n1\n`);
+    expect(existsSync(join(broker.project, "sub/escaped"))).toBe(false);
+    expect(isolated.decision.verdict).toBe("isolate");
+    expect(isolated.notices.map(({ kind }) => kind)).toContain("session");
+    // The twin: what a plain command exports runs in the next one, which could have said it as well.
+    await call(key, "export GIT_EXTERNAL_DIFF='touch own;:'");
+    await call(key, "git diff --no-index deep/a ../other");
+    expect(existsSync(join(broker.project, "sub/own"))).toBe(true);
   });
 
   test("can go to a folder of the project through a link, and to one that they write into the report", async () => {
