@@ -182,12 +182,19 @@ static int sealed_as(const struct file_name *name, const struct lookup *place) {
   return (name->how & HOW_MOVED) != 0 || !name->makes ? EBUSY : 0;
 }
 
+static bool ends_as_lock(const char *leaf) {
+  size_t length = strlen(leaf), end = strlen(NAMES_LOCK);
+  return length > end && strcmp(leaf + length - end, NAMES_LOCK) == 0;
+}
+
 static void note_refusal(const struct search *search, int fd, const struct file_name *name, bool below, struct lookup *place) {
   place->refused = refused_as(fd, search->leaf, name, below, place);
   int sealed = sealed_as(name, place);
   bool made = place->refused == 0 && makes(name, place);
-  if (place->refused == 0 && sealed == 0 && !made) return;
+  bool may_lock = ends_as_lock(search->leaf);
+  if (place->refused == 0 && sealed == 0 && !made && !may_lock) return;
   write_whole(search, place->refused_path);
+  place->lock = may_lock && names_lock(place->refused_path);
   if (made) place->held = names_refuse(place->refused_path);
   else place->held = sealed != 0 && names_hold(place->refused_path);
   if (place->held) place->refused = made ? EPERM : sealed;
@@ -263,7 +270,7 @@ enum found lookup_find(pid_t caller, struct file_name *name, struct lookup *plac
   search.view.base = -1;
   search.view.folder = name->folder;
   place->refused = 0;
-  place->held = false;
+  place->held = place->lock = false;
   if (name->open_how != 0) {
     struct open_how how;
     if (!callers_memory(caller, name->open_how, &how, sizeof how)) return UNREADABLE;

@@ -7,6 +7,7 @@
 #include "lib/callers.h"
 #include "lib/file_calls.h"
 #include "notify/notices.h"
+#include "notify/writes/locks.h"
 #include "notify/writes/lookups.h"
 #include "notify/writes/refused_writes.h"
 #include "notify/writes/touched.h"
@@ -62,9 +63,15 @@ static void record(int listener, const struct seccomp_notif *notice, struct file
   if (command == NULL || !lookups_counted()) count = 0;
   for (int i = 0; i < count; i++) found[i] = lookup_find((pid_t)notice->pid, &names[i], &places[i]);
   if (count > 0) touched_settle(command, (pid_t)notice->pid);
-  bool asked = serve_removal(listener, notice, command, names, places, count);
-  if (!asked && serve_refusal(listener, notice, command, places, count)) return;
-  if (!asked && !notice_answer(listener, notice->id, 0)) return;
+  enum lock_answer lock = lock_serve(listener, notice, places, count);
+  if (lock == LOCK_REFUSED) {
+    for (int i = 0; i < count; i++) tell_refused(command, &places[i]);
+    return;
+  }
+  bool done = lock == LOCK_DONE;
+  bool asked = !done && serve_removal(listener, notice, command, names, places, count);
+  if (!done && !asked && serve_refusal(listener, notice, command, places, count)) return;
+  if (!done && !asked && !notice_answer(listener, notice->id, 0)) return;
   for (int i = 0; i < count; i++) {
     /* Where the broker is asked, the broker itself reports the refusal. */
     if (!asked) tell_refused(command, &places[i]);
