@@ -137,6 +137,8 @@ describe.each(actors())("clones beside commands of other worlds, as $kind", (act
   });
 
   const PLANTED = "[core]\n\tfsmonitor = touch ran;:\n";
+  /** openat2(2) with RESOLVE_IN_ROOT; its number is the same on each architecture. */
+  const IN_ROOT = `perl -e '$p = ".git/config.lock"; $how = pack("QQQ", 02001, 0, 16); opendir D, "."; $fd = syscall 437, fileno D, $p, $how, 24; open F, ">&=", $fd or die; syswrite F, "[core]\\n\\tfsmonitor = touch ran;:\\n"'`;
   const UNTIL_RENAMED = "touch begun; while [ -e .git/config.lock ]; do sleep 0.01; done";
 
   test.each([
@@ -149,6 +151,12 @@ describe.each(actors())("clones beside commands of other worlds, as $kind", (act
     ["renames its own onto it", "cp planted .git/refs/own; mv -f .git/refs/own .git/config.lock"],
     ["makes its own in its place", "rm -f .git/config.lock; cat planted > .git/config.lock"],
     ["moves it away", "mv .git/config.lock .git/refs/away; cp planted .git/config.lock"],
+    ["writes it through another process's folder", "cat planted >> /proc/$$/cwd/.git/config.lock"],
+    [
+      "writes it through a link that stands for the reader",
+      'p=$PWD; cd /; cat "$p/planted" >> "proc/self/cwd$p/.git/config.lock"',
+    ],
+    ["writes it by a call with a root of its own", IN_ROOT],
   ])(
     "a person's git writes its own settings beside a command that finds its lock file and %s",
     async (_way, cmd) => {
@@ -167,10 +175,10 @@ describe.each(actors())("clones beside commands of other worlds, as $kind", (act
   );
 
   test("its twin: a command makes, writes, opens again and removes a lock file of its own, and git goes on", async () => {
-    const cmd = `umask 027; set -e; : > .git/config.lock; echo a >> .git/config.lock; cat .git/config.lock; stat -c %a .git/config.lock
+    const cmd = `umask 027; set -e; echo p > /proc/$$/cwd/plain; echo q >> /proc/self/cwd/plain; cat plain; : > .git/config.lock; echo a >> .git/config.lock; cat .git/config.lock; stat -c %a .git/config.lock
       git config user.name x 2>/dev/null || echo locked; rm .git/config.lock; git config user.name Twin; ls .git | grep -c lock || true`;
     const ran = await broker.run(cmd);
-    expect(ran).toMatchObject({ exit: 0, stdout: "a\n640\nlocked\n0\n", stderr: "", notices: [] });
+    expect(ran).toMatchObject({ exit: 0, stdout: "p\nq\na\n640\nlocked\n0\n", stderr: "", notices: [] });
     expect(ran.fs_diff.mods).toContain(".git/config");
     expect(hostGit(actor, broker.project, "config", "--local", "user.name")).toBe("Twin");
   });
