@@ -1,8 +1,9 @@
 /** A session's folder and variables, as an agent leaves them: events through the installed hook, the rewritten command in a shell. */
-import { existsSync, mkdirSync, rmdirSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ExecuteReply, SpansReply } from "../../schemas/generated/types.ts";
+import { Person } from "../support/broker/approvals.ts";
 import { TestBroker } from "../support/broker/broker.ts";
 import { installationFor } from "../support/broker/installation.ts";
 import { actors, type Ended, runAs } from "../support/users/users.ts";
@@ -14,6 +15,7 @@ fs:
   deny_read: ["$PROJECT/secret"]
 commands:
   isolated: ["touch isolated*"]
+  ask: ["touch asked*"]
   denied: ["cat wide *", { pattern: "rm -rf sub", reason: "kept" }]
 `;
 
@@ -26,7 +28,7 @@ describe.each(actors())("the commands of one session, as $kind", (actor) => {
       policies: { default: POLICY },
       config: "agents:\n  claude-code: {}\n",
     });
-    for (const name of ["sub/deep/a", "secret/key", ".git/HEAD"])
+    for (const name of ["sub/deep/a", "secret/key", ".git/HEAD", "inner/.git/HEAD"])
       broker.write(join(broker.project, name), "a\n");
   });
   afterAll(() => broker.stop());
@@ -146,6 +148,22 @@ describe.each(actors())("the commands of one session, as $kind", (actor) => {
     expect(await tool(key, "cat ../secret/key")).toMatchObject({ code: 1, stdout: "" });
     expect(await tool(key, "touch isolated1; pwd")).toMatchObject({ stdout: `${broker.project}/sub\n` });
     expect(text(await call(key, "pwd", { cmd: undefined, argv: ["pwd"] }))).toContain(broker.project);
+  });
+
+  test("can be approved in a repository below the project, and not where a link took its place", async () => {
+    const key = newKey();
+    const inner = join(broker.project, "inner");
+    const person = new Person(broker);
+    await call(key, "cd inner");
+    const body = { agent_id: "me", session_key: key, cwd: broker.project, cmd: "touch asked1" };
+    await person.approve(body, "once");
+    expect((await call(key, "touch asked1")).exit).toBe(0);
+    expect(existsSync(join(inner, "asked1"))).toBe(true);
+    await person.approve(body, "session");
+    renameSync(inner, `${inner}-2`);
+    symlinkSync("sub", inner);
+    expect((await broker.call("POST", "/v1/execute", body)).status).toBe(403);
+    expect(existsSync(join(broker.project, "sub/asked1"))).toBe(false);
   });
 
   test("begin in the folder of the call once it is another", async () => {

@@ -179,7 +179,7 @@ describe.each(actors())("clones beside commands of other worlds, as $kind", (act
       git config user.name x 2>/dev/null || echo locked; rm .git/config.lock; git config user.name Twin; ls .git | grep -c lock || true`;
     const ran = await broker.run(cmd);
     expect(ran).toMatchObject({ exit: 0, stdout: "p\nq\na\n640\nlocked\n0\n", stderr: "", notices: [] });
-    expect(ran.fs_diff.mods).toContain(".git/config");
+    expect(ran.fs_diff?.mods).toContain(".git/config");
     expect(hostGit(actor, broker.project, "config", "--local", "user.name")).toBe("Twin");
   });
 
