@@ -116,15 +116,6 @@ bool names_hold(const char *path) {
   return denial_known(path) || (is_denied(path, DENY_SEAL) && in_known_repository(path));
 }
 
-bool names_lock(const char *path) {
-  char settings[PATH_MAX];
-  size_t length = strlen(path), end = strlen(NAMES_LOCK);
-  if (length <= end || length >= PATH_MAX || strcmp(path + length - end, NAMES_LOCK) != 0) return false;
-  snprintf(settings, sizeof settings, "%.*s", (int)(length - end), path);
-  const char *leaf = strrchr(settings, '/');
-  return leaf != NULL && rules_may_end(DENY_ASKS, leaf + 1) && is_denied(settings, DENY_SEAL) && in_known_repository(settings);
-}
-
 bool names_refuse(const char *path) {
   if (!names_guarded() || strlen(path) >= PATH_MAX) return false;
   if (is_denied(path, DENY_SEAL) && in_known_repository(path)) return true;

@@ -34,10 +34,6 @@ bool names_refuse(const char *path);
 /* True when PID 1 itself must refuse commands this existing absolute path, a file that its mount denies: where a
    person's git or editor replaces the file between PID 1's look and the call, the mount goes with the old file. */
 bool names_hold(const char *path);
-/* The end of the file's name that git, or another implementation of git, renames onto its settings. */
-#define NAMES_LOCK ".lock"
-/* True for the lock file of settings that such a refusal protects, `NAME.lock`, existing or not. */
-bool names_lock(const char *path);
 /* True when the broker creates such a missing name for a command, after judging the command's content. */
 bool names_ask_about_missing(const char *path);
 

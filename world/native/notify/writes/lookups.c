@@ -11,6 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "deny/denials.h"
 #include "deny/denied_names.h"
 #include "lib/callers.h"
 #include "notify/writes/opened.h"
@@ -184,9 +185,19 @@ static int sealed_as(const struct file_name *name, const struct lookup *place) {
   return (name->how & HOW_MOVED) != 0 || !name->makes ? EBUSY : 0;
 }
 
+/* Git, or another implementation of git, renames `NAME.lock` onto its settings. */
 static bool ends_as_lock(const char *leaf) {
-  size_t length = strlen(leaf), end = strlen(NAMES_LOCK);
-  return length > end && strcmp(leaf + length - end, NAMES_LOCK) == 0;
+  size_t length = strlen(leaf), end = strlen(".lock");
+  return length > end && strcmp(leaf + length - end, ".lock") == 0;
+}
+
+/* True for the lock file of settings that commands may not write by themselves, whether either exists or not. */
+static bool is_lock(const char *path) {
+  char settings[PATH_MAX];
+  size_t length = strlen(path) - strlen(".lock");
+  if (length >= sizeof settings) return false;
+  snprintf(settings, sizeof settings, "%.*s", (int)length, path);
+  return denials_ask_of(strrchr(settings, '/') + 1) && (names_hold(settings) || names_ask_about_missing(settings));
 }
 
 static void note_refusal(const struct search *search, int fd, const struct file_name *name, bool below, struct lookup *place) {
@@ -196,7 +207,7 @@ static void note_refusal(const struct search *search, int fd, const struct file_
   bool may_lock = ends_as_lock(search->leaf);
   if (place->refused == 0 && sealed == 0 && !made && !may_lock) return;
   write_whole(search, place->refused_path);
-  place->lock = may_lock && names_lock(place->refused_path);
+  place->lock = may_lock && is_lock(place->refused_path);
   if (made) place->held = names_refuse(place->refused_path);
   else place->held = sealed != 0 && names_hold(place->refused_path);
   if (place->held) place->refused = made ? EPERM : sealed;
