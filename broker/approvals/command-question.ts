@@ -3,6 +3,7 @@ import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
 import type { AlwaysApproval, ApprovalPreview } from "../../schemas/generated/types.ts";
+import { realPath } from "../model/host-paths.ts";
 import { isLabel } from "../policies/assignment.ts";
 import type { AlwaysFile } from "./always-file.ts";
 import { commandEnvironment } from "../settings/environment.ts";
@@ -97,14 +98,16 @@ function asksByRule({ decision }: Job): boolean {
 
 /** Refuses when another policy is in force by now, or the folder was replaced. */
 function outdatedBecause(broker: QuestionNeeds, job: Job): Refusal | undefined {
-  const { agent, place, request, effective } = job;
-  const now = (place.project === NO_PROJECT ? placeOnHost : placeOf)(broker, place.cwd);
+  const { agent, place, called, request, effective } = job;
+  // A session's folder may be a repository of its own below the caller's project, whose policy holds all the same.
+  const now = (place.project === NO_PROJECT ? placeOnHost : placeOf)(broker, called.cwd);
   if (isRefusal(now)) return now;
   const ground = groundOf(broker, agent, now, request.profile);
   if (isRefusal(ground)) return ground;
   if (ground.effective.hash !== effective.hash)
     return policyChanged({ policyHash: effective.hash, policyId: effective.id });
-  const isSame = now.identity === place.identity && now.project === place.project;
+  const isThere = place.cwd === called.cwd || realPath(place.cwd) === place.cwd;
+  const isSame = isThere && now.identity === place.identity && now.project === place.project;
   return isSame ? undefined : folderChanged(place.cwd, effective.id);
 }
 

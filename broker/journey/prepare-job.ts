@@ -32,7 +32,9 @@ export function prepareJob(
   const called = placeOf(broker, sent.cwd);
   if (isRefusal(called)) return called;
   const session =
-    peeks === true ? knownSession(broker, agent, called, sent) : sessionOf(broker, agent, called, sent);
+    peeks === true && sent.session_id === undefined
+      ? knownSession(broker, agent, called, sent)
+      : sessionOf(broker, agent, called, sent);
   if (isRefusal(session)) return session;
   const ground = groundOf(broker, agent, called, sent.profile);
   if (isRefusal(ground)) return ground;

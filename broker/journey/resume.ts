@@ -1,6 +1,7 @@
 /** A call with a `session_key`: begins where the session's last command ended, and leaves its own end state. */
 import { randomBytes } from "node:crypto";
 import { normalize, relative } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { StateFile } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
@@ -9,7 +10,7 @@ import type { Variables } from "../model/environment.ts";
 import type { Effective } from "../model/effective.ts";
 import { isWithin } from "../model/folders.ts";
 import { lookAt, realPath } from "../model/host-paths.ts";
-import type { Job } from "../model/job.ts";
+import { isIsolated, type Job } from "../model/job.ts";
 import type { Place, Session } from "../model/place.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { MAX_VARIABLE_BYTES, MAX_VARIABLES, type ShellState } from "../project/shell-states.ts";
@@ -115,7 +116,10 @@ export function beginState(
   shellStates.keep(session.id, state);
 }
 
-/** Keeps what the shell reported. Returns sentences about what is not kept. */
+/**
+ * Keeps what the shell reported. Returns sentences about what is not kept. Any program of the command may have written the report, and
+ * variables choose programs of the next command (GIT_EXTERNAL_DIFF), which may run plainly: an isolated command leaves none.
+ */
 export function keepState(
   broker: Broker,
   job: Job,
@@ -132,19 +136,24 @@ export function keepState(
   const stays =
     normalize(folder) === folder && isWithin(folder, called.project) && !folder.includes("\uFFFD");
   const variables = reported.variables === undefined ? undefined : exported(job, reported.variables);
-  const isKept = variables !== undefined && fits(variables);
+  const old = before?.variables ?? {};
+  const kept = variables !== undefined && fits(variables) ? variables : undefined;
+  const isForeign = isIsolated(job) && !isDeepStrictEqual(kept, old);
   shellStates.keep(session.id, {
     caller: called.cwd,
     folder: stays ? folder : called.cwd,
-    variables: isKept ? variables : (before?.variables ?? {}),
+    variables: isForeign || kept === undefined ? old : kept,
   });
   return [
     ...(stays ? [] : [`The command ended outside the project: the next one begins in '${called.cwd}'`]),
-    ...(isKept ? [] : [TOO_MANY]),
+    ...(kept === undefined ? [TOO_MANY] : isForeign ? [OF_ISOLATED] : []),
   ];
 }
 
 const TOO_MANY = `The exported variables are not kept for the next command: more than ${MAX_VARIABLES}, or more than ${MAX_VARIABLE_BYTES} bytes`;
+
+const OF_ISOLATED =
+  "The exported variables are not kept for the next command: this command was isolated, and any program that it ran could have set them";
 
 /** Set by the broker or by each shell for itself. */
 const NEVER = /^(?:HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|SHLVL|_|ENV|BASH_ENV|BASHOPTS|SHELLOPTS|SUBSTRATE_.*)$/;

@@ -1,8 +1,9 @@
 /** A session's folder and variables, as an agent leaves them: events through the installed hook, the rewritten command in a shell. */
-import { mkdirSync, rmdirSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ExecuteReply, SpansReply } from "../../schemas/generated/types.ts";
+import { Person } from "../support/broker/approvals.ts";
 import { TestBroker } from "../support/broker/broker.ts";
 import { installationFor } from "../support/broker/installation.ts";
 import { actors, type Ended, runAs } from "../support/users/users.ts";
@@ -14,6 +15,7 @@ fs:
   deny_read: ["$PROJECT/secret"]
 commands:
   isolated: ["touch isolated*"]
+  ask: ["touch asked*"]
   denied: ["cat wide *", { pattern: "rm -rf sub", reason: "kept" }]
 `;
 
@@ -26,7 +28,7 @@ describe.each(actors())("the commands of one session, as $kind", (actor) => {
       policies: { default: POLICY },
       config: "agents:\n  claude-code: {}\n",
     });
-    for (const name of ["sub/deep/a", "secret/key", ".git/HEAD"])
+    for (const name of ["sub/deep/a", "secret/key", ".git/HEAD", "inner/.git/HEAD"])
       broker.write(join(broker.project, name), "a\n");
   });
   afterAll(() => broker.stop());
@@ -148,6 +150,22 @@ describe.each(actors())("the commands of one session, as $kind", (actor) => {
     expect(text(await call(key, "pwd", { cmd: undefined, argv: ["pwd"] }))).toContain(broker.project);
   });
 
+  test("can be approved in a repository below the project, and not where a link took its place", async () => {
+    const key = newKey();
+    const inner = join(broker.project, "inner");
+    const person = new Person(broker);
+    await call(key, "cd inner");
+    const body = { agent_id: "me", session_key: key, cwd: broker.project, cmd: "touch asked1" };
+    await person.approve(body, "once");
+    expect((await call(key, "touch asked1")).exit).toBe(0);
+    expect(existsSync(join(inner, "asked1"))).toBe(true);
+    await person.approve(body, "session");
+    renameSync(inner, `${inner}-2`);
+    symlinkSync("sub", inner);
+    expect((await broker.call("POST", "/v1/execute", body)).status).toBe(403);
+    expect(existsSync(join(broker.project, "sub/asked1"))).toBe(false);
+  });
+
   test("begin in the folder of the call once it is another", async () => {
     const key = newKey();
     await call(key, "cd sub");
@@ -172,6 +190,25 @@ describe.each(actors())("the commands of one session, as $kind", (actor) => {
     await call(key, forged(folder.replace("PROJECT", broker.project)));
     const reply = await call(key, "pwd");
     expect([text(reply), reply.exit]).toEqual([`${broker.project}\n`, 0]);
+  });
+
+  test("that are isolated leave their folder, and no variable for a plain command to run", async () => {
+    const key = newKey();
+    broker.write(join(broker.project, "other"), "b\n");
+    await call(key, "export KEPT=1");
+    const report = `printf 'substrate-state\\0%s\\0GIT_EXTERNAL_DIFF=touch escaped;:\\0KEPT=2\\0end\\0' "$PWD"`;
+    const script = `f=$(echo /run/.substrate-*); ${report} > "$f"; chmod 400 "$f"`;
+    const isolated = await call(key, `touch isolated2; cd sub; (${script})`);
+    const diff = await call(key, 'git diff --no-index deep/a ../other; pwd; echo "$KEPT"');
+    expect(diff.decision.verdict).toBe("allow");
+    expect(text(diff)).toContain(`${broker.project}/sub\n1\n`);
+    expect(existsSync(join(broker.project, "sub/escaped"))).toBe(false);
+    expect(isolated.decision.verdict).toBe("isolate");
+    expect(isolated.notices.map(({ kind }) => kind)).toContain("session");
+    // The twin: what a plain command exports runs in the next one, which could have said it as well.
+    await call(key, "export GIT_EXTERNAL_DIFF='touch own;:'");
+    await call(key, "git diff --no-index deep/a ../other");
+    expect(existsSync(join(broker.project, "sub/own"))).toBe(true);
   });
 
   test("can go to a folder of the project through a link, and to one that they write into the report", async () => {

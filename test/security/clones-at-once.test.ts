@@ -136,6 +136,53 @@ describe.each(actors())("clones beside commands of other worlds, as $kind", (act
     expect(await broker.run(SET_NAME)).toMatchObject({ exit: 0, stderr: "", stdout: "b\n" });
   });
 
+  const PLANTED = "[core]\n\tfsmonitor = touch ran;:\n";
+  /** openat2(2) with RESOLVE_IN_ROOT; its number is the same on each architecture. */
+  const IN_ROOT = `perl -e '$p = ".git/config.lock"; $how = pack("QQQ", 02001, 0, 16); opendir D, "."; $fd = syscall 437, fileno D, $p, $how, 24; open F, ">&=", $fd or die; syswrite F, "[core]\\n\\tfsmonitor = touch ran;:\\n"'`;
+  const UNTIL_RENAMED = "touch begun; while [ -e .git/config.lock ]; do sleep 0.01; done";
+
+  test.each([
+    ["writes it", `cat planted >> .git/config.lock`],
+    ["keeps it open", `exec 3>> .git/config.lock; ${UNTIL_RENAMED}; cat planted >&3`],
+    [
+      "gives it a second name",
+      `ln .git/config.lock .git/refs/two; ${UNTIL_RENAMED}; cat planted >> .git/refs/two`,
+    ],
+    ["renames its own onto it", "cp planted .git/refs/own; mv -f .git/refs/own .git/config.lock"],
+    ["makes its own in its place", "rm -f .git/config.lock; cat planted > .git/config.lock"],
+    ["moves it away", "mv .git/config.lock .git/refs/away; cp planted .git/config.lock"],
+    ["writes it through another process's folder", "cat planted >> /proc/$$/cwd/.git/config.lock"],
+    [
+      "writes it through a link that stands for the reader",
+      'p=$PWD; cd /; cat "$p/planted" >> "proc/self/cwd$p/.git/config.lock"',
+    ],
+    ["writes it by a call with a root of its own", IN_ROOT],
+  ])(
+    "a person's git writes its own settings beside a command that finds its lock file and %s",
+    async (_way, cmd) => {
+      const [lock, settings] = [at(".git/config.lock"), at(".git/config")];
+      broker.write(at("planted"), PLANTED);
+      await broker.run("true");
+      const content = `${readFileSync(settings, "utf8")}# A person set this\n`;
+      broker.write(lock, content);
+      const running = broker.run(cmd);
+      await Promise.race([running, eventually(() => existsSync(at("begun")), 10_000)]);
+      renameSync(lock, settings);
+      await running;
+      expect(readFileSync(settings, "utf8")).toBe(content);
+      for (const name of ["own", "two", "away"]) rmSync(at(`.git/refs/${name}`), { force: true });
+    },
+  );
+
+  test("its twin: a command makes, writes, opens again and removes a lock file of its own, and git goes on", async () => {
+    const cmd = `umask 027; set -e; echo p > /proc/$$/cwd/plain; echo q >> /proc/self/cwd/plain; cat plain; : > .git/config.lock; echo a >> .git/config.lock; cat .git/config.lock; stat -c %a .git/config.lock
+      git config user.name x 2>/dev/null || echo locked; rm .git/config.lock; git config user.name Twin; ls .git | grep -c lock || true`;
+    const ran = await broker.run(cmd);
+    expect(ran).toMatchObject({ exit: 0, stdout: "p\nq\na\n640\nlocked\n0\n", stderr: "", notices: [] });
+    expect(ran.fs_diff?.mods).toContain(".git/config");
+    expect(hostGit(actor, broker.project, "config", "--local", "user.name")).toBe("Twin");
+  });
+
   async function cloneOneAfterTheOther(names: readonly string[]): Promise<unknown> {
     const script = `for name in ${names.join(" ")}; do git clone -q source $name || exit 1; done`;
     return await runAs(actor, ["sh", "-c", script], { cwd: broker.project });

@@ -102,6 +102,13 @@ static int open_nested(const struct view *view, const char *folder) {
   return close_keeping_errno(root, fd);
 }
 
+/* The rest of a path after `/proc/N/`, with the process; NULL for other paths. */
+static const char *behind_process(const char *path, pid_t *process) {
+  int length = 0;
+  if (sscanf(path, "/proc/%d/%n", process, &length) != 1 || length == 0 || *process <= 1) return NULL;
+  return path + length;
+}
+
 /* Returns the length of the place's name in a path after `/proc/self/`. */
 static size_t place_length(const char *path) {
   size_t length = strcspn(path, "/");
@@ -164,11 +171,13 @@ int callers_part(const struct view *view, char *text, const char **leaf) {
 int callers_open(const struct view *view, const char *folder) {
   char place[32];
   if (view->nested) return open_nested(view, folder);
+  struct view whose = *view;
   const char *own = behind_self(folder);
+  if (own == NULL) own = behind_process(folder, &whose.caller);
   if (own != NULL) {
     size_t length = place_length(own);
     const char *rest = own + length + strspn(own + length, "/");
-    return open_own(view, own, length, rest);
+    return open_own(&whose, own, length, rest);
   }
   if (folder[0] == '/') return open_plainly(AT_FDCWD, folder);
   const char *rest = folder[0] == 0 ? "." : folder;

@@ -23,6 +23,7 @@
 #include "lib/file_calls.h"
 #include "lib/frames.h"
 #include "notify/notices.h"
+#include "notify/writes/locks.h"
 #include "notify/writes/lookups.h"
 #include "notify/writes/touched.h"
 
@@ -185,7 +186,7 @@ bool replacement_wait(int listener, uint64_t token, const struct command *comman
 
 static bool replace(int listener, const struct seccomp_notif *notice, const struct command *command, struct named *lock,
                     const struct named *target) {
-  if (!is_lock_of(lock, target) || !channel_has_room() || count == WAITING_MAX) return false;
+  if (!is_lock_of(lock, target) || !lock_is_own(lock->folder, lock->leaf) || !channel_has_room() || count == WAITING_MAX) return false;
   uint8_t *content = malloc(FRAME_MAX_REPLACEMENT + 1);
   if (content == NULL) return false;
   ssize_t length = read_content(lock, content);
@@ -338,7 +339,7 @@ static void release(struct waiting **link) {
 static void settle(struct waiting **link, int failed) {
   struct waiting *waiting = *link;
   if (notice_waits(waiting->listener, waiting->token)) {
-    if (failed == 0 && waiting->folder >= 0) unlinkat(waiting->folder, waiting->lock, 0);
+    if (failed == 0 && waiting->folder >= 0) (void)lock_remove(waiting->folder, waiting->lock);
     notice_return(waiting->listener, waiting->token, 0, failed);
   }
   release(link);

@@ -11,6 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "deny/denials.h"
 #include "deny/denied_names.h"
 #include "lib/callers.h"
 #include "notify/writes/opened.h"
@@ -24,6 +25,7 @@ struct search {
   char text[PATH_MAX];
   const char *leaf;
   char real[PATH_MAX + 1]; /* real path of the leaf's folder */
+  bool looped; /* PID 1 cannot follow the path's links as the caller's kernel does */
 };
 
 bool lookups_counted(void) {
@@ -57,7 +59,8 @@ static enum found read_descriptor(struct search *search, int fd) {
 
 /* Classifies a failed look-up: either the call must fail too, or PID 1 lacks a resource. EACCES for PID 1 is
    EACCES for the caller, unless the caller has a user namespace of its own. */
-static enum found found_nothing(const struct search *search) {
+static enum found found_nothing(struct search *search) {
+  search->looped = errno == ELOOP;
   if (search->view.nested && errno == EACCES) return UNREADABLE;
   bool ours = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ELOOP || errno == ENOSYS;
   return ours ? UNREADABLE : ELSEWHERE;
@@ -182,12 +185,29 @@ static int sealed_as(const struct file_name *name, const struct lookup *place) {
   return (name->how & HOW_MOVED) != 0 || !name->makes ? EBUSY : 0;
 }
 
+/* Git, or another implementation of git, renames `NAME.lock` onto its settings. */
+static bool ends_as_lock(const char *leaf) {
+  size_t length = strlen(leaf), end = strlen(".lock");
+  return length > end && strcmp(leaf + length - end, ".lock") == 0;
+}
+
+/* True for the lock file of settings that commands may not write by themselves, whether either exists or not. */
+static bool is_lock(const char *path) {
+  char settings[PATH_MAX];
+  size_t length = strlen(path) - strlen(".lock");
+  if (length >= sizeof settings) return false;
+  snprintf(settings, sizeof settings, "%.*s", (int)length, path);
+  return denials_ask_of(strrchr(settings, '/') + 1) && (names_hold(settings) || names_ask_about_missing(settings));
+}
+
 static void note_refusal(const struct search *search, int fd, const struct file_name *name, bool below, struct lookup *place) {
   place->refused = refused_as(fd, search->leaf, name, below, place);
   int sealed = sealed_as(name, place);
   bool made = place->refused == 0 && makes(name, place);
-  if (place->refused == 0 && sealed == 0 && !made) return;
+  bool may_lock = ends_as_lock(search->leaf);
+  if (place->refused == 0 && sealed == 0 && !made && !may_lock) return;
   write_whole(search, place->refused_path);
+  place->lock = may_lock && is_lock(place->refused_path);
   if (made) place->held = names_refuse(place->refused_path);
   else place->held = sealed != 0 && names_hold(place->refused_path);
   if (place->held) place->refused = made ? EPERM : sealed;
@@ -247,7 +267,10 @@ static enum found walk(struct search *search, const struct file_name *name, bool
     int fd = callers_part(&search->view, search->text, &search->leaf);
     if (fd < 0) return found_nothing(search);
     fd = callers_settle(&search->view, fd, search->real);
-    if (fd < 0) return UNREADABLE;
+    if (fd < 0) {
+      search->looped = true;
+      return UNREADABLE;
+    }
     int more = look(search, fd, name, follow, place, &found);
     if (search->view.base >= 0) close(search->view.base);
     search->view.base = fd;
@@ -262,15 +285,19 @@ enum found lookup_find(pid_t caller, struct file_name *name, struct lookup *plac
   search.view.nested = callers_nested(caller);
   search.view.base = -1;
   search.view.folder = name->folder;
+  search.looped = false;
   place->refused = 0;
-  place->held = false;
+  place->held = place->lock = place->unknown = false;
   if (name->open_how != 0) {
     struct open_how how;
     if (!callers_memory(caller, name->open_how, &how, sizeof how)) return UNREADABLE;
     if (!file_call_opens(name, how.flags)) return ELSEWHERE;
     /* RESOLVE_IN_ROOT resolves names against the caller's folder as root, which this look-up does not
        model. */
-    if ((how.resolve & RESOLVE_IN_ROOT) != 0) return UNREADABLE;
+    if ((how.resolve & RESOLVE_IN_ROOT) != 0) {
+      place->unknown = !search.view.nested;
+      return UNREADABLE;
+    }
   }
   /* Without a path, or with an empty path, the call changes the descriptor's file itself. */
   search.text[0] = 0;
@@ -284,5 +311,6 @@ enum found lookup_find(pid_t caller, struct file_name *name, struct lookup *plac
   }
   enum found found = walk(&search, name, name->follow && !descriptor, place);
   if (search.view.base >= 0) close(search.view.base);
+  place->unknown = search.looped && !search.view.nested;
   return found;
 }

@@ -17,6 +17,8 @@ struct lookup {
   struct stat stat; /* set if `exists`; a link is not followed */
   int refused; /* 0, EROFS or EBUSY: the kernel's answer, because of a mount of this world; EPERM: because no
                   command may create this missing name (names_refuse); EXDEV: the kernel's answer to a link */
+  bool unknown; /* UNREADABLE because of how the path's links are followed: it could be any file's */
+  bool lock;   /* the lock file of sealed settings (notify/writes/locks.h); `refused_path` is set */
   bool held;   /* PID 1 gives the answer `refused` itself (names_refuse, names_hold) */
   char refused_path[2 * PATH_MAX]; /* set if `refused`: absolute path, inside or outside of the project */
 };

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "deny/denied_names.h"
 #include "lib/callers.h"
 #include "lib/file_calls.h"
 #include "notify/notices.h"
+#include "notify/writes/locks.h"
 #include "notify/writes/lookups.h"
 #include "notify/writes/refused_writes.h"
 #include "notify/writes/touched.h"
@@ -53,6 +55,17 @@ static bool serve_refusal(int listener, const struct seccomp_notif *notice, stru
   return false;
 }
 
+/* Refuses a path that PID 1 cannot follow, through links of procfs that stand for the reader or in a root of the call's own
+   (RESOLVE_IN_ROOT): it may lead to a sealed file at the moment when a person's git replaces that file. */
+static bool serve_unknown(int listener, const struct seccomp_notif *notice, const struct lookup *places, int count) {
+  for (int i = 0; i < count; i++) {
+    if (!places[i].unknown || !names_guarded()) continue;
+    notice_answer(listener, notice->id, ELOOP);
+    return true;
+  }
+  return false;
+}
+
 /* Looks names up before the answer and records them after: names read from a process that has died may be
    another's, and are dropped. Except for refused and asked calls, the call goes on whatever was found. */
 static void record(int listener, const struct seccomp_notif *notice, struct file_name *names, int count,
@@ -62,9 +75,19 @@ static void record(int listener, const struct seccomp_notif *notice, struct file
   if (command == NULL || !lookups_counted()) count = 0;
   for (int i = 0; i < count; i++) found[i] = lookup_find((pid_t)notice->pid, &names[i], &places[i]);
   if (count > 0) touched_settle(command, (pid_t)notice->pid);
-  bool asked = serve_removal(listener, notice, command, names, places, count);
-  if (!asked && serve_refusal(listener, notice, command, places, count)) return;
-  if (!asked && !notice_answer(listener, notice->id, 0)) return;
+  if (serve_unknown(listener, notice, places, count)) {
+    if (command != NULL) touched_unread(command);
+    return;
+  }
+  enum lock_answer lock = lock_serve(listener, notice, places, count);
+  if (lock == LOCK_REFUSED) {
+    for (int i = 0; i < count; i++) tell_refused(command, &places[i]);
+    return;
+  }
+  bool done = lock == LOCK_DONE;
+  bool asked = !done && serve_removal(listener, notice, command, names, places, count);
+  if (!done && !asked && serve_refusal(listener, notice, command, places, count)) return;
+  if (!done && !asked && !notice_answer(listener, notice->id, 0)) return;
   for (int i = 0; i < count; i++) {
     /* Where the broker is asked, the broker itself reports the refusal. */
     if (!asked) tell_refused(command, &places[i]);
