@@ -64,9 +64,9 @@ export function launchdService(runs: () => Runs, userHome: string, uid: number):
 }
 
 /** A property list (plist(5)): started at the login, and again after a failure. */
-export function plist({ front, home, variables }: Runs): string {
+export function plist({ node, launcher, home, variables }: Runs): string {
   const rows = Object.entries({ ...variables, SUBSTRATE_HOME: home });
-  const words = [front, "broker", "start", "--foreground", "--service"];
+  const words = [node, launcher, "broker", "start", "--foreground", "--service"];
   return `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
@@ -94,9 +94,9 @@ ${rows.map(([name, value]) => `    <key>${escaped(name)}</key><string>${escaped(
 
 export function runsOfPlist(text: string): { readonly home: string; readonly front: string } | undefined {
   const home = /<key>SUBSTRATE_HOME<\/key><string>(.*)<\/string>/.exec(text)?.[1];
-  const front = /<array>\n\s*<string>(.*)<\/string>/.exec(text)?.[1];
-  return isOurs(text) && home !== undefined && front !== undefined
-    ? { home: unescaped(home), front: unescaped(front) }
+  const root = /<array>\n.*\n\s*<string>(.*)\/api\/bin\/substrate\.mjs<\/string>/.exec(text)?.[1];
+  return isOurs(text) && home !== undefined && root !== undefined
+    ? { home: unescaped(home), front: join(unescaped(root), ".build/substrate") }
     : undefined;
 }
 

@@ -57,6 +57,9 @@ export type Account = {
 export type Runs = {
   /** `.build/substrate` of the installation. */
   readonly front: string;
+  /** The Node that runs, and the installation's launcher: for macOS, where the front is not built. */
+  readonly node: string;
+  readonly launcher: string;
   /** Folder of the shipped units. */
   readonly units: string;
   readonly home: string;

@@ -102,6 +102,8 @@ function runsFor({ installation, environment }: Host, home: Home): Runs {
     : [];
   return {
     front: installation.front,
+    node: process.execPath,
+    launcher: installation.launcher,
     units: installation.units,
     home: home.root,
     sockets: [home.controlSocket, home.agentSocket, ...agents.map((agent) => agentSocketPath(home, agent))],

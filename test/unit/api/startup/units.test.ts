@@ -23,6 +23,8 @@ afterAll(() => {
 function runs(more: Partial<Runs> = {}): Runs {
   return {
     front: "/opt/sub strate/.build/substrate",
+    node: "/usr/bin/node",
+    launcher: "/opt/sub strate/api/bin/substrate.mjs",
     units: UNITS,
     home: "/home/ann/.substrate",
     sockets: ["/home/ann/.substrate/sock/control.sock", "/home/ann/.substrate/sock/agent.sock"],
@@ -122,7 +124,7 @@ function about(text: string, folder: string): string {
 describe("the property list", () => {
   const odd = runs({
     home: '/Users/ann/<a> & "b"',
-    front: "/opt/x & y/substrate",
+    launcher: "/opt/x & y/api/bin/substrate.mjs",
     variables: { PATH: "/a&b:/c" },
   });
 
@@ -134,7 +136,7 @@ describe("the property list", () => {
     );
     expect(read).toEqual({
       Label: "dev.substrate.broker",
-      ProgramArguments: [odd.front, "broker", "start", "--foreground", "--service"],
+      ProgramArguments: ["/usr/bin/node", odd.launcher, "broker", "start", "--foreground", "--service"],
       EnvironmentVariables: { PATH: "/a&b:/c", SUBSTRATE_HOME: odd.home },
       RunAtLoad: true,
       KeepAlive: { SuccessfulExit: false },
@@ -146,7 +148,7 @@ describe("the property list", () => {
   });
 
   test("names what it starts, and holds no control character", () => {
-    expect(runsOfPlist(plist(odd))).toEqual({ home: odd.home, front: odd.front });
+    expect(runsOfPlist(plist(odd))).toEqual({ home: odd.home, front: "/opt/x & y/.build/substrate" });
     expect(runsOfPlist("<plist/>")).toBeUndefined();
     expect(() => plist(runs({ home: "/Users/\u0001" }))).toThrow(ServiceRefused);
   });
