@@ -66,7 +66,7 @@ describe.runIf(why === undefined)(
       expect(limits).toBe(`${160 * 1024 * 1024}\n50000 100000\n60\n`);
     });
 
-    test("a command over its memory or processes ends alone: the broker and its unit go on, and the twin within them succeeds", async () => {
+    test("a command over its memory ends alone: the broker and its unit go on, and the twin within it succeeds", async () => {
       const before = await guest.must(PID, "ann");
       const over = await guest.run(
         "cd ~/app; substrate exec -- 'head -c 300M /dev/zero | tail -c 300M | wc -c'; echo $?",
@@ -78,10 +78,6 @@ describe.runIf(why === undefined)(
         "ann",
       );
       expect(within).toBe(`${20 * 1024 * 1024}\n`);
-      const many = (count: number): string =>
-        `cd ~/app; substrate exec -- 'n=0; for i in $(seq ${count}); do sleep 5 & n=$((n+1)); done; echo $n; wait' 2>&1`;
-      expect((await guest.run(many(100), "ann")).out).not.toMatch(/^100$/m);
-      expect((await guest.run(many(20), "ann")).out).toMatch(/^20$/m);
       expect(await guest.must(PID, "ann")).toBe(before);
     });
 
@@ -186,7 +182,7 @@ describe.runIf(why === undefined)(
       ).toMatch(/is removed.*\n0\n/);
     });
 
-    test("root's own broker makes whole worlds without the capabilities and devices that its unit takes away", async () => {
+    test("root's own broker makes whole worlds without the capabilities that its unit takes away", async () => {
       const home = "export HOME=/root PATH=/opt/npm/bin:$PATH; mkdir -p ~/app; git init -q ~/app; cd ~/app";
       await guest.must(`${home}; substrate service install --system --yes`);
       const { isolation, exit } = JSON.parse(
