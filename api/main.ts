@@ -37,14 +37,14 @@ function terminalOf(host: NodeJS.Process): Terminal {
   const gid = host.getgid?.() ?? -1;
   const installation = installationAt(fileURLToPath(new URL("..", import.meta.url)));
   const root = host.env["SUBSTRATE_HOME"];
-  const home = homeLayout(
-    root === undefined || root === "" ? join(homedir(), ".substrate") : resolve(root),
-    uid === 0 ? ROOT_OVERLAY : undefined,
-  );
+  const homeAt = (folder: string, owner: number): Home =>
+    homeLayout(folder, owner === 0 ? ROOT_OVERLAY : undefined);
+  const home = homeAt(root === undefined || root === "" ? join(homedir(), ".substrate") : resolve(root), uid);
   const { init, preload } = installation;
   const inits = { init, preload, uid, gid, strays: home.overlay, quarantine: home.quarantine };
   return {
     home,
+    homeAt,
     installation,
     createBackend: (onChoice) => firstBackend(host.env, inits, home, onChoice),
     createChecks: async (order) => {

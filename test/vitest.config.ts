@@ -69,6 +69,16 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
+      {
+        // npm run test:vm
+        test: {
+          ...SHARED,
+          name: "machine",
+          include: ["test/machine/**/*.test.ts"],
+          isolate: true,
+          sequence: { groupOrder: 3 },
+        },
+      },
     ],
   },
 });

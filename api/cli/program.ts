@@ -11,6 +11,7 @@ import { describeMcp } from "./program-mcp.ts";
 import { describePolicy } from "./program-policy.ts";
 import { describeTrace } from "./program-trace.ts";
 import { describeReplay } from "./program-replay.ts";
+import { describeService } from "./program-service.ts";
 import { describeShim } from "./program-shim.ts";
 import { type Action, describeWorld } from "./program-world.ts";
 import type { StartOptions } from "./commands/broker.ts";
@@ -68,6 +69,7 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
   describePolicy(program, choose);
   describeBudget(program, choose);
   describeShim(program, choose);
+  describeService(program, choose);
   describeInit(program, choose);
   describeGlance(program, choose);
   describeHook(program, choose);
@@ -108,6 +110,7 @@ function describeBroker(program: Command, choose: (action: Action) => void): voi
     .option("--foreground", "stay in this process, for service managers")
     .option("--current", "replace a running broker of an older build or another checkout")
     .addOption(new Option("--detached").hideHelp())
+    .addOption(new Option("--service").hideHelp())
     .action((options: StartOptions) =>
       choose(async (at) => (await import("./commands/broker.ts")).startBroker(at, options)),
     );
@@ -250,6 +253,8 @@ const KNOWN: readonly string[] = [
   "AlreadyRunning",
   "SocketInUse",
   "NotWritten",
+  "HandOverRefused",
+  "ServiceRefused",
 ];
 
 function complain(terminal: Terminal, error: unknown): number {

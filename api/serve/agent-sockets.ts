@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { agentSocketPath, type Home } from "../../broker/settings/home.ts";
 import type { Caller } from "../http/caller.ts";
 import type { Log } from "../http/context.ts";
-import { listenOn, removeFile } from "./sockets.ts";
+import { closeSocket, type Handed, openSocket, type OpenSocket, removeFile } from "./sockets.ts";
 
 export type CreateServer = (caller: () => Caller) => Server;
 
@@ -13,12 +13,14 @@ export class AgentSockets {
   readonly #home: Home;
   readonly #create: CreateServer;
   readonly #log: Log;
-  readonly #open = new Map<string, { readonly server: Server; readonly path: string }>();
+  readonly #handed: Handed;
+  readonly #open = new Map<string, OpenSocket>();
   #following: Promise<void> = Promise.resolve();
   #closed = false;
 
   /** Removes socket files of unnamed agents, left by an earlier broker. */
-  constructor(home: Home, named: readonly string[], create: CreateServer, log: Log) {
+  constructor(home: Home, named: readonly string[], create: CreateServer, log: Log, handed: Handed) {
+    this.#handed = handed;
     this.#home = home;
     this.#create = create;
     this.#log = log;
@@ -56,10 +58,7 @@ export class AgentSockets {
   /** Refuses new connections; open connections go on. */
   close(): void {
     this.#closed = true;
-    for (const { server, path } of this.#open.values()) {
-      server.close();
-      removeFile(path);
-    }
+    for (const each of this.#open.values()) closeSocket(each);
   }
 
   async #change(named: ReadonlySet<string>): Promise<void> {
@@ -75,8 +74,7 @@ export class AgentSockets {
   async #listen(agent: string): Promise<void> {
     const path = agentSocketPath(this.#home, agent);
     const server = this.#create(() => ({ kind: "agent", agent }));
-    await listenOn(server, path);
-    this.#open.set(agent, { server, path });
+    this.#open.set(agent, await openSocket(server, path, this.#handed));
     if (this.#closed) this.#remove(agent);
   }
 

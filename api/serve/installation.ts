@@ -15,6 +15,8 @@ export type Installation = {
   /** Files made by the build: a broker started before their change runs older code. */
   readonly built: readonly string[];
   readonly policies: string;
+  /** Folder of the shipped systemd units. */
+  readonly units: string;
   /** Launcher script of the CLI and the broker. */
   readonly launcher: string;
   /** Script of `substrate setup`. */
@@ -38,6 +40,7 @@ const RUNS = [
   "policies",
   "schemas",
   "shim",
+  "systemd",
   "world",
 ] as const;
 
@@ -57,6 +60,7 @@ export function installationAt(folder: string): Installation {
     preload: join(root, ".build/substrate-preload.so"),
     built: [init, join(root, ".build/substrate.mjs")],
     policies: join(root, "policies"),
+    units: join(root, "systemd"),
     launcher: join(root, "api/bin/substrate.mjs"),
     setup: join(root, "api/setup/setup.mjs"),
     sealed: RUNS.map((name) => join(root, name)),

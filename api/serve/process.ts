@@ -9,7 +9,8 @@ import { dropLeftChanges, expireHeldChanges, recoverChanges } from "./held-chang
 import { assembleBroker, type Parts } from "./assemble.ts";
 import { type Claim, claimStart } from "./claim.ts";
 import { serve } from "./serve.ts";
-import { startSuccessor, untilReplaced } from "./replaced.ts";
+import type { ServiceManager } from "./service-manager.ts";
+import { untilReplaced } from "./replaced.ts";
 import { surviveStorageFaults } from "./storage-faults.ts";
 import { watchFiles } from "./watch.ts";
 
@@ -17,7 +18,12 @@ export type ProcessOptions = Omit<Parts, "log" | "backend"> & {
   readonly createBackend: (onChoice: (choice: BackendChoice) => void) => Promise<WorldBackend>;
   /** Whether the broker ends by itself when its installation is removed, and lets that of a new version take over. */
   readonly followsInstallation: boolean;
+  /** Who started the broker and looks after it, if a service manager did. */
+  readonly manager: ServiceManager | undefined;
 };
+
+/** Why the broker ended: `replaced` asks for the broker of the new version. */
+export type Ending = "stopped" | "replaced";
 
 /** Time limit for finding a working backend: a container runtime may take seconds for the first container. */
 const PROBE_PATIENCE_MS = 30_000;
@@ -29,7 +35,7 @@ const HOME_CHECK_MS = 5000;
  * Runs until SIGTERM, SIGINT or SIGHUP; resolves after the shutdown. Throws if another broker runs in the home or a part cannot be
  * opened. Exits when the home is removed: closing the sockets would remove those of another broker in a new home with the same path.
  */
-export async function runBroker(options: ProcessOptions): Promise<void> {
+export async function runBroker(options: ProcessOptions): Promise<Ending> {
   prepareHome(options.home, options.uid);
   const lines = pino.destination({ dest: options.home.log, sync: true, mkdir: true });
   lines.on("error", () => {
@@ -48,7 +54,8 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
     askAhead(broker);
     await recoverChanges(broker, log);
     dropLeftChanges(broker, log);
-    const running = await serve(broker, log);
+    const running = await serve(broker, log, options.manager?.sockets ?? new Map());
+    const signs = tellReady(options.manager);
     // Warms the cached probe of the first command.
     backend.probe(AbortSignal.timeout(PROBE_PATIENCE_MS)).catch((error: unknown) => {
       log.warn({ err: error }, "Cannot make worlds yet");
@@ -70,9 +77,11 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
     stopping.abort();
     isReplaced = cause === "replaced";
     log.info({ cause }, "Broker stops");
+    options.manager?.tell("STOPPING=1");
     clearInterval(expiry);
     await unwatch();
     await running.stop();
+    clearInterval(signs);
   } catch (error) {
     log.error({ err: error }, "Broker cannot run");
     throw error;
@@ -80,7 +89,15 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
     unguard();
     claim.release();
   }
-  if (isReplaced) startSuccessor(options);
+  return isReplaced ? "replaced" : "stopped";
+}
+
+/** From here on the event loop must give a sign of life in time: a broker that hangs is ended and started again. */
+function tellReady(manager: ServiceManager | undefined): NodeJS.Timeout | undefined {
+  manager?.tell("READY=1");
+  return manager?.watchdogMs === undefined
+    ? undefined
+    : setInterval(() => manager.tell("WATCHDOG=1"), manager.watchdogMs);
 }
 
 function whenHomeGoes(claim: Claim, act: () => Promise<void>): void {

@@ -8,7 +8,14 @@ import type { Caller } from "../http/caller.ts";
 import type { Log } from "../http/context.ts";
 import { createListener } from "../http/listener.ts";
 import { AgentSockets } from "./agent-sockets.ts";
-import { listenOn, removeEmptyFolder, removeFile } from "./sockets.ts";
+import {
+  closeSocket,
+  type Handed,
+  openSocket,
+  type OpenSocket,
+  removeEmptyFolder,
+  removeFile,
+} from "./sockets.ts";
 
 export type Running = {
   /** Ends all commands and worlds, closes the trace and removes the sockets. */
@@ -17,24 +24,20 @@ export type Running = {
   readonly abandon: () => Promise<void>;
 };
 
-type Open = { readonly server: Server; readonly path: string };
-
-export async function serve(broker: Broker, log: Log): Promise<Running> {
+export async function serve(broker: Broker, log: Log, handed: Handed): Promise<Running> {
   const named = (): readonly string[] => Object.keys(broker.config().agents ?? {});
-  const open: Open[] = [];
+  const open: OpenSocket[] = [];
   const create = (caller: () => Caller): Server => createListener(broker, caller, log);
-  const agents = new AgentSockets(broker.home, named(), create, log);
+  const agents = new AgentSockets(broker.home, named(), create, log, handed);
   const listen = async (path: string, caller: () => Caller): Promise<void> => {
-    const server = create(caller);
-    await listenOn(server, path);
-    open.push({ server, path });
+    open.push(await openSocket(create(caller), path, handed));
   };
   try {
     await listen(broker.home.controlSocket, () => ({ kind: "operator" }));
     await agents.open(named());
     await listen(broker.home.agentSocket, () => ({ kind: "label", reserved: agentsOf(broker) }));
   } catch (error) {
-    for (const { server, path } of open) close(server, path);
+    for (const each of open) closeSocket(each);
     agents.close();
     throw error;
   }
@@ -49,7 +52,7 @@ export async function serve(broker: Broker, log: Log): Promise<Running> {
       );
   });
   const sockets = [...open.map(({ path }) => path), ...Object.values(agents.paths)];
-  log.info({ sockets }, "Broker is ready");
+  log.info({ sockets, handed: open.filter(({ isHanded }) => isHanded).length }, "Broker is ready");
   return { stop: () => stop(broker, open, agents, log), abandon: () => broker.backend.close() };
 }
 
@@ -65,8 +68,13 @@ const LAST_ANSWERS_MS = 5000;
  * Order: stop new calls, questions and published ports; end the worlds, which ends every command; write the last answers and trace
  * lines of ended commands; close the trace. Does not wait for callers that leave their answer unread.
  */
-async function stop(broker: Broker, open: readonly Open[], agents: AgentSockets, log: Log): Promise<void> {
-  for (const { server, path } of open) close(server, path);
+async function stop(
+  broker: Broker,
+  open: readonly OpenSocket[],
+  agents: AgentSockets,
+  log: Log,
+): Promise<void> {
+  for (const each of open) closeSocket(each);
   agents.close();
   const answered = broker.activity.close();
   broker.approvals.close();
@@ -86,11 +94,6 @@ async function stop(broker: Broker, open: readonly Open[], agents: AgentSockets,
   removeFile(broker.home.brokerFile);
   removeEmptyFolder(broker.home.overlay);
   log.info({}, "Broker has stopped");
-}
-
-function close(server: Server, path: string): void {
-  server.close();
-  removeFile(path);
 }
 
 /** Writes broker.json atomically by a rename. */

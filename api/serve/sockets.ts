@@ -8,11 +8,42 @@ export class SocketInUse extends Error {
   override readonly name = "SocketInUse";
 }
 
+/** Descriptors of listening sockets from the service manager, by path. A used one is taken out: a closed number comes back for another file. */
+export type Handed = Map<string, number>;
+
+export type OpenSocket = { readonly server: Server; readonly path: string; readonly isHanded: boolean };
+
+/**
+ * Listens on the path, on the service manager's socket if that one is still reached there: a broker without a manager may have replaced
+ * the file. Throws {@link SocketInUse} if another process answers on the path.
+ */
+export async function openSocket(server: Server, path: string, handed: Handed): Promise<OpenSocket> {
+  const fd = handed.get(path);
+  handed.delete(path);
+  const isHanded = fd !== undefined && (await isAnswered(path));
+  await (isHanded ? listenOnHanded(server, path, fd) : listenOn(server, path));
+  return { server, path, isHanded };
+}
+
+/** Refuses new connections. Those of a handed socket wait in its queue for the next broker: the file is the service manager's. */
+export function closeSocket({ server, path, isHanded }: OpenSocket): void {
+  server.close();
+  if (!isHanded) removeFile(path);
+}
+
+async function listenOnHanded(server: Server, path: string, fd: number): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ fd }, () => resolve());
+  });
+  chmodSync(path, 0o600);
+}
+
 /**
  * Listens on a Unix socket with owner-only access, replacing a dead broker's socket file. The umask is set around bind(2), so other
  * users can connect at no moment. Throws {@link SocketInUse} if another process answers on the path.
  */
-export async function listenOn(server: Server, path: string): Promise<void> {
+async function listenOn(server: Server, path: string): Promise<void> {
   if (await isAnswered(path)) throw new SocketInUse(`Another broker answers on '${path}'`);
   removeFile(path);
   await new Promise<void>((resolve, reject) => {

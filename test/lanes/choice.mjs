@@ -12,7 +12,7 @@ const SLOW = {
     adapters client exec-trees faults few-descriptors full-disk held-changes held-cli held-contents held-faults
     held-kill-points held-killed idempotency init init-refused left-overs life-cycle mcp mcp-clients network-npm-refused output-room package
     policy-allow policy-corpus policy-fuzz policy-reload policy-tools program-starts publish-policy real-agents replay
-    sandboxed self shims-quiet shims-unanswered small-disk stream-volume substrate-sh time-limits told trace-kills trace-programs
+    sandboxed self service shims-quiet shims-unanswered small-disk stream-volume substrate-sh time-limits told trace-kills trace-programs
     trouble`,
   security: `approvals-allowing clones-at-once default-denials denied-names denied-names-host
     denied-names-races denied-projects denied-wholes direct-changes exec-gate git-brought git-opened

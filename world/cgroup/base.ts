@@ -26,6 +26,9 @@ export const SHARED = "substrate";
 /** Retries when other brokers remove the folder at the same moment. */
 const GONE_TRIES = 5;
 
+/** Rounds of moving the broker's children: a child that is just born may be missed once. */
+const MOVE_TRIES = 3;
+
 /** The leaf for the broker itself, when its own cgroup gets controllers. */
 const LEAF = "broker";
 
@@ -60,14 +63,45 @@ function ownBase(mount: UnifiedMount, host: CgroupHost): CgroupBase {
   });
 }
 
-/** Enables controllers in the broker's own cgroup. Such a cgroup may hold no processes, so the broker, if alone, moves into a leaf. */
+/**
+ * Enables controllers in the broker's own cgroup. Such a cgroup may hold no processes, so the broker and its children (nft, git, npm at
+ * the start) move into a leaf; not if strangers are there, whose cgroup it is too.
+ */
 function delegated(folder: string, pid: number): readonly Controller[] {
   if (!CONTROLLERS.some((controller) => words(folder, "cgroup.controllers").includes(controller))) return [];
-  const others = words(folder, "cgroup.procs").filter((other) => Number(other) !== pid);
-  if (others.length > 0) return [];
+  if (!words(folder, "cgroup.procs").every((other) => isBelow(Number(other), pid))) return [];
   make(join(folder, LEAF));
-  put(join(folder, LEAF), "cgroup.procs", String(pid));
+  // The broker first: from then on its children are born in the leaf.
+  moveTo(join(folder, LEAF), String(pid));
+  for (let tries = 0; tries < MOVE_TRIES; tries += 1)
+    for (const each of words(folder, "cgroup.procs")) moveTo(join(folder, LEAF), each);
   return enable(folder, CONTROLLERS);
+}
+
+function moveTo(leaf: string, pid: string): void {
+  try {
+    put(leaf, "cgroup.procs", pid);
+  } catch (error) {
+    // The process has ended.
+    if (errnoOf(error) !== "ESRCH") throw error;
+  }
+}
+
+/** Whether a process is the broker or descends from the broker; an ended process counts as well. */
+function isBelow(pid: number, broker: number): boolean {
+  for (let at = pid; at > 0; at = parentOf(at) ?? broker) if (at === broker) return true;
+  return false;
+}
+
+/** Field 4 of `/proc/PID/stat` (proc(5)); undefined for an ended process. */
+function parentOf(pid: number): number | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT" || errnoOf(error) === "ESRCH") return undefined;
+    throw error;
+  }
 }
 
 function sharedBase(mount: UnifiedMount, trial: string): readonly Controller[] {

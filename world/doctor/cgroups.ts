@@ -156,6 +156,6 @@ function delegation(uid: number): readonly string[] {
     "sudo mkdir -p /etc/systemd/system/user@.service.d",
     "printf '[Service]\\nDelegate=cpu memory pids io\\n' | sudo tee /etc/systemd/system/user@.service.d/substrate.conf",
     "sudo systemctl daemon-reload",
-    "# log in again, then start the broker with: systemd-run --user --scope -p Delegate=yes substrate broker start",
+    "# log in again, then let systemd start the broker: substrate service install",
   ];
 }

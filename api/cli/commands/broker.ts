@@ -6,6 +6,8 @@ import { prepareHome } from "../../../broker/settings/home.ts";
 import type { PolicyReloadReply } from "../../../schemas/generated/types.ts";
 import { beginOf, claimedBy } from "../../serve/claim.ts";
 import { isAnswered } from "../../serve/sockets.ts";
+import type { InstalledService } from "../../startup/services.ts";
+import { hostOf } from "../terminal/host.ts";
 import { withoutNpm } from "./without-npm.ts";
 import { readBrokerFile } from "../terminal/broker-file.ts";
 import { tell } from "../terminal/replies.ts";
@@ -22,12 +24,17 @@ export type StartOptions = {
   readonly current?: boolean;
   /** Of the process that {@link startProcess} starts: nobody else looks after it. */
   readonly detached?: boolean;
+  /** Started by a service manager, which hands over sockets and wants to hear. */
+  readonly service?: boolean;
 };
+
+/** The service manager shall start the broker again at once, now that another version is installed (systemd/user/substrate.service). */
+const EXIT_REPLACED = 75;
 
 /** Starts the broker, in this process or in one of its own, and returns once it answers. Safe to repeat. */
 export async function startBroker(terminal: Terminal, options: StartOptions): Promise<number> {
-  if (options.foreground === true) return await runHere(terminal, options.detached === true);
-  const runs = await isAnswered(terminal.home.agentSocket);
+  if (options.foreground === true) return await runHere(terminal, options);
+  const runs = await isBrokerThere(terminal);
   const unlike = runs ? unlikeThisBuild(terminal) : undefined;
   if (runs && (unlike === undefined || options.current !== true)) {
     const words = unlike === undefined ? "" : `, ${unlike}`;
@@ -61,11 +68,19 @@ async function sayUnloaded(terminal: Terminal): Promise<void> {
     say(`config.yaml does not load, so the last good settings stay in force: ${problem}`);
 }
 
-async function runHere(terminal: Terminal, followsInstallation: boolean): Promise<number> {
+async function runHere(terminal: Terminal, { detached, service }: StartOptions): Promise<number> {
   const { runBroker } = await import("../../serve/process.ts");
+  const { serviceManager, withoutServiceManager } = await import("../../serve/service-manager.ts");
   const { home, installation, createBackend, uid, cwd, environment } = terminal;
-  const host = withoutNpm(environment);
-  await runBroker({ home, installation, createBackend, host, uid, cwd, followsInstallation });
+  const manager = service === true ? serviceManager(environment, process.pid) : undefined;
+  if (manager === undefined) await refuseBesideService(terminal);
+  const host = withoutServiceManager(withoutNpm(environment));
+  const followsInstallation = detached === true || manager !== undefined;
+  const options = { home, installation, createBackend, host, uid, cwd, followsInstallation, manager };
+  const ending = await runBroker(options);
+  if (ending === "stopped") return 0;
+  if (manager !== undefined) return EXIT_REPLACED;
+  (await import("../../serve/replaced.ts")).startSuccessor(options);
   return 0;
 }
 
@@ -75,6 +90,7 @@ async function runHere(terminal: Terminal, followsInstallation: boolean): Promis
  * @param detached it outlives the terminal; without, Ctrl-C stops it together with whoever started it.
  */
 export async function startProcess(terminal: Terminal, detached: boolean): Promise<void> {
+  if (await startByService(terminal)) return;
   const { home, installation, environment } = terminal;
   prepareHome(home, terminal.uid);
   const log = openSync(`${home.log}.start`, "w", 0o600);
@@ -117,6 +133,44 @@ export async function startProcess(terminal: Terminal, detached: boolean): Promi
   child.unref();
 }
 
+/** The service of this home, whose manager answers. */
+async function serviceHere(terminal: Terminal): Promise<InstalledService | undefined> {
+  const { installedService } = await import("../../startup/services.ts");
+  return installedService(hostOf(terminal));
+}
+
+/** Two brokers of one home would take the sockets from each other, so the service starts its own. */
+async function startByService(terminal: Terminal): Promise<boolean> {
+  const found = await serviceHere(terminal);
+  if (found === undefined) return false;
+  if (found.front !== terminal.installation.front)
+    throw new Complaint(
+      `The broker of this home is started by ${found.service.manager}, from '${harmlessLine(found.front)}'. 'substrate service install' makes it start this installation`,
+    );
+  found.service.start();
+  return true;
+}
+
+/** Throws {@link Complaint} where a service starts the broker of this home. */
+async function refuseBesideService(terminal: Terminal): Promise<void> {
+  const found = await serviceHere(terminal);
+  if (found === undefined) return;
+  throw new Complaint(
+    `The broker of this home is started by ${found.service.manager}: 'substrate broker start' asks it to. 'substrate service remove' ends that`,
+  );
+}
+
+/** Whether a broker answers. The sockets of a service take connections without a broker too, and then start one: not for this question. */
+async function isBrokerThere(terminal: Terminal): Promise<boolean> {
+  const { home } = terminal;
+  if (
+    claimedBy(home.startLock) === undefined &&
+    (await serviceHere(terminal))?.service.state().listens === true
+  )
+    return false;
+  return await isAnswered(home.controlSocket);
+}
+
 function brokerWords(detached: boolean): readonly string[] {
   return ["broker", "start", "--foreground", ...(detached ? ["--detached"] : [])];
 }
@@ -128,12 +182,15 @@ function sizeOf(path: string): number {
 /** Stops the broker and waits until it is gone. Safe to repeat. */
 export async function stopBroker(terminal: Terminal): Promise<number> {
   printLine(terminal, (await endBroker(terminal)) ? "The broker has stopped" : "The broker does not run");
+  const found = await serviceHere(terminal);
+  if (found?.service.state().listens === true)
+    printLine(terminal, `The next command starts it again. To keep it down: ${found.service.words.stop}`);
   return 0;
 }
 
 /** The same without a word: whether one ran. Throws {@link Complaint} when it does not stop. */
 export async function endBroker(terminal: Terminal): Promise<boolean> {
-  if (!(await isAnswered(terminal.home.controlSocket))) return false;
+  if (!(await isBrokerThere(terminal))) return false;
   const file = readBrokerFile(terminal);
   if (file === undefined || claimedBy(terminal.home.startLock) !== file.pid) {
     throw new Complaint(
@@ -154,7 +211,7 @@ export async function endBroker(terminal: Terminal): Promise<boolean> {
 }
 
 export async function brokerStatus(terminal: Terminal, json: boolean): Promise<number> {
-  const running = await isAnswered(terminal.home.agentSocket);
+  const running = await isBrokerThere(terminal);
   const file = running ? readBrokerFile(terminal) : undefined;
   if (json) printJson(terminal, { running, ...file });
   else if (file === undefined) printLine(terminal, running ? "The broker runs" : "The broker does not run");
@@ -185,7 +242,7 @@ export function brokerLogs(terminal: Terminal, lines: string): number {
 }
 
 /** How the running broker's program differs from this one; undefined when it is the same. */
-function unlikeThisBuild(terminal: Terminal): string | undefined {
+export function unlikeThisBuild(terminal: Terminal): string | undefined {
   const file = readBrokerFile(terminal);
   if (file === undefined) return undefined;
   const { installation } = terminal;

@@ -2,9 +2,11 @@ import { homeChecks } from "../../doctor/home.ts";
 import { leftFilesCheck } from "../../doctor/left-files.ts";
 import { neededParts } from "../../doctor/needs.ts";
 import { runChecks } from "../../doctor/run.ts";
+import { startCheck } from "../../doctor/start.ts";
 import { wantedLayers } from "../../doctor/wanted.ts";
 import type { DoctorCheck, DoctorReport } from "../../../schemas/generated/types.ts";
 import { type Colours, coloursFor } from "../words/colours.ts";
+import { hostOf } from "../terminal/host.ts";
 import { harmless, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 export type DoctorOptions = { readonly json?: boolean; readonly mend?: boolean };
@@ -39,6 +41,7 @@ async function allChecks(terminal: Terminal, mend: boolean): ReturnType<Terminal
   return [
     ...homeChecks(home, uid, process.versions.node),
     ...(await terminal.createChecks(order)),
+    startCheck(hostOf(terminal)),
     leftFilesCheck(home, mend),
   ];
 }

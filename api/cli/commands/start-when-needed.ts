@@ -47,7 +47,7 @@ async function replaceOld(terminal: Terminal): Promise<void> {
 }
 
 /** Commands and kept processes in all worlds; undefined where the broker does not say. */
-async function runningIn(terminal: Terminal): Promise<number | undefined> {
+export async function runningIn(terminal: Terminal): Promise<number | undefined> {
   try {
     const { worlds } = await ask<HealthReply>(terminal, "/v1/health");
     return worlds.reduce(

@@ -21,6 +21,8 @@ export type ShimLinks = {
 /** Surroundings of a CLI command: everything from the process that commands may use, filled in by the entry point. */
 export type Terminal = {
   readonly home: Home;
+  /** Layout of a user's home at a folder. */
+  readonly homeAt: (folder: string, uid: number) => Home;
   readonly installation: Installation;
   /** Throws {@link Complaint} for an unknown SUBSTRATE_BACKEND. */
   readonly createBackend: (onChoice: (choice: BackendChoice) => void) => Promise<WorldBackend>;

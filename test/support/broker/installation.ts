@@ -8,7 +8,7 @@ import { runAs, type TestUser } from "../users/users.ts";
 export type TestInstallation = { readonly root: string; readonly node: string; readonly launcher: string };
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url)).replace(/\/$/, "");
-const PARTS = [".build", "api", "broker", "package.json", "policies", "schemas", "world"];
+const PARTS = [".build", "api", "broker", "package.json", "policies", "schemas", "systemd", "world"];
 
 /**
  * This checkout, or a copy in the user's home that the user owns when the checkout or this Node lie where only root

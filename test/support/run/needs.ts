@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { TestRunner, test } from "vitest";
 import { type Actor, actors } from "../users/users.ts";
 
-const OPTIONAL = ["python3", "perl", "nft"] as const;
+const OPTIONAL = ["python3", "perl", "nft", "systemd-analyze"] as const;
 /** Programs of terminals: of a command, `less` is also a word. */
 export type Optional = (typeof OPTIONAL)[number] | "tmux" | "vim" | "fzf" | "less" | "htop";
 
