@@ -16,7 +16,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { hashOf } from "../../api/cli/init/files.ts";
 import { type Part, withoutPart } from "../../api/cli/init/parts.ts";
 import type { Connection } from "../../api/cli/init/records.ts";
-import { InitPlace } from "../support/broker/init-place.ts";
+import { hookOf, InitPlace, linesLeft } from "../support/broker/init-place.ts";
 import { actors } from "../support/users/users.ts";
 
 const CLAUDE = `{
@@ -395,21 +395,3 @@ describe.each(actors())("init, as $kind", (actor) => {
     expect(reply.by_hand.length).toBeGreaterThan(1);
   });
 });
-
-/** Cursor's command is one word for a shell. */
-function hookOf(agent: string): RegExp {
-  return new RegExp(`\\.build/substrate'(\\\\\\\\'')? hook ${agent} \\|\\| exit 2`);
-}
-
-/** Lines of `text` that `edited` no longer has in this order; a comma at the end of a value may have come. */
-function linesLeft(text: string, edited: string): readonly string[] {
-  const plain = (line: string): string => line.trimEnd().replaceAll(/,(?=\s*(\/\/.*)?$)/g, "");
-  let rest = edited.split("\n").map(plain);
-  return text.split("\n").filter((line) => {
-    const inline = rest.findIndex(
-      (each) => each === plain(line) || each.startsWith(plain(line).slice(0, -2)),
-    );
-    rest = rest.slice(Math.max(inline + 1, 0));
-    return inline < 0;
-  });
-}

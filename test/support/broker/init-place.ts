@@ -77,3 +77,21 @@ export class InitPlace {
     );
   }
 }
+
+/** Cursor's command is one word for a shell. */
+export function hookOf(agent: string): RegExp {
+  return new RegExp(`\\.build/substrate'(\\\\\\\\'')? hook ${agent} \\|\\| exit 2`);
+}
+
+/** Lines of `text` that `edited` no longer has in this order; a comma at the end of a value may have come. */
+export function linesLeft(text: string, edited: string): readonly string[] {
+  const plain = (line: string): string => line.trimEnd().replaceAll(/,(?=\s*(\/\/.*)?$)/g, "");
+  let rest = edited.split("\n").map(plain);
+  return text.split("\n").filter((line) => {
+    const inline = rest.findIndex(
+      (each) => each === plain(line) || each.startsWith(plain(line).slice(0, -2)),
+    );
+    rest = rest.slice(Math.max(inline + 1, 0));
+    return inline < 0;
+  });
+}

@@ -88,19 +88,13 @@ static bool is_beside_seal(const char *path) {
   return false;
 }
 
-/* True directly in a pre-existing git folder: existing names are sealed, missing names closed to commands. */
-static bool in_known_repository(const char *path) {
+/* True directly in a pre-existing git folder: existing names are sealed, missing names closed to commands. Of a git
+   folder that a command may have made (`or_made`) the rest is judged whole when this world's command ends; new names
+   of others there are sealed singly. */
+static bool in_known_repository(const char *path, bool or_made) {
   char folder[PATH_MAX];
   snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
-  return denial_known(folder) || is_beside_seal(path);
-}
-
-/* Like in_known_repository, but false in a git folder that a command may have made. New names of others there
-   are sealed singly; the rest is judged with the whole folder when this world's command ends. */
-static bool is_at_once(const char *path) {
-  char folder[PATH_MAX];
-  snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
-  return denial_known(folder) || (is_beside_seal(path) && !new_repository_waits(folder));
+  return denial_known(folder) || (is_beside_seal(path) && (or_made || !new_repository_waits(folder)));
 }
 
 /* True when commands may not write the path, and its leaf can end a rule of `leaf_kinds`: a cheap filter. */
@@ -113,12 +107,12 @@ static bool is_denied(const char *path, unsigned leaf_kinds) {
 
 bool names_hold(const char *path) {
   if (!is_denied(path, DENY_SEAL | DENY_WRITE)) return false;
-  return denial_known(path) || (is_denied(path, DENY_SEAL) && in_known_repository(path));
+  return denial_known(path) || (is_denied(path, DENY_SEAL) && in_known_repository(path, true));
 }
 
 bool names_refuse(const char *path) {
   if (!names_guarded() || strlen(path) >= PATH_MAX) return false;
-  if (is_denied(path, DENY_SEAL) && in_known_repository(path)) return true;
+  if (is_denied(path, DENY_SEAL) && in_known_repository(path, true)) return true;
   /* A git folder recreated after an unnoticed removal is a new folder. */
   denial_forget(path);
   return false;
@@ -128,7 +122,7 @@ bool names_ask_about_missing(const char *path) {
   unsigned denied;
   if (!names_guarded() || strlen(path) >= PATH_MAX || !rules_may_end(DENY_ASKS, strrchr(path, '/') + 1)) return false;
   (void)rule_states_at(path, DENY_IN_ROOTS, &denied);
-  return (denied & DENY_ASKS) != 0 && (denied & ~DENY_OF_SEALS) == 0 && in_known_repository(path);
+  return (denied & DENY_ASKS) != 0 && (denied & ~DENY_OF_SEALS) == 0 && in_known_repository(path, true);
 }
 
 /* Adds the folder of a worktree or submodule, in any repository. Seals outside git folders are ignored. */
@@ -181,12 +175,12 @@ static bool on_late(const char *path, unsigned denies) {
     late_name_tell(path, refuses | DENY_JUDGED);
     return true;
   }
-  if ((refuses & ~DENY_SEAL) == 0 && !is_at_once(path)) {
+  if ((refuses & ~DENY_SEAL) == 0 && !in_known_repository(path, false)) {
     add_folder_of(path);
     return true;
   }
   /* Inside a known git folder no tool creates such a name as an intermediate step. */
-  bool waits = active && !is_at_once(path);
+  bool waits = active && !in_known_repository(path, false);
   if (waits && !late_name_add(path, refuses)) return false;
   if ((denies & DENY_READ) != 0) denial_apply(current->path, path, denies, false);
   if (!waits) late_name_tell(path, refuses);
