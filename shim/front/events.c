@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Same rows as api/cli/commands/hook-events.ts. */
+/* Same rows as api/cli/commands/hook-agents.ts. */
 static const struct {
   const char *name, *kind;
 } EVENTS[] = {

@@ -13,10 +13,11 @@ import {
   agentCommand,
   agentNamed,
   Blocked,
+  eventKind,
   filesOf,
   sender,
+  toldOf,
 } from "./hook-agents.ts";
-import { eventKind, toldOf } from "./hook-events.ts";
 
 /** By which agents block a tool; after any other code but 0 they run it. */
 const EXIT_BLOCK = 2;
