@@ -191,6 +191,7 @@ bool callers_real(int fd, char real[PATH_MAX + 1]) {
   char link[32];
   snprintf(link, sizeof link, "self/fd/%d", fd);
   ssize_t length = readlinkat(callers_proc, link, real, PATH_MAX);
+  if (length == PATH_MAX) errno = ENAMETOOLONG;
   real[length <= 0 || length == PATH_MAX ? 0 : length] = 0;
   return real[0] == '/';
 }

@@ -268,7 +268,8 @@ static enum found walk(struct search *search, const struct file_name *name, bool
     if (fd < 0) return found_nothing(search);
     fd = callers_settle(&search->view, fd, search->real);
     if (fd < 0) {
-      search->looped = true;
+      /* No path of a seal is so long. */
+      search->looped = errno != ENAMETOOLONG;
       return UNREADABLE;
     }
     int more = look(search, fd, name, follow, place, &found);
