@@ -37,7 +37,7 @@ static bool serve_removal(int listener, const struct seccomp_notif *notice, cons
   return is_free && asks_removal(listener, notice, command, &removal);
 }
 
-/* Links to a sealed file harm nobody: `cp -al` tries one for each file, and copies where that fails. */
+/* A refused link changes nothing, and `cp -al` of a folder tries one for each file: its own error tells that. */
 static void tell_refused(struct command *command, const struct lookup *place) {
   if (place->refused != 0 && place->refused != EXDEV) refused_writes_tell(command, place);
 }
