@@ -229,7 +229,9 @@ export async function listSpans(terminal: Terminal, options: ListOptions): Promi
   const ids = session === undefined ? [undefined] : await sessionIds(terminal, session);
   const lists: SpansReply[] = [];
   for (const id of ids) lists.push(await newestSpans(terminal, { ...options, session: id }, wanted));
-  const found = lists.flatMap(({ spans }) => spans).sort((one, other) => other.seq - one.seq);
+  const found = lists.flatMap(({ spans: some }) => some);
+  // By their start, as the broker lists them: the ids begin with that time.
+  if (lists.length > 1) found.sort((one, other) => (one.span_id < other.span_id ? 1 : -1));
   const spans = found.slice(0, wanted);
   // The spans of several projects have no cursor in common.
   const next = lists.length === 1 ? (lists[0]?.next_cursor ?? null) : null;

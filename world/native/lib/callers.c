@@ -171,6 +171,7 @@ int callers_part(const struct view *view, char *text, const char **leaf) {
 int callers_open(const struct view *view, const char *folder) {
   char place[32];
   if (view->nested) return open_nested(view, folder);
+  while (folder[0] == '/' && folder[1] == '/') folder++;
   struct view whose = *view;
   const char *own = behind_self(folder);
   if (own == NULL) own = behind_process(folder, &whose.caller);
