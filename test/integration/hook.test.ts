@@ -243,7 +243,7 @@ describe.each(actors())("the hook of both fronts, as $kind", (actor) => {
           stdout: "deployed\n",
         });
       }
-      // Another command, and one that is to go on, is another question.
+      // Another command asks again, and so does the same command with processes that it leaves running.
       for (const input of [{ command: `${command}s` }, { command, run_in_background: true }])
         for (const one of await answers({ tool: "Bash", input }))
           expect(parsed(one).hookSpecificOutput?.permissionDecision).toBe("ask");

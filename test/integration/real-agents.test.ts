@@ -121,7 +121,7 @@ describe.each(actors())("whole tasks of real agents, as $kind", (actor) => {
     );
   }
 
-  /** One session from its beginning to its end; its one prompt has the commands and the denial below it. */
+  /** The trace holds one session, from start to end, with the commands and the denial below its prompt. */
   async function expectSession(agent: string, commands: readonly string[]): Promise<void> {
     const spans = broker.spans().filter(({ agent_id: id }) => id === agent);
     const told = spans.filter(({ event_type: type }) => type === "agent");
