@@ -3,6 +3,11 @@ import { basename, dirname } from "node:path";
 import type { Broker } from "../../broker/broker.ts";
 import type { Log } from "../http/context.ts";
 
+/** Interval of looking at the settings where the kernel gives no watch: a user has only 128 inotify instances. */
+const LOOK_MS = 2000;
+
+const CANNOT_WATCH = "Cannot watch policies and settings; each command still checks them for edits";
+
 /**
  * Loads a policy or the settings as soon as the file changes: the log names mistakes early, the next command need not wait, and newly
  * named agents get their sockets. Only an optimisation: each decision compares the files anyway.
@@ -17,11 +22,17 @@ export async function watchFiles(broker: Broker, log: Log): Promise<() => Promis
     else if (path.endsWith(".yaml")) broker.policies.show(basename(path, ".yaml"));
   };
   watcher.on("add", load).on("change", load);
-  watcher.on("error", (error) =>
-    log.warn({ err: error }, "Cannot watch policies and settings; each command still checks them for edits"),
-  );
+  let looking: NodeJS.Timeout | undefined;
+  watcher.on("error", (error) => {
+    if (looking === undefined) log.warn({ err: error }, CANNOT_WATCH);
+    // No command comes by itself from an agent without a socket.
+    looking ??= setInterval(() => broker.config(), LOOK_MS).unref();
+  });
   await new Promise<void>((resolve) => watcher.once("ready", () => resolve()));
   // Catch changes between the broker's first read and the start of the watch.
   broker.config();
-  return () => watcher.close();
+  return async () => {
+    clearInterval(looking);
+    await watcher.close();
+  };
 }

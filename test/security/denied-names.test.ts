@@ -2,7 +2,7 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, readdirSync, renameSync
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { TestBroker, eventually } from "../support/broker/broker.ts";
+import { TestBroker, eventually, settings } from "../support/broker/broker.ts";
 import { actorsWith, needs } from "../support/run/needs.ts";
 import { skippedTest } from "../support/run/skips.ts";
 import { actors, spawnAs } from "../support/users/users.ts";
@@ -263,6 +263,20 @@ describe.each(actorsWith("python3").filter(({ uid }) => uid !== 0))(
         expect(existsSync(join(broker.project, "made/env"))).toBe(true);
         expect(readFileSync(join(broker.project, "later/.env"), "utf8")).toBe("TOKEN=two");
         expect(ran.isolation.mount).toBe("on");
+      } finally {
+        await broker.stop();
+        hog.kill("SIGKILL");
+      }
+    });
+
+    test("keep no agent that the settings name later from its socket", async () => {
+      const hog = spawnAs(actor, ["python3", "-c", HOG], { stdio: ["pipe", "pipe", "inherit"] });
+      await new Promise((resolve) => hog.stdout?.once("data", resolve));
+      const broker = await TestBroker.start(actor, { policies: { default: ENV_DENIED } });
+      try {
+        broker.write(join(broker.home, "config.yaml"), settings(broker.folder, "agents:\n  late: {}\n"));
+        const own = join(broker.home, "sock/agents/late.sock");
+        expect(await eventually(() => existsSync(own), 20_000)).toBe(true);
       } finally {
         await broker.stop();
         hog.kill("SIGKILL");
