@@ -113,10 +113,13 @@ static mode_t mask_of(pid_t caller) {
   return (mode_t)mask;
 }
 
-/* The path was read with every link resolved: a link there now is another's. */
+/* The path was read with every link resolved: a link there now is another's. A FIFO that has come there since must not make
+   PID 1 wait for its other end. */
 static int open_as(const char *path, uint64_t flags, mode_t mode) {
-  struct open_how how = {.flags = flags | O_CLOEXEC | O_NOCTTY, .mode = mode, .resolve = RESOLVE_NO_SYMLINKS};
-  return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+  struct open_how how = {.flags = flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, .mode = mode, .resolve = RESOLVE_NO_SYMLINKS};
+  int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+  if (fd >= 0 && (flags & O_NONBLOCK) == 0) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  return fd;
 }
 
 static enum lock_answer refuse(int listener, const struct seccomp_notif *notice, struct lookup *place, int error, bool tell) {
