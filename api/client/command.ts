@@ -29,7 +29,7 @@ export type Exit = Omit<
 
 export type StreamRequest = Partial<Pick<ExecuteRequest, "agent_id">> &
   Omit<ExecuteRequest, "agent_id" | "pty" | "stdin_b64" | "max_output_bytes" | "format" | "idempotency_key"> &
-  Omit<StreamOptions, "session_shell" | "questions">;
+  Omit<StreamOptions, "session_shell" | "questions" | "job_control">;
 
 type Waiting = { readonly output: Output; readonly taken: () => void };
 

@@ -16,6 +16,8 @@ export type StreamEvents = {
   readonly inputTaken: (bytes: number) => void;
   /** A person must answer before the command goes on (`questions: true`). */
   readonly asked?: (approvalId: string) => void;
+  /** Ctrl-Z has stopped the command (`job_control: true`); the signal SIGCONT continues it. */
+  readonly stopped?: () => void;
   /** What became of a shell's line. */
   readonly line?: (message: LineMessage) => void;
 };
@@ -100,6 +102,7 @@ export class Stream {
     if (message.type === "started") this.#events.started(message);
     else if (message.type === "stdin_taken") this.#events.inputTaken(message.bytes ?? 0);
     else if (message.type === "question") this.#events.asked?.(message.approval_id ?? "");
+    else if (message.type === "stopped") this.#events.stopped?.();
     else if (message.type === "line") this.#events.line?.(message as LineMessage);
     else if (message.type === "exit") this.#end({ status: 200, document: message });
     else if (message.type === "error") this.#end({ status: 400, document: message });

@@ -53,6 +53,7 @@ function clientOf(response: ServerResponse, tellsQuestions: boolean): LiveClient
       response.write(`event: ${stream}\ndata: ${text}\n\n`, () => taken());
     },
     inputTaken: () => {},
+    stopped: () => {},
     pause: () => {},
     asked: (approval) => {
       if (tellsQuestions) sendEvent(response, "question", { type: "question", approval_id: approval });

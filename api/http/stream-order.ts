@@ -27,6 +27,7 @@ const OPTIONS: readonly (keyof StreamOptions)[] = [
   "on_disconnect",
   "home",
   "stdin",
+  "job_control",
   "session_shell",
   "questions",
 ];
@@ -77,6 +78,7 @@ function orderOf(request: ExecuteRequest, options: StreamOptions, canType: boole
       terminal: pty ? { columns: cols, rows } : undefined,
       hasInput: canType && stdin !== false && given === undefined,
       isShell: options.session_shell === true,
+      isJob: options.job_control === true,
       onDisconnect: options.on_disconnect ?? "kill",
     },
     hasOwnHome: options.home === "own",
@@ -103,6 +105,12 @@ function misfit(request: ExecuteRequest, options: StreamOptions, canType: boolea
   }
   if (options.session_shell === true && (options.pty !== true || !canType)) {
     return useless("session_shell", "it needs a terminal", "Use GET /v1/stream with 'pty': true");
+  }
+  if (options.job_control === true && (options.pty !== true || !canType)) {
+    return useless("job_control", "it needs a terminal", "Use GET /v1/stream with 'pty': true");
+  }
+  if (options.job_control === true && options.on_disconnect === "detach") {
+    return useless("job_control", "nobody continues a stopped command that was detached", "Leave it out");
   }
   if (options.session_shell === true && options.on_disconnect === "detach") {
     return useless("on_disconnect", "a shell belongs to its terminal", "Leave it out");

@@ -95,6 +95,7 @@ class Connection {
       inputTaken: (bytes) => {
         if (this.#tellsTaken) this.#tell({ type: "stdin_taken", bytes });
       },
+      stopped: (signal) => this.#tell({ type: "stopped", signal }),
       pause: (isPaused) => this.#pause(isPaused),
       asked: (approval) => {
         if (this.#tellsQuestions) this.#tell({ type: "question", approval_id: approval });

@@ -14,6 +14,8 @@ export type LiveClient = {
   readonly output: (stream: "stdout" | "stderr", bytes: Uint8Array, taken: () => void) => void;
   /** The command has taken input. */
   readonly inputTaken: (bytes: number) => void;
+  /** A job was stopped, by Ctrl-Z at its terminal; the client continues it with SIGCONT. */
+  readonly stopped: (signal: string) => void;
   /** True: send no more input, until false. */
   readonly pause: (isPaused: boolean) => void;
   /** A question waits for a person before the command, or a program that it starts, goes on. */
@@ -24,6 +26,8 @@ export type LiveClient = {
 export type LiveOptions = {
   /** Undefined: pipes. */
   readonly terminal: TerminalSize | undefined;
+  /** Whether the client stops with the command: only a shell's job can be continued. */
+  readonly isJob?: boolean;
   /** Whether the client sends input; a terminal always has input. */
   readonly hasInput: boolean;
   readonly isShell?: boolean;
@@ -68,7 +72,11 @@ export class LiveCommand implements Live {
     this.#last = options.onDisconnect === "detach" ? new LastOutput() : undefined;
     const hasInput = options.hasInput || options.terminal !== undefined;
     this.input = hasInput
-      ? { terminal: options.terminal, onTaken: (bytes) => this.#onTaken(bytes) }
+      ? {
+          terminal: options.terminal,
+          onTaken: (bytes) => this.#onTaken(bytes),
+          ...(options.isJob === true ? { onStopped: (signal) => this.#client?.stopped(signal) } : {}),
+        }
       : undefined;
   }
 

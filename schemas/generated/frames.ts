@@ -79,6 +79,10 @@ export interface ExecFrame {
   readonly columns?: number;
   /** The terminal's height. */
   readonly rows?: number;
+  /**
+   * 1, with a terminal: the command is a job, which its terminal's Ctrl-Z stops; STOPPED tells. Absent: the kernel ignores a stop that comes from a terminal.
+   */
+  readonly job_control?: number;
   /** 1: processes that outlive the command stay. */
   readonly keep?: number;
   /** Output credit in bytes, shared by stdout and stderr. */
@@ -478,6 +482,8 @@ export const FRAME = {
   INTERRUPT: 14,
   /** init → broker, id command, u64: How many more bytes of INPUT have gone to the command, or were dropped because nobody reads. */
   INPUT_TAKEN: 82,
+  /** init → broker, id command, u64: The number of the signal that stopped a command with JOB_CONTROL. INTERRUPT with SIGCONT continues it. */
+  STOPPED: 96,
   /** broker → init, id command, empty: Discards all further output, without credit. */
   DISCARD: 5,
   /** broker → init, id 0, empty: Asks for the processes; LISTED answers. */
@@ -724,6 +730,8 @@ export const TAG = {
   COLUMNS: 114,
   /** u64: The terminal's height. */
   ROWS: 115,
+  /** u64: 1, with a terminal: the command is a job, which its terminal's Ctrl-Z stops; STOPPED tells. Absent: the kernel ignores a stop that comes from a terminal. */
+  JOB_CONTROL: 116,
   /** u64: 1: commands may make namespaces of their own; 2: mount namespaces too. */
   NESTED: 120,
 } as const;

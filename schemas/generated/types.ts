@@ -2070,6 +2070,10 @@ export interface StreamOptions {
   /** The terminal's kind, for TERM: default xterm-256color. */
   readonly term?: string;
   /**
+   * WebSocket only, with pty. true: Ctrl-Z at the terminal stops the command, as a shell's job. A stopped message tells; the signal SIGCONT continues it. Absent or false: it goes on.
+   */
+  readonly job_control?: boolean;
+  /**
    * true, without cmd and argv: an interactive bash in a terminal that takes its lines from line messages, each judged as a command.
    */
   readonly session_shell?: boolean;

@@ -54,10 +54,10 @@ void terminal_size(unsigned *columns, unsigned *rows) {
 
 void terminal_add(struct buffer *body) {
   const char *term = variable("TERM");
-  char size[64];
+  char size[96];
   unsigned columns, rows;
   terminal_size(&columns, &rows);
-  snprintf(size, sizeof size, ",\"pty\":true,\"cols\":%u,\"rows\":%u", columns, rows);
+  snprintf(size, sizeof size, ",\"pty\":true,\"job_control\":true,\"cols\":%u,\"rows\":%u", columns, rows);
   buffer_text(body, size);
   if (term != NULL && strlen(term) <= TERM_LENGTH && term[strspn(term, TERM_CHARACTERS)] == 0) buffer_field(body, "term", term);
 }

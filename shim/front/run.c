@@ -43,19 +43,12 @@ static bool is_plain(const struct options *options) {
 
 static bool write_request(struct buffer *body, const struct caller *caller, const struct options *options,
                           const struct stream *stream) {
-  const char *parent = variable("SUBSTRATE_PARENT_SPAN"), *term = variable("TERM");
-  unsigned columns, rows;
-  char size[80];
+  const char *parent = variable("SUBSTRATE_PARENT_SPAN");
   if (!request_add(body, caller, options)) return false;
   if (parent != NULL) buffer_field(body, "parent_span", parent);
   buffer_field(body, "home", options->real_home ? "real" : "own");
   buffer_text(body, ",\"no_time_limit\":true,\"stdin\":true");
-  if (stream->has_terminal) {
-    terminal_size(&columns, &rows);
-    snprintf(size, sizeof size, ",\"pty\":true,\"cols\":%u,\"rows\":%u", columns, rows);
-    buffer_text(body, size);
-    if (term != NULL) buffer_field(body, "term", term);
-  }
+  if (stream->has_terminal) terminal_add(body);
   if (stream->asker != NULL) buffer_text(body, QUESTIONS);
   buffer_text(body, "}");
   return !body->failed && body->length <= MOST_REQUEST;

@@ -8,6 +8,7 @@
 #include "../client/say.h"
 #include "../client/terminal.h"
 #include "refusal.h"
+#include "signals.h"
 
 static void taken(struct stream *stream, struct json bytes) {
   long count;
@@ -30,6 +31,14 @@ static void begin(struct stream *stream, struct json event) {
   stream->has_terminal = stream->has_terminal && json_is_true(json_member(event, "pty"));
   /* At once: output that came with this message must find a raw terminal. */
   if (stream->has_terminal) terminal_take();
+}
+
+/* The person has stopped the command by its terminal's Ctrl-Z: this job stops with it, and `fg` continues both. */
+static void stop(struct stream *stream) {
+  static const char GO_ON[] = "{\"type\":\"signal\",\"signal\":\"SIGCONT\"}";
+  signals_stop();
+  websocket_add(&stream->unsent, TEXT, GO_ON, sizeof GO_ON - 1);
+  signals_change();
 }
 
 bool questions_over(const struct stream *stream) {
@@ -66,6 +75,7 @@ int events_take(struct stream *stream, const char *text, size_t length) {
   if (event.text == NULL) return refusal_not_json(text, length);
   if (json_is(type, "started")) begin(stream, event);
   if (json_is(type, "stdin_taken")) taken(stream, json_member(event, "bytes"));
+  if (json_is(type, "stopped")) stop(stream);
   if (json_is(type, "question") && stream->asker != NULL) ask(stream, json_member(event, "approval_id"));
   /* Before anything is said: a raw terminal begins no line by itself. */
   if (json_is(type, "error") || json_is(type, "exit")) terminal_restore();

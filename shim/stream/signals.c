@@ -51,6 +51,12 @@ static void on_stop(int number) {
   changed = 1;
 }
 
+void signals_stop(void) {
+  if (sigismember(&taken, SIGTSTP) != 1) return;
+  kill(0, SIGTSTP);
+  on_stop(SIGTSTP);
+}
+
 /* Takes effect after the handler, with the default that SA_RESETHAND has set. */
 static void on_end(int number) {
   terminal_restore();

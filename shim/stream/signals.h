@@ -18,6 +18,8 @@ const char *signals_first_name(void);
 bool signals_changed(void);
 /* Says that it has. */
 void signals_change(void);
+/* Stops this job as the person's Ctrl-Z would, with the terminal restored; returns when it is continued, or where nothing stops it. */
+void signals_stop(void);
 /* The mask from before signals_take(), for ppoll(2). */
 const sigset_t *signals_mask(void);
 /* Lets signals arrive during a call that may wait, and no more. */

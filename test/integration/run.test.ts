@@ -71,6 +71,31 @@ describe.each(
     });
   });
 
+  test("are stopped by Ctrl-Z with this job, and continued by fg; without a shell to continue them they go on", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const person = await personAt(broker);
+      const program = `sh -c 'trap "echo conti""nued" CONT; stty -echo; echo re""ady; until read -r line; do :; done; echo "got <$line>"'`;
+      person.type(`substrate run -- ${program}\r`);
+      await person.sees(/ready\r\n/);
+      for (const word of ["one", "two"]) {
+        person.type("\x1a");
+        await person.sees(/Stopped[^]*OUTSIDE> $/);
+        person.type(`echo "${word} $(stty -a | tr " ;" "\\n\\n" | grep -cx -e icanon -e echo -e opost)"\r`);
+        await person.sees(new RegExp(`${word} 3\r\n[^]*OUTSIDE> $`));
+        person.type("fg\r");
+        await person.sees(/fg\r\n[^]*continued\r\n/);
+      }
+      person.type("words\r");
+      await person.sees(/got <words>\r\n[^]*OUTSIDE> $/);
+      person.type(`set +m; substrate run -- ${program}\r`);
+      await person.sees(/ready\r\n/);
+      person.type("\x1a");
+      await person.sees(/continued\r\n/);
+      person.type("more\r");
+      await person.sees(/got <more>\r\n/);
+    });
+  });
+
   test("run with pipes where there is no terminal, and their exit code is run's", async () => {
     await withBroker(actor, {}, async (broker) => {
       const piped = await broker.cli(["run", "--", "sh", "-c", "tty; tr a-z A-Z; exit 4"], {

@@ -3,8 +3,10 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { eventually } from "../support/broker/broker.ts";
 import { withBroker } from "../support/broker/budgets.ts";
 import { StreamClient } from "../support/broker/stream.ts";
+import { processesWith } from "../support/processes/processes.ts";
 import { actors } from "../support/users/users.ts";
 
 const bash = (more: object = {}): Readonly<Record<string, unknown>> => ({
@@ -58,6 +60,71 @@ describe.each(actors())("terminals, as $kind", (actor) => {
       await client.shows("then 131\r\n");
       client.type("exit 7\r");
       expect(await client.ended()).toMatchObject({ exit: 7 });
+    });
+  });
+
+  test("a client with job control is told that Ctrl-Z stopped the command, and continues it; for others the command goes on", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const cmd = "echo ready $$; until read -r word; do :; done; echo got $word; ps -o pgid=,tpgid= -p $$";
+      for (const job of [true, false]) {
+        const client = await StreamClient.open(broker, { cmd, pty: true, job_control: job });
+        await client.shows(/ready/);
+        client.type("\x1a");
+        if (job) {
+          await client.until(() => client.last?.type === "stopped", "the stopped message");
+          expect(client.last).toEqual({ type: "stopped", signal: "SIGTSTP" });
+          client.type("word\r");
+          await client.shows("word\r\n");
+          client.tell({ type: "signal", signal: "SIGCONT" });
+        } else client.type("word\r");
+        expect(await client.ended()).toMatchObject({ exit: 0 });
+        expect(client.screen).toMatch(/got word\r\n *(\d+) +\1\r\n$/);
+        expect(client.messages.map(({ type }) => type)).toEqual([
+          "started",
+          ...(job ? ["stopped"] : []),
+          "exit",
+        ]);
+      }
+    });
+  });
+
+  test("a stopped command ends with its client, and job control without a terminal or a client that stays is refused", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const marker = `stopped-${randomBytes(6).toString("hex")}`;
+      const client = await StreamClient.open(broker, {
+        cmd: `: ${marker}; echo ready; sleep 600; :`,
+        pty: true,
+        job_control: true,
+      });
+      await client.shows("ready");
+      client.type("\x1a");
+      await client.until(() => client.last?.type === "stopped", "the stopped message");
+      expect(processesWith(marker).length).toBeGreaterThan(0);
+      client.leave();
+      expect(await eventually(() => processesWith(marker).length === 0, 5000)).toBe(true);
+      for (const wrong of [{}, { pty: true, on_disconnect: "detach" }]) {
+        const refused = await StreamClient.open(broker, { cmd: "true", job_control: true, ...wrong });
+        expect((await refused.ended()).error).toMatchObject({ code: "invalid_request", path: "job_control" });
+      }
+    });
+  });
+
+  test("commands with job control start and end while others kill everything that they can reach", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      let isOver = false;
+      const killer = (async () => {
+        while (!isOver) await broker.post({ cmd: "kill -9 -1" });
+      })();
+      const ends = [];
+      for (let at = 0; at < 20; at++) {
+        const client = await StreamClient.open(broker, { cmd: "sleep 0.02", pty: true, job_control: true });
+        ends.push(await client.ended());
+      }
+      isOver = true;
+      await killer;
+      expect(ends.filter(({ type }) => type === "exit" || type === "error")).toHaveLength(20);
+      const after = await StreamClient.open(broker, { cmd: "tty", pty: true, job_control: true });
+      expect(await after.ended()).toMatchObject({ exit: 0 });
     });
   });
 

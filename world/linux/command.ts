@@ -139,6 +139,10 @@ export class LinuxCommand implements CommandRun {
       this.#request.live?.onTaken(decodeNumber(payload));
       return false;
     }
+    if (type === FRAME.STOPPED) {
+      this.#request.live?.onStopped?.(signalName(decodeNumber(payload)));
+      return false;
+    }
     if (type === FRAME.STATE) {
       this.#request.stateFile?.onState(Buffer.from(payload));
       return false;
@@ -249,6 +253,7 @@ export function encodeExec(
   if (live !== undefined) fields.push([TAG.OPEN, 1]);
   if (live?.terminal !== undefined) {
     fields.push([TAG.COLUMNS, live.terminal.columns], [TAG.ROWS, live.terminal.rows]);
+    if (live.onStopped !== undefined) fields.push([TAG.JOB_CONTROL, 1]);
   }
   if (gate !== undefined) fields.push([TAG.GATE, gate]);
   if (request.onPrograms !== undefined) fields.push([TAG.LINEAGE, 1]);

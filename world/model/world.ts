@@ -212,6 +212,11 @@ export type TerminalSize = { readonly columns: number; readonly rows: number };
 export type LiveInput = {
   /** The command gets a terminal as input, output and error, and `stdout` carries all that is written to it; absent: pipes. */
   readonly terminal?: TerminalSize | undefined;
+  /**
+   * With a terminal: makes the command a job, which Ctrl-Z stops; called each time, with the signal. `CommandRun.interrupt` with SIGCONT
+   * continues it. Absent: the kernel ignores a stop by the terminal, because nobody could continue the command.
+   */
+  readonly onStopped?: ((signal: string) => void) | undefined;
   /** Called when bytes have gone to the command, or were dropped because nobody reads. */
   readonly onTaken: (bytes: number) => void;
 };

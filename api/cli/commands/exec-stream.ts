@@ -45,6 +45,8 @@ class StreamedCall {
   #isRunning = false;
   #wasAsked = false;
   #undo: (() => void)[] = [];
+  /** Gives the terminal back for a while; returns how to take it again. */
+  #lend: () => () => void = () => () => {};
 
   constructor(terminal: Terminal, call: StreamCall) {
     this.#terminal = terminal;
@@ -58,6 +60,7 @@ class StreamedCall {
         out.write(bytes, () => taken());
       },
       inputTaken: (bytes: number) => this.#pump.taken(bytes),
+      stopped: () => this.#stop(),
     };
     this.#stream = new Stream(call.socket, call.path, call.body, events, call.requestId);
   }
@@ -101,7 +104,7 @@ class StreamedCall {
     resize();
     const leave = (name: NodeJS.Signals): void => this.#leave(128 + constants.signals[name]);
     let restore = rawMode(stdin);
-    const lend = (): (() => void) => {
+    this.#lend = (): (() => void) => {
       restore();
       this.#pump.isLent = true;
       return () => {
@@ -115,8 +118,16 @@ class StreamedCall {
       () => restore(),
       onEnding(leave),
       () => out.off("resize", resize),
-      lendsBy(lend),
+      lendsBy(this.#lend),
     );
+  }
+
+  /** Stops this job with the command, and continues the command when a shell has continued this one. */
+  #stop(): void {
+    const takeAgain = this.#lend();
+    process.kill(0, "SIGTSTP");
+    takeAgain();
+    this.#stream.send({ type: "signal", signal: "SIGCONT" });
   }
 
   #type(bytes: Buffer): void {

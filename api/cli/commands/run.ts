@@ -27,7 +27,7 @@ export async function runCommand(
     no_time_limit: true,
     home: options.realHome === true ? "real" : "own",
     ...(pty ? { pty, ...sizeOf(terminal.out), ...(term === undefined ? {} : { term }) } : {}),
-    ...(options.detach === true ? DETACHED : { stdin: true }),
+    ...(options.detach === true ? DETACHED : { stdin: true, ...(pty ? { job_control: true } : {}) }),
   };
   const socket = commandSocket(terminal, options);
   if (options.detach === true) return await detached(terminal, socket, body);

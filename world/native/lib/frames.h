@@ -71,6 +71,8 @@
 #define FRAME_INTERRUPT 14
 /* init → broker, id command, u64: How many more bytes of INPUT have gone to the command, or were dropped because nobody reads. */
 #define FRAME_INPUT_TAKEN 82
+/* init → broker, id command, u64: The number of the signal that stopped a command with JOB_CONTROL. INTERRUPT with SIGCONT continues it. */
+#define FRAME_STOPPED 96
 /* broker → init, id command, empty: Discards all further output, without credit. */
 #define FRAME_DISCARD 5
 /* broker → init, id 0, empty: Asks for the processes; LISTED answers. */
@@ -314,6 +316,8 @@
 #define TAG_COLUMNS 114
 /* u64: The terminal's height. */
 #define TAG_ROWS 115
+/* u64: 1, with a terminal: the command is a job, which its terminal's Ctrl-Z stops; STOPPED tells. Absent: the kernel ignores a stop that comes from a terminal. */
+#define TAG_JOB_CONTROL 116
 /* u64: 1: commands may make namespaces of their own; 2: mount namespaces too. */
 #define TAG_NESTED 120
 

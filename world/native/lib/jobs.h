@@ -29,13 +29,13 @@ struct order {
   uint32_t asked; /* ORDER_RUN: the broker is asked about the start */
 };
 
-/* Leader → PID 1; REPORT_FAILED is followed by the path. Every kind except REPORT_KEPT and REPORT_LISTENER is
-   final. */
+/* Leader → PID 1; REPORT_FAILED is followed by the path. The kinds before REPORT_STOPPED are final, but for REPORT_KEPT. */
 enum report_kind {
   REPORT_ENDED = 1, /* main process and its whole tree are gone (or survived: leftover) */
   REPORT_KEPT,      /* main process ended, `kept` others live on */
   REPORT_GONE,      /* after REPORT_KEPT: the others are gone too */
   REPORT_FAILED,    /* the command never began */
+  REPORT_STOPPED,   /* the main process of a job was stopped */
   REPORT_LISTENER,  /* from the command's runner, before the job; with the listener of the filter, if granted */
 };
 struct ending {
@@ -50,13 +50,16 @@ struct ending {
 };
 struct report {
   uint32_t kind;
-  uint32_t error; /* REPORT_FAILED, with step and path */
+  uint32_t error; /* REPORT_FAILED, with step and path; REPORT_STOPPED: the signal */
   struct ending ending; /* all other kinds */
   char step[16];
 };
 #define REPORT_PATH_MAX PATH_MAX
 
-/* PID 1 → forker: a byte, with the command's cgroup (group.h) if any. */
+/* PID 1 → forker: a byte, with the command's cgroup (group.h) if any. A job's leader needs the job's terminal too, as the last
+   descriptor: it is the leader of the terminal's session, so that its child, the command, is a job that can be stopped. The kernel
+   stops no process group that nobody in its session could continue (is_current_pgrp_orphaned, drivers/tty/tty_jobctrl.c). */
+enum birth_request { REQUEST_LEADER = 'l', REQUEST_JOB_LEADER = 'j' };
 
 /* Forker → PID 1, with the leader's socket and the read ends of its stdout and stderr. error != 0: no leader
    was made. */

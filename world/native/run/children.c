@@ -37,7 +37,8 @@ static int proc_fd;
 static const struct leader_events *events;
 static struct leader *leaders; /* leaders not reaped yet */
 static struct leader *idle;
-static bool requested;
+static struct leader *job_leader; /* the leader of a terminal's session, for the command of that terminal */
+static bool requested, job_requested;
 static struct group *coming; /* group of the requested leader */
 static bool strays_possible;
 
@@ -54,15 +55,30 @@ void children_start(int proc, int null, const struct leader_events *leader_event
   if (guard_kept()) listener_take(forker_socket);
 }
 
-void leader_request(void) {
-  if (requested || idle != NULL) return;
+/* `terminal`: -1 without a job. */
+static void request(char kind, int terminal) {
   /* Between a request and its answer, PID 1 has an unknown child: end strays first. */
   if (strays_possible) children_end_strays();
-  int handles[GROUP_HANDLES];
+  int fds[GROUP_HANDLES + 1];
   coming = group_take();
-  int count = group_handles(coming, handles);
-  if (job_send(forker_socket, "l", 1, NULL, 0, handles, count, 0) < 0) fail_world("forker", "", errno);
+  int count = group_handles(coming, fds);
+  if (terminal >= 0) fds[count++] = terminal;
+  if (job_send(forker_socket, &kind, 1, NULL, 0, fds, count, 0) < 0) fail_world("forker", "", errno);
   requested = true;
+  job_requested = terminal >= 0;
+}
+
+void leader_request(void) {
+  if (!requested && idle == NULL) request(REQUEST_LEADER, -1);
+}
+
+bool job_leader_ready(int terminal) {
+  if (job_leader == NULL && !requested) request(REQUEST_JOB_LEADER, terminal);
+  return job_leader != NULL;
+}
+
+void job_leader_drop(void) {
+  if (job_leader != NULL) leader_lost(job_leader);
 }
 
 static void await(int socket) {
@@ -104,13 +120,15 @@ int children_take_birth(void) {
   *leader = (struct leader){
       .pid = birth.pid, .socket = fds[0], .outputs = {fds[1], fds[2]}, .listener = -1, .group = group, .next = leaders};
   leaders = leader;
-  idle = leader;
+  if (job_requested) job_leader = leader;
+  else idle = leader;
   watch_add(leader->socket, EPOLLIN, SOURCE_IDLE, 0);
   return 0;
 }
 
 void leader_hear(void) {
   if (idle != NULL && !listener_hear(idle)) leader_lost(idle);
+  if (job_leader != NULL && !listener_hear(job_leader)) leader_lost(job_leader);
 }
 
 void children_listen(pid_t pid, uint32_t events) {
@@ -125,9 +143,10 @@ bool leader_ready(void) {
 }
 
 int leader_assign(struct command *command, const struct order *order, const void *payload, size_t length,
-                  const int *fds, int fd_count) {
-  struct leader *leader = idle;
-  idle = NULL;
+                  const int *fds, int fd_count, bool is_job) {
+  struct leader *leader = is_job ? job_leader : idle;
+  if (is_job) job_leader = NULL;
+  else idle = NULL;
   if (job_send(leader->socket, order, sizeof *order, payload, length, fds, fd_count, MSG_DONTWAIT) < 0) {
     int error = errno;
     leader_lost(leader);
@@ -163,6 +182,7 @@ void leader_released(struct leader *leader, bool leaves_strays, bool group_kille
 static void forget(struct leader *leader) {
   struct command *command = leader->command;
   if (leader == idle) idle = NULL;
+  if (leader == job_leader) job_leader = NULL;
   if (command != NULL) group_measure(leader->group, &command->measured);
   leader_released(leader, true, true);
   /* Processes of the command become children of PID 1; the command's end is reported when all have died. */

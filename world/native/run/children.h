@@ -44,13 +44,17 @@ struct command *children_owner(pid_t task);
 
 /* True when an idle leader is ready. */
 bool leader_ready(void);
-/* Receives a listener from the runner of the idle leader, whose socket is readable. */
+/* True when the leader of a job's session is ready; otherwise asks the forker for it. `terminal`: the job's. */
+bool job_leader_ready(int terminal);
+/* Ends a job's leader that got no order. */
+void job_leader_drop(void);
+/* Receives a listener from the runner of a waiting leader, whose socket is readable. */
 void leader_hear(void);
 /* Serves an event of the listener of the leader with this pid, 0: of the shared listener. */
 void children_listen(pid_t pid, uint32_t events);
-/* Gives the job to the idle leader, and its outputs to the command. -1 with errno when the leader is gone. */
+/* Gives the order to the idle leader or the job's, and its outputs to the command. -1 with errno when the leader is gone. */
 int leader_assign(struct command *command, const struct order *order, const void *payload, size_t length,
-                  const int *fds, int fd_count);
+                  const int *fds, int fd_count, bool is_job);
 /* Asks the forker for a leader, unless an idle leader is ready or requested. */
 void leader_request(void);
 /* Releases a leader after its final report. */

@@ -166,6 +166,14 @@ static bool take(struct command *command, const struct report *report, const cha
   return false;
 }
 
+/* A person's shell writes to the terminal next, so what the command wrote goes first. */
+static void send_stopped(struct command *command, uint32_t signal) {
+  uint8_t number[8];
+  outputs_show(command);
+  write_u64(number, signal);
+  channel_send(FRAME_STOPPED, command->id, number, sizeof number);
+}
+
 void ending_receive(struct command *command) {
   while (command->leader != NULL) {
     struct {
@@ -188,6 +196,10 @@ void ending_receive(struct command *command) {
     if (message.report.kind == REPORT_LISTENER) {
       if (!listener_take_report(command->leader, fds, fd_count)) return leader_lost(command->leader);
       if (fd_count == 1 && lookups_counted()) touched_begin(command);
+      continue;
+    }
+    if (message.report.kind == REPORT_STOPPED) {
+      send_stopped(command, message.report.error);
       continue;
     }
     if (!take(command, &message.report, message.path)) return;

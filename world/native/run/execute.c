@@ -39,6 +39,7 @@ static struct {
   uint64_t window;
   uint64_t open;          /* input comes in INPUT frames */
   uint64_t columns, rows; /* 0: no terminal */
+  uint64_t job_control;
   uint64_t keep;
   uint64_t gate; /* 0: no gate */
   uint64_t lineage;
@@ -100,6 +101,8 @@ static const char *parse(const struct frame *frame, struct files *files) {
       if (job.columns != 0 || !field_u64(&field, &job.columns) || job.columns == 0) return "EXEC: bad COLUMNS";
     } else if (field.tag == TAG_ROWS) {
       if (job.rows != 0 || !field_u64(&field, &job.rows) || job.rows == 0) return "EXEC: bad ROWS";
+    } else if (field.tag == TAG_JOB_CONTROL) {
+      if (job.job_control != 0 || !field_u64(&field, &job.job_control) || job.job_control != 1) return "EXEC: bad JOB_CONTROL";
     } else if (field.tag == TAG_GATE) {
       if (job.gate != 0 || !field_u64(&field, &job.gate) || job.gate == 0) return "EXEC: bad GATE";
     } else if (field.tag == TAG_LINEAGE) {
@@ -120,12 +123,13 @@ static const char *parse(const struct frame *frame, struct files *files) {
   }
   if (got < 0) return "EXEC: malformed field";
   if ((job.columns == 0) != (job.rows == 0)) return "EXEC: COLUMNS without ROWS";
+  if (job.job_control != 0 && job.columns == 0) return "EXEC: JOB_CONTROL without COLUMNS";
   return files->input.data != NULL && (job.open != 0 || job.columns != 0) ? "EXEC: STDIN and OPEN" : NULL;
 }
 
 static bool is_for_supervisor(uint16_t tag) {
   return tag == TAG_STDIN || tag == TAG_MEMORY_FILE || tag == TAG_KEEP || tag == TAG_WINDOW || tag == TAG_GATE ||
-         tag == TAG_OPEN || tag == TAG_COLUMNS || tag == TAG_ROWS || tag == TAG_LINEAGE || tag == TAG_TELEMETRY ||
+         tag == TAG_OPEN || tag == TAG_COLUMNS || tag == TAG_ROWS || tag == TAG_JOB_CONTROL || tag == TAG_LINEAGE || tag == TAG_TELEMETRY ||
          tag == TAG_STATE_PATH || tag == TAG_STATE_SCRIPT;
 }
 
@@ -168,7 +172,7 @@ static const char *prepare(const struct frame *frame) {
   size_t arguments, variables;
   if (frame->id == 0 || command_find(frame->id) != NULL) fail_protocol("EXEC: the id is taken");
   job.length = 0;
-  job.keep = job.window = job.gate = job.lineage = job.open = job.columns = job.rows = 0;
+  job.keep = job.window = job.gate = job.lineage = job.open = job.columns = job.rows = job.job_control = 0;
   job.telemetry_length = job.script_length = 0;
   job.state_path[0] = 0;
   const char *wrong = parse(frame, &files);
@@ -189,6 +193,7 @@ static void done(void) {
   if (job.memory_file >= 0) close(job.memory_file);
   input_drop(job.rest);
   job.rest = NULL;
+  job_leader_drop();
   job.input = job.master = job.memory_file = -1;
   job.valid = false;
 }
@@ -212,12 +217,19 @@ static int hand_over(const struct frame *frame, struct command *command) {
                         .asked = command->own != NULL};
   if (job.input >= 0) fds[count++] = job.input;
   if (job.memory_file >= 0) fds[count++] = job.memory_file;
-  if (!order.payload_in_file) return leader_assign(command, &order, frame->payload, job.length, fds, count);
+  if (!order.payload_in_file) return leader_assign(command, &order, frame->payload, job.length, fds, count, job.job_control != 0);
   int file = file_with("job", 0, frame->payload, job.length);
   if (file < 0) return -1;
   fds[count++] = file;
-  int result = leader_assign(command, &order, NULL, 0, fds, count);
+  int result = leader_assign(command, &order, NULL, 0, fds, count, job.job_control != 0);
   return close_keeping_errno(file, result);
+}
+
+/* False: a leader is on its way. */
+static bool have_leader(void) {
+  if (job.job_control != 0) return job_leader_ready(job.input);
+  if (!leader_ready()) leader_request();
+  return leader_ready();
 }
 
 static bool leader_is_gone(int error) {
@@ -230,10 +242,7 @@ bool execute_begin(const struct frame *frame) {
     execute_abandon(frame, failed, errno);
     return true;
   }
-  if (!leader_ready()) {
-    leader_request();
-    return false;
-  }
+  if (!have_leader()) return false;
   /* Handle the host's changes to denied names before this command can see them. */
   names_settle();
   dentries_forget();
@@ -257,8 +266,8 @@ bool execute_begin(const struct frame *frame) {
     int error = errno;
     command_end(command);
     if (leader_is_gone(error)) {
-      /* The idle leader was killed from inside: the next leader gets the job. */
-      leader_request();
+      /* The leader was killed from inside while it waited: the next one gets the job. */
+      have_leader();
       return false;
     }
     execute_abandon(frame, "fork", error);

@@ -66,7 +66,7 @@ static int open_ends(int *ends) {
 
 /* Makes a leader as a child of PID 1 (CLONE_PARENT), which reaps the leader and inherits its processes. Each
    leader has a socket of its own, so the end of the socket is the end of the leader. */
-static void make_leader(int socket, int proc, const int *handles) {
+static void make_leader(int socket, int proc, const int *handles, int terminal) {
   struct birth birth = {0};
   int ends[ENDS] = {-1, -1, -1, -1, -1, -1};
   if (open_ends(ends) == 0) {
@@ -74,7 +74,7 @@ static void make_leader(int socket, int proc, const int *handles) {
     if (birth.pid == 0) {
       close(socket);
       for (int i = 0; i < OURS; i++) close(ends[i]);
-      leader_run(ends[THEIR_SOCKET], &ends[THEIR_STDOUT], proc, handles);
+      leader_run(ends[THEIR_SOCKET], &ends[THEIR_STDOUT], proc, handles, terminal);
     }
   }
   if (birth.pid <= 0) birth.error = errno;
@@ -108,9 +108,10 @@ pid_t forker_start(int proc, int null, int *socket) {
     int fds[JOB_FDS], handles[GROUP_HANDLES] = {-1, -1};
     int count = 0;
     if (job_receive(ends[1], &request, 1, fds, &count, 0) != 1) _exit(0);
-    if (count != 0 && count != GROUP_HANDLES) _exit(1);
-    memcpy(handles, fds, (size_t)count * sizeof *fds);
-    make_leader(ends[1], proc, handles);
+    int terminals = request == REQUEST_JOB_LEADER, grouped = count - terminals;
+    if (grouped != 0 && grouped != GROUP_HANDLES) _exit(1);
+    memcpy(handles, fds, (size_t)grouped * sizeof *fds);
+    make_leader(ends[1], proc, handles, terminals == 1 ? fds[grouped] : -1);
     while (count > 0) close(fds[--count]);
   }
 }

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -27,6 +28,7 @@ static uint32_t group_killed; /* cgroup.kill was written */
 static pid_t main_pid;
 static int main_status;
 static int main_ended, main_reported, keep;
+static bool has_job; /* the main process is a job of this session */
 static int64_t end_deadline; /* 0: not ending */
 static int end_passes;
 static uint32_t seen; /* most processes seen at once during a signal or the end */
@@ -62,7 +64,7 @@ _Noreturn static void refuse_job(int error) {
 
 /* Starts the runner; returns when the command runs. */
 static void start(const int outputs[2]) {
-  main_pid = runner_start(channel, outputs, group_folder);
+  main_pid = runner_start(channel, outputs, group_folder, has_job);
   if (main_pid < 0) refuse_job(errno);
   /* Only the command's processes hold the pipes then. */
   close(outputs[0]);
@@ -121,12 +123,20 @@ static int reap(void) {
   return pid < 0 && errno == ECHILD;
 }
 
-/* Decides after each change: report an end, kill, or exit. */
+static void report_stop(void) {
+  siginfo_t state = {0};
+  if (!has_job || main_ended || waitid(P_PID, (id_t)main_pid, &state, WSTOPPED | WNOHANG) < 0 || state.si_pid != main_pid) return;
+  struct report report = {.kind = REPORT_STOPPED, .error = (uint32_t)state.si_status};
+  if (job_send(channel, &report, sizeof report, NULL, 0, NULL, 0, 0) < 0) _exit(1);
+}
+
+/* Decides after each change: report an end or a stop, kill, or exit. */
 static void settle(void) {
   if (reap()) {
     report_ending(main_reported ? REPORT_GONE : REPORT_ENDED, 0, 0);
     _exit(0);
   }
+  report_stop();
   if (main_ended && !keep) begin_end();
   if (end_deadline != 0) {
     if (now_ms() > end_deadline) {
@@ -142,7 +152,13 @@ static void settle(void) {
   }
 }
 
-void leader_run(int socket, const int outputs[2], int proc, const int handles[GROUP_HANDLES]) {
+/* Where this fails, the runner does not get the terminal either, and says so. */
+static void lead_session(int terminal) {
+  if (setsid() > 0) ioctl(terminal, TIOCSCTTY, 0);
+  close(terminal);
+}
+
+void leader_run(int socket, const int outputs[2], int proc, const int handles[GROUP_HANDLES], int terminal) {
   channel = socket;
   proc_fd = proc;
   group_folder = handles[0];
@@ -153,6 +169,8 @@ void leader_run(int socket, const int outputs[2], int proc, const int handles[GR
   /* Every signal is blocked since the forker began: only SIGKILL and SIGSTOP from inside arrive. */
   signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signal_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) _exit(1);
+  has_job = terminal >= 0;
+  if (has_job) lead_session(terminal);
   start(outputs);
   struct pollfd sources[2] = {{.fd = signal_fd, .events = POLLIN}, {.fd = channel, .events = POLLIN}};
   for (;;) {

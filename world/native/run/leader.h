@@ -5,7 +5,8 @@
 #include "run/group.h"
 
 /* Waits on `socket` for a job, runs the job to its end, reports and exits. `outputs`: the write ends of its
-   stdout and stderr. `proc`: a folder of procfs. `handles`: the command's cgroup, both -1 without cgroup. */
-_Noreturn void leader_run(int socket, const int outputs[2], int proc, const int handles[GROUP_HANDLES]);
+   stdout and stderr. `proc`: a folder of procfs. `handles`: the command's cgroup, both -1 without cgroup. `terminal`: of a job,
+   -1: the command is no job. */
+_Noreturn void leader_run(int socket, const int outputs[2], int proc, const int handles[GROUP_HANDLES], int terminal);
 
 #endif

@@ -148,6 +148,11 @@ void outputs_resume(struct command *command) {
   arm(command);
 }
 
+void outputs_show(struct command *command) {
+  while (transfer(command, 0)) continue;
+  arm(command);
+}
+
 void outputs_settle(struct command *command) {
   for (int i = 0; i < 2; i++) {
     struct output *output = &command->outputs[i];

@@ -12,6 +12,8 @@ void outputs_watch(struct command *command);
 void outputs_pump(struct command *command, int which);
 /* Resumes after more credit, or after command->discard was set. */
 void outputs_resume(struct command *command);
+/* Sends what a terminal shows now, as far as the credit goes. */
+void outputs_show(struct command *command);
 /* Notes the bytes in the pipes now, and sends as many as the credit allows. */
 void outputs_settle(struct command *command);
 

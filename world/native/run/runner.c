@@ -38,6 +38,7 @@ static int channel_fd;
 static int output_fds[2];
 static int watch_fd; /* end of file when execve closes the runner's end */
 static int running_fd; /* the runner's end */
+static bool in_job; /* the session is the leader's, and so is its terminal */
 static void *mapping = MAP_FAILED;
 static size_t mapping_length;
 
@@ -73,7 +74,7 @@ static int hand_over(int listener) {
 
 /* Prepares the process. Its descriptor table is a copy, so the leader's stays unchanged. */
 static void prepare(void) {
-  if (setsid() < 0) _exit(1);
+  if (in_job ? setpgid(0, 0) < 0 : setsid() < 0) _exit(1);
   /* All descriptors are close-on-exec already; this also covers future mistakes. */
   if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0) _exit(1);
   for (int i = 0; i < 2; i++) {
@@ -94,9 +95,14 @@ static void forget_signals(void) {
   while (sigtimedwait(&all, NULL, &at_once) > 0) continue;
 }
 
-/* Makes standard input the controlling terminal of this session, and all three standard descriptors. */
+/* Puts a job in front of its session's terminal; tcsetpgrp(3) stops no caller that blocks SIGTTOU. */
+static int take_front(void) {
+  return in_job ? tcsetpgrp(STDIN_FILENO, getpid()) : ioctl(STDIN_FILENO, TIOCSCTTY, 0);
+}
+
+/* Makes standard input the controlling terminal, and all three standard descriptors. */
 static void enter_terminal(void) {
-  if (ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0 || dup2(STDIN_FILENO, STDOUT_FILENO) < 0 || dup2(STDIN_FILENO, STDERR_FILENO) < 0) {
+  if (take_front() < 0 || dup2(STDIN_FILENO, STDOUT_FILENO) < 0 || dup2(STDIN_FILENO, STDERR_FILENO) < 0) {
     give_up("terminal", "", errno);
   }
 }
@@ -146,10 +152,11 @@ static void warm(void) {
   }
 }
 
-pid_t runner_start(int channel, const int outputs[2], int group) {
+pid_t runner_start(int channel, const int outputs[2], int group, bool is_job) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) < 0) return -1;
   channel_fd = channel;
+  in_job = is_job;
   watch_fd = ends[0];
   running_fd = ends[1];
   output_fds[0] = outputs[0];

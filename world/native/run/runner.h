@@ -15,8 +15,9 @@ struct runner {
 };
 
 /* Starts the runner as a child that shares memory with the caller, who must then only wait in runner_wait. -1
-   with errno. `outputs`: its stdout and stderr. `group`: the cgroup to be born in, -1: the caller's. */
-pid_t runner_start(int channel, const int outputs[2], int group);
+   with errno. `outputs`: its stdout and stderr. `group`: the cgroup to be born in, -1: the caller's. `is_job`: a process group of the
+   caller's session, else a session of its own. */
+pid_t runner_start(int channel, const int outputs[2], int group, bool is_job);
 /* Waits until the runner has become the command, or has ended. `signals`: a signalfd for SIGCHLD. */
 const struct runner *runner_wait(pid_t pid, int signals);
 

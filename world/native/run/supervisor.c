@@ -220,10 +220,12 @@ static void on_forker(int proc) {
   if (waiting) serve(proc);
 }
 
-static void on_signal(void) {
+static void on_signal(int proc) {
   struct signalfd_siginfo info;
   if (read(signal_fd, &info, sizeof info) < 0 && errno != EAGAIN) fail_world("signalfd", "", errno);
   children_reap();
+  /* The leader that an EXEC waits for may be among the dead. */
+  if (waiting) serve(proc);
 }
 
 static void on_command(const struct event *event) {
@@ -242,7 +244,7 @@ static void handle(int proc, const struct event *event) {
     case SOURCE_CHANNEL:
       return on_channel(proc, event->events);
     case SOURCE_CHILDREN:
-      return on_signal();
+      return on_signal(proc);
     case SOURCE_FORKER:
       return on_forker(proc);
     case SOURCE_NAMES:

@@ -16,6 +16,7 @@ function watching(): { readonly client: LiveClient; readonly seen: string[] } {
       taken();
     },
     inputTaken: (bytes) => seen.push(`taken ${bytes}`),
+    stopped: (signal) => seen.push(`stopped ${signal}`),
     pause: (isPaused) => seen.push(isPaused ? "paused" : "resumed"),
     asked: (approval) => seen.push(`asked ${approval}`),
     ended: ({ kind }) => seen.push(kind),
