@@ -26,7 +26,12 @@ export type Instance = {
   readonly mounts: readonly Mount[];
 };
 
-export type Mount = { readonly location: string; readonly writable: boolean };
+export type Mount = {
+  readonly location: string;
+  /** In the machine; absent: the same path. */
+  readonly mountPoint?: string;
+  readonly writable: boolean;
+};
 
 export type LimactlOptions = {
   readonly environment: Readonly<Record<string, string>>;

@@ -1,4 +1,5 @@
 // substrate setup: the native parts of a package that was packed on another machine, for this one; in a checkout, the build.
+// With --agent only those of a world agent, which keeps no records: without LMDB's part, and so without npm.
 import { accessSync, constants, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +26,8 @@ await journey(async () => {
   requireWritable();
   await withLock(async () => {
     for (const part of [init, shim, front, sh, preload]) await part.make();
-    if (packed.platform !== machine.platform || packed.arch !== machine.arch)
+    const isAgents = process.argv.includes("--agent");
+    if (!isAgents && (packed.platform !== machine.platform || packed.arch !== machine.arch))
       await fetchPrebuilds(packed.lmdb);
     // The last step: until then, every verb says that this one is to be run.
     writeWhole(TARGET_FILE, `${JSON.stringify({ ...machine, lmdb: packed.lmdb })}\n`);
