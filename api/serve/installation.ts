@@ -34,6 +34,7 @@ const RUNS = [
   ".npmrc",
   "api",
   "broker",
+  "lima",
   "node_modules",
   "package-lock.json",
   "package.json",
