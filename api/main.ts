@@ -1,18 +1,23 @@
 /** The entry point: reads environment, user and streams of the process once, and passes them on. */
+import { createHash } from "node:crypto";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { BackendChoice, WorldBackend } from "../broker/broker.ts";
 import { type Home, HomeRefused, homeLayout } from "../broker/settings/home.ts";
+import type { RemoteBackend } from "../lima/remote-backend.ts";
 import type { Candidate } from "../world/choice.ts";
 import type { LinuxOptions } from "../world/linux/backend.ts";
 import { type BackendName, backendNames } from "./cli/backend-names.ts";
 import { runCli } from "./cli/program.ts";
-import { EXIT_SUBSTRATE, type Terminal } from "./cli/terminal/terminal.ts";
+import { Complaint, EXIT_SUBSTRATE, type Terminal } from "./cli/terminal/terminal.ts";
 import { installationAt } from "./serve/installation.ts";
 
 /** Upper and work folders of a privileged broker: homes are often on file systems without room. */
 const ROOT_OVERLAY = "/var/lib/substrate/overlay";
+
+const AGENT_REMEDY =
+  "Start it where the worlds shall be, with 'substrate agent' or its unit 'substrate-agent.service', and set SUBSTRATE_AGENT_SOCKET to its socket";
 
 /** Time limit for the doctor's first world. A world is ready in some 20 ms; a host under load may take a hundred times as long. */
 const FIRST_TRY_MS = 15_000;
@@ -41,13 +46,26 @@ function terminalOf(host: NodeJS.Process): Terminal {
     homeLayout(folder, owner === 0 ? ROOT_OVERLAY : undefined);
   const home = homeAt(root === undefined || root === "" ? join(homedir(), ".substrate") : resolve(root), uid);
   const { init, preload } = installation;
+  const at = { home, version: installation.version, uid };
   const inits = { init, preload, uid, gid, strays: home.overlay, quarantine: home.quarantine };
   return {
     home,
     homeAt,
     installation,
-    createBackend: (onChoice) => firstBackend(host.env, inits, home, onChoice),
+    createBackend: (onChoice) => firstBackend(host.env, inits, at, onChoice),
+    createAgent: async () => {
+      const { WorldAgent } = await import("../world/agent/server.ts");
+      const { LinuxBackend } = await import("../world/linux/backend.ts");
+      const backend = new LinuxBackend({ ...inits, spareNetwork: true });
+      const { overlay, hidden } = home;
+      const { version, sealed } = installation;
+      return { backend, agent: new WorldAgent({ backend, version, overlay, hidden, sealed }) };
+    },
     createChecks: async (order) => {
+      if (backendNames(host.env["SUBSTRATE_BACKEND"]).includes("agent")) {
+        const { agentChecks } = await import("../lima/checks.ts");
+        return agentChecks(await agentBackend(host.env, at));
+      }
       const { linuxChecks } = await import("../world/doctor/checks.ts");
       const { LinuxBackend } = await import("../world/linux/backend.ts");
       return await linuxChecks(inits, new LinuxBackend(inits), order, AbortSignal.timeout(FIRST_TRY_MS));
@@ -69,12 +87,12 @@ function terminalOf(host: NodeJS.Process): Terminal {
 async function firstBackend(
   environment: NodeJS.ProcessEnv,
   native: LinuxOptions,
-  home: Home,
+  at: Place,
   onChoice: (choice: BackendChoice) => void,
 ): Promise<WorldBackend> {
   const names = backendNames(environment["SUBSTRATE_BACKEND"]);
   const { FirstThatWorks } = await import("../world/choice.ts");
-  const candidates = await Promise.all(names.map((name) => candidate(name, environment, native, home)));
+  const candidates = await Promise.all(names.map((name) => candidate(name, environment, native, at)));
   return new FirstThatWorks(candidates, onChoice);
 }
 
@@ -82,13 +100,19 @@ async function candidate(
   name: BackendName,
   environment: NodeJS.ProcessEnv,
   native: LinuxOptions,
-  home: Home,
+  at: Place,
 ): Promise<Candidate> {
   if (name === "linux") {
     const { LinuxBackend } = await import("../world/linux/backend.ts");
     const { isHostRefusal } = await import("../world/linux/launch.ts");
     return { backend: new LinuxBackend({ ...native, spareNetwork: true }), yields: isHostRefusal };
   }
+  if (name === "agent") {
+    const backend = await agentBackend(environment, at);
+    await backend.greet();
+    return { backend, yields: () => false };
+  }
+  const { home } = at;
   const { ContainerBackend } = await import("../world/container/backend.ts");
   const { containerRuntime } = await import("../world/container/runtimes.ts");
   const runtime = containerRuntime(name, environment, native.uid, home.containers);
@@ -96,4 +120,29 @@ async function candidate(
     backend: new ContainerBackend({ ...native, runtime, folder: home.containers }),
     yields: () => true,
   };
+}
+
+type Place = { readonly home: Home; readonly version: string; readonly uid: number };
+
+/** Throws {@link Complaint} without a socket. */
+async function agentBackend(
+  environment: NodeJS.ProcessEnv,
+  { home, version, uid }: Place,
+): Promise<RemoteBackend> {
+  const socket = environment["SUBSTRATE_AGENT_SOCKET"];
+  if (socket === undefined || socket === "")
+    throw new Complaint(
+      "SUBSTRATE_BACKEND=agent needs SUBSTRATE_AGENT_SOCKET, the Unix socket of a world agent ('substrate agent' starts one)",
+    );
+  const { RemoteBackend } = await import("../lima/remote-backend.ts");
+  const { takeOut } = await import("../world/linux/quarantine.ts");
+  return new RemoteBackend({
+    name: "agent",
+    socket: resolve(socket),
+    version,
+    uid,
+    store: createHash("sha256").update(home.root).digest("hex").slice(0, 16),
+    remedy: AGENT_REMEDY,
+    takeOut: (path) => takeOut(Buffer.from(path), home.quarantine).toString("utf8"),
+  });
 }

@@ -7,8 +7,27 @@ export { INPUT_WINDOW } from "./model/world.ts";
 export type { Ending, RunUsage } from "./model/endings.ts";
 export type { DoctorOrder, HostCheck, HostFinding } from "./doctor/face.ts";
 export { ANY_FOLDER } from "./model/held.ts";
-export type { ApplyEnding, Held, HeldChange, HeldKind, HeldStore, PathReason } from "./model/held.ts";
-export type { Captured, NetworkRules, Ports, WorldNetwork } from "./model/network.ts";
+export type {
+  ApplyEnding,
+  Held,
+  HeldChange,
+  HeldKind,
+  HeldSide,
+  HeldStore,
+  OpenSides,
+  PathReason,
+} from "./model/held.ts";
+export type {
+  Captured,
+  DatagramPort,
+  DnsSockets,
+  NetworkRules,
+  Ports,
+  StreamListener,
+  WorldNetwork,
+  WorldSocket,
+} from "./model/network.ts";
+export { hasSaidAll, isReset, joinSockets, reset } from "./model/sockets.ts";
 export { WorldUnavailable } from "./model/unavailable.ts";
 export type { ProgramEvent, ProgramFile, ProgramGate, ProgramStart } from "./model/programs.ts";
 export { TELEMETRY_KINDS, withoutPreload } from "./model/telemetry.ts";
@@ -17,7 +36,6 @@ export { MountsNow, type MountTable } from "./plan/mounts-now.ts";
 /** To display a diff: the content on both sides of a change. */
 export { NO_CHANGES } from "./model/fs-diff.ts";
 export { Listing } from "./overlay/listing.ts";
-export { type HeldSide, HeldSides } from "./overlay/sides.ts";
 /** To read a deny list: its rows about files that tools run later. */
 export { RUN_LATER_FOR_AGENTS, spelledOut } from "./overlay/run-later.ts";
 

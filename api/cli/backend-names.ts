@@ -3,13 +3,15 @@ import { Complaint } from "./terminal/terminal.ts";
 /** All backends in the order of trial. runc may work where podman's default OCI runtime refuses. */
 const IN_ORDER = ["linux", "podman", "podman:runc", "docker"] as const;
 
-export type BackendName = (typeof IN_ORDER)[number];
+/** `agent`: worlds of a world agent, which only SUBSTRATE_BACKEND chooses. */
+export type BackendName = (typeof IN_ORDER)[number] | "agent";
 
 /** Values of SUBSTRATE_BACKEND, and the backends tried for each. */
 const FORCED: Readonly<Record<string, readonly [BackendName, ...BackendName[]]>> = {
   linux: ["linux"],
   podman: ["podman", "podman:runc"],
   docker: ["docker"],
+  agent: ["agent"],
 };
 
 /** Lists the backends to try. Throws {@link Complaint} for an unknown value. */

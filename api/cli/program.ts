@@ -1,6 +1,7 @@
 /** The command line: nouns, verbs, options and help. The actions lie in `commands/`, each imported when called. */
 import { Command, CommanderError, Option } from "commander";
 import { describeAcp } from "./program-acp.ts";
+import { describeAgent } from "./program-agent.ts";
 import { describeApprovals } from "./program-approvals.ts";
 import { describeBudget } from "./program-budget.ts";
 import { describeChanges } from "./program-changes.ts";
@@ -75,6 +76,7 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
   describeHook(program, choose);
   describeMcp(program, choose);
   describeAcp(program, choose);
+  describeAgent(program, choose);
   program
     .command("tour", { hidden: true })
     .action(() => choose(async (at) => (await import("../tour/tour.ts")).runTour(at)));

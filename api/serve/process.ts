@@ -93,7 +93,7 @@ export async function runBroker(options: ProcessOptions): Promise<Ending> {
 }
 
 /** From here on the event loop must give a sign of life in time: a broker that hangs is ended and started again. */
-function tellReady(manager: ServiceManager | undefined): NodeJS.Timeout | undefined {
+export function tellReady(manager: ServiceManager | undefined): NodeJS.Timeout | undefined {
   manager?.tell("READY=1");
   return manager?.watchdogMs === undefined
     ? undefined
@@ -117,7 +117,7 @@ function sayChoice({ backend, refused }: BackendChoice, log: Log): void {
  * Waits for a stop signal. Called before any part opens: an early signal stops the broker right after the start. The listeners stay
  * registered: execa, with a listener of its own while a host tool runs, kills the process if no other listener exists.
  */
-function untilSignal(): Promise<string> {
+export function untilSignal(): Promise<string> {
   return new Promise((resolve) => {
     for (const name of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(name, () => resolve(name));
   });

@@ -1,6 +1,6 @@
 /** Writes the patches of one diff, until its bound on size or time is reached. */
 import { setImmediate as turn } from "node:timers/promises";
-import type { HeldChange, HeldSide, HeldSides } from "../../world/backend.ts";
+import type { HeldChange, HeldSide, OpenSides } from "../../world/backend.ts";
 import { changePath } from "./change-path.ts";
 import { type FilePatch, filePatch, type PatchSide } from "./patch.ts";
 
@@ -21,7 +21,7 @@ type Gaps = { large: number; hidden: number; late: number; below: number; odd: n
 const NONE: HeldSide = { kind: "none" };
 
 export class PatchWriter {
-  readonly #sides: HeldSides;
+  readonly #sides: OpenSides;
   readonly #isHidden: (path: string) => boolean;
   readonly #signal: AbortSignal;
   readonly #until = performance.now() + MAX_MS;
@@ -31,7 +31,7 @@ export class PatchWriter {
   #length = 0;
 
   /** `isHidden` tests whether a byte path must not be shown. */
-  constructor(sides: HeldSides, isHidden: (path: string) => boolean, signal: AbortSignal) {
+  constructor(sides: OpenSides, isHidden: (path: string) => boolean, signal: AbortSignal) {
     this.#sides = sides;
     this.#isHidden = isHidden;
     this.#signal = signal;

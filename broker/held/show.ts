@@ -1,7 +1,7 @@
 /** `GET /v1/diff/:span_id`: shows held changes with a patch, and states its bounds. */
 import { isRefusal, type Refusal } from "../model/refusal.ts";
 import type { DiffChange, DiffReply } from "../../schemas/generated/types.ts";
-import { type HeldChange, HeldSides } from "../../world/backend.ts";
+import type { HeldChange } from "../../world/backend.ts";
 import type { GroundNeeds } from "../policies/judge.ts";
 import type { Surroundings } from "../worlds/world-spec.ts";
 import { changePath } from "./change-path.ts";
@@ -31,7 +31,7 @@ export async function showHeld(
   const ground = groundOfChanges(broker, found);
   if (isRefusal(ground)) return ground;
   const isHidden = unreadable(specOfChanges(broker, ground, "operator"));
-  const sides = await HeldSides.open(found.held);
+  const sides = await found.store.sides(found.held);
   try {
     // The opened folder stays the same, even if another folder takes its name.
     if ((await sides.identity()) !== found.place.identity) return anotherProject(found.held.project);

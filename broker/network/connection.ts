@@ -1,5 +1,4 @@
-import type { Socket } from "node:net";
-import type { Captured } from "../../world/backend.ts";
+import type { Captured, WorldSocket } from "../../world/backend.ts";
 import type { Traffic } from "./command-network.ts";
 import type { Allowance } from "./allowance.ts";
 import { dial } from "./dial.ts";
@@ -43,7 +42,7 @@ export type ConnectionEnd = {
 /** A connection out of a world, from capture to end. Owns both sockets. */
 export class Connection {
   readonly target: Target;
-  readonly #world: Socket;
+  readonly #world: WorldSocket;
   readonly #outside: Outside;
   readonly #share: WorldShare;
   readonly #stop = new AbortController();

@@ -1,7 +1,7 @@
 /**
  * Sends a world's bytes to the outside: held until the first bytes are judged, then as fast as the allowance permits.
  */
-import type { Socket } from "node:net";
+import type { WorldSocket } from "../../world/backend.ts";
 import type { Allowance } from "./allowance.ts";
 import type { FirstBytes, FirstBytesReader } from "./first-bytes.ts";
 import { Gathered } from "./gathered.ts";
@@ -22,8 +22,8 @@ const TOO_MANY: Refused = {
 };
 
 export type EgressParts = {
-  readonly world: Socket;
-  readonly upstream: Socket;
+  readonly world: WorldSocket;
+  readonly upstream: WorldSocket;
   readonly allowance: Allowance;
   /** Undefined where nothing is compared, as for a literal address allowed by the policy. */
   readonly firstBytes: FirstBytesReader | undefined;
@@ -62,7 +62,7 @@ export class Egress {
 
   start(): void {
     const { world } = this.#parts;
-    world.on("data", (bytes) => this.#take(bytes));
+    world.on("data", (bytes: Uint8Array) => this.#take(bytes));
     world.on("end", () => this.#end());
     world.resume();
   }

@@ -2,12 +2,11 @@
  * Joins a world's socket to an outside socket until both are closed, one side resets, or the broker cuts the
  * connection.
  */
-import type { Socket } from "node:net";
+import { hasSaidAll, isReset, reset, type WorldSocket } from "../../world/backend.ts";
 import type { Allowance } from "./allowance.ts";
 import type { Bound } from "./bound.ts";
 import { Egress, type Refused } from "./egress.ts";
 import type { FirstBytesReader } from "./first-bytes.ts";
-import { hasSaidAll, isReset, reset } from "./resets.ts";
 import type { UpstreamSocket } from "./upstream-socket.ts";
 
 /**
@@ -22,7 +21,7 @@ const LAST_BYTES_MS = 200;
 
 export type PumpParts = {
   /** Unread, except for bytes in the socket's own buffer. */
-  readonly world: Socket;
+  readonly world: WorldSocket;
   /** Connected. */
   readonly upstream: UpstreamSocket;
   /** Limits the world's egress. Ingress is counted but not limited: `egress_budget` is about egress. */
@@ -59,7 +58,7 @@ type Ending = Omit<PumpEnd, "egress" | "ingress">;
  * - Idle connections stay open.
  */
 export class Pump {
-  readonly #world: Socket;
+  readonly #world: WorldSocket;
   readonly #upstream: UpstreamSocket;
   readonly #egress: Egress;
   readonly #settle: (end: PumpEnd) => void;

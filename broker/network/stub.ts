@@ -1,5 +1,4 @@
-import type { RemoteInfo, Socket as DatagramSocket } from "node:dgram";
-import type { Server, Socket } from "node:net";
+import type { DatagramPort, DnsSockets, StreamListener, WorldSocket } from "../../world/backend.ts";
 import { replyTo, type StubAnswers } from "./dns-answer.ts";
 
 export type { StubAnswers } from "./dns-answer.ts";
@@ -15,13 +14,13 @@ const HEADER = 12;
  * synthetic address, and any other name does not exist.
  */
 export class DnsStub {
-  readonly #udp: DatagramSocket;
+  readonly #udp: DatagramPort;
   readonly #streams: DnsStreams;
   readonly #answers: StubAnswers;
   #closed = false;
 
   /** @param sockets bound and listening; the stub owns them from now on. */
-  constructor(sockets: { readonly udp: DatagramSocket; readonly tcp: Server }, answers: StubAnswers) {
+  constructor(sockets: DnsSockets, answers: StubAnswers) {
     const onFault = (error: unknown) => answers.onFault(error);
     this.#answers = answers;
     this.#udp = sockets.udp;
@@ -38,7 +37,7 @@ export class DnsStub {
     this.#streams.close();
   }
 
-  #onDatagram(message: Buffer, from: RemoteInfo): void {
+  #onDatagram(message: Buffer, from: { readonly port: number; readonly address: string }): void {
     if (this.#closed || this.#udp.getSendQueueCount() > MOST_UNSENT) return;
     const reply = this.#reply(message);
     // The client has left, ignoring: a client still interested asks again.
@@ -79,15 +78,15 @@ type Reply = (message: Buffer) => Buffer | undefined;
 
 /** DNS over TCP (RFC 7766): messages with a two-byte length prefix, any number per connection, answered in order. */
 export class DnsStreams {
-  readonly #server: Server;
-  readonly #open = new Set<Socket>();
+  readonly #server: StreamListener;
+  readonly #open = new Set<WorldSocket>();
 
   /**
    * @param server listening; owned by this object.
    * @param reply computes a reply; undefined ends the connection.
    * @param idleMs idle time in both directions before a connection is closed.
    */
-  constructor(server: Server, reply: Reply, onFault: (error: unknown) => void, idleMs = IDLE_MS) {
+  constructor(server: StreamListener, reply: Reply, onFault: (error: unknown) => void, idleMs = IDLE_MS) {
     this.#server = server;
     server.maxConnections = MOST_CONNECTIONS;
     server.on("error", onFault);
@@ -99,7 +98,7 @@ export class DnsStreams {
     for (const socket of this.#open) socket.destroy();
   }
 
-  #serve(socket: Socket, reply: Reply, idleMs: number): void {
+  #serve(socket: WorldSocket, reply: Reply, idleMs: number): void {
     this.#open.add(socket);
     let waiting: Buffer = Buffer.alloc(0);
     socket.setTimeout(idleMs, () => socket.destroy());

@@ -7,6 +7,7 @@
  * otherwise libuv uses the buffer until the write's callback.
  */
 import { type ConnectOpts, Socket, type SocketConstructorOpts } from "node:net";
+import type { WorldSocket } from "../../world/backend.ts";
 import { type ReadBuffers, SMALL_BUFFER } from "./read-buffers.ts";
 
 /** A buffer being written and a buffer being read: a stalled reader holds at most both. */
@@ -41,7 +42,7 @@ export class UpstreamSocket extends Socket {
   }
 
   /** Starts reading, and writes all bytes into `sink` at the sink's own speed. */
-  pour(sink: Socket): void {
+  pour(sink: WorldSocket): void {
     this.#intake.open(sink);
     this.resume();
   }
@@ -50,7 +51,7 @@ export class UpstreamSocket extends Socket {
 class Intake {
   readonly #buffers: ReadBuffers;
   #buffer: Uint8Array;
-  #sink: Socket | undefined;
+  #sink: WorldSocket | undefined;
   /** Buffers whose bytes the sink has not yet taken. */
   #unwritten: Uint8Array[] = [];
   #lastCount = 0;
@@ -65,7 +66,7 @@ class Intake {
     this.#buffer = buffers.take("small");
   }
 
-  open(sink: Socket): void {
+  open(sink: WorldSocket): void {
     this.#sink = sink;
     // After `close`, libuv has released the unwritten buffers.
     sink.once("close", () => this.#release());

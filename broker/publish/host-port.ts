@@ -1,6 +1,5 @@
 import { createServer, type Server, type Socket } from "node:net";
-import type { World } from "../../world/backend.ts";
-import { hasSaidAll, isReset, reset } from "../network/resets.ts";
+import { joinSockets, reset, type World, type WorldSocket } from "../../world/backend.ts";
 
 /** The only listening address: no machine on the network may reach a world. */
 export const HOST_ADDRESS = "127.0.0.1";
@@ -90,10 +89,10 @@ export class HostPort {
       return reset(socket);
     }
     // Before any further await: an unhandled socket error would end the broker.
-    join(socket, inside);
+    joinSockets(socket, inside);
   }
 
-  async #dial(socket: Socket): Promise<Socket> {
+  async #dial(socket: Socket): Promise<WorldSocket> {
     const world = await this.#parts.worldOf();
     if (world === undefined || world.network === null)
       throw new Error("The session has no world with a network");
@@ -127,29 +126,4 @@ async function inTime<T>(slow: Promise<T>): Promise<T | undefined> {
   } finally {
     clearTimeout(timer);
   }
-}
-
-/**
- * Joins two sockets into a connection. FIN is forwarded as FIN, each direction by itself; an error, a reset or an
- * abrupt end is forwarded as a reset, so nobody mistakes a partial stream for a complete one. A slow reader slows the
- * sender down. Both sockets must allow half-open connections.
- */
-function join(one: Socket, other: Socket): void {
-  for (const [from, to] of [
-    [one, other],
-    [other, one],
-  ] as const) {
-    from.setNoDelay(true);
-    // Node destroys the failed socket itself.
-    from.on("error", () => reset(to));
-    from.on("close", () => {
-      if (!hasSaidAll(from)) reset(to);
-    });
-    // Must be registered before `pipe`'s own listener, which forwards the end.
-    from.on("end", () => {
-      if (isReset(from)) for (const socket of [from, to]) reset(socket);
-    });
-    from.pipe(to);
-  }
-  if (one.destroyed || other.destroyed) for (const socket of [one, other]) reset(socket);
 }

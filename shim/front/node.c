@@ -32,7 +32,9 @@ static bool read_checkout(char path[PATH_MAX]) {
   return true;
 }
 
-static bool is_broker_start(char *const words[], size_t count) {
+/* A service manager starts the broker, or a world agent. */
+static bool is_service(char *const words[], size_t count) {
+  if (count > 1 && strcmp(words[1], "agent") == 0) return true;
   return count > 2 && strcmp(words[1], "broker") == 0 && strcmp(words[2], "start") == 0;
 }
 
@@ -40,7 +42,7 @@ int node_become(char *const words[]) {
   static char checkout[PATH_MAX], node[PATH_MAX + sizeof NODE], launcher[PATH_MAX + sizeof LAUNCHER];
   size_t count = 0;
   while (words[count] != NULL) count++;
-  if (is_broker_start(words, count) && !notify_open()) return FAILED;
+  if (is_service(words, count) && !notify_open()) return FAILED;
   char **all = calloc(count + 3, sizeof *all);
   if (all == NULL || !read_checkout(checkout)) {
     say("cannot find its own folder: ", strerror(errno), NULL);

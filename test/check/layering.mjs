@@ -10,9 +10,12 @@ import { filesOf } from "./tree.mjs";
  */
 const RULES = [
   { of: "schemas", may: [], packages: isNotHttp },
+  // The protocol of the world agent is HTTP and WebSocket; the rest of world knows neither.
+  { of: "world/wire", may: ["schemas", "world/model"], packages: maySpeakWebSocket },
+  { of: "world/agent", may: ["schemas", "world/model", "world/wire"], packages: maySpeakWebSocket },
   { of: "world", may: ["schemas"], packages: isNotHttp },
   { of: "broker", may: ["schemas", "world/backend.ts"], packages: isNotHttp },
-  { of: "lima", may: ["schemas", "world/backend.ts"], packages: isNotExpress },
+  { of: "lima", may: ["schemas", "world/backend.ts", "world/wire"], packages: maySpeakWebSocket },
   { of: "shim", may: ["api/client/client.ts", "api/client"], packages: isNotExpress },
   { of: "policies", may: [], packages: isBuiltIn },
   { of: "systemd", may: [], packages: isBuiltIn },
@@ -117,4 +120,9 @@ function isNotHttp(name) {
 /** @param {string} name */
 function isNotExpress(name) {
   return !EXPRESS.includes(name);
+}
+
+/** @param {string} name */
+function maySpeakWebSocket(name) {
+  return name === "ws" || isNotExpress(name);
 }

@@ -14,12 +14,15 @@ import {
   whyNoContainers,
 } from "../support/world/containers.ts";
 import { recordSkip, skip } from "../support/run/skips.ts";
+import { TestAgent } from "../support/world/agent.ts";
 import { backendCases } from "../support/world/backend-cases.ts";
 
 const cgroups = cgroupsOfRuntimes();
+const agents: TestAgent[] = [];
 const images: { readonly removeNew: () => Promise<void> }[] = [];
 afterAll(async () => {
   for (const image of images) await image.removeNew();
+  for (const agent of agents) await agent.stop();
   cgroups.removeNew();
 });
 
@@ -28,6 +31,19 @@ for (const actor of actors()) {
     word: "linux",
     backend: /^linux$/,
     environment: { SUBSTRATE_BACKEND: "linux" },
+    hasNetwork: true,
+    holds: true,
+    leftovers: () => Promise.resolve([]),
+  });
+
+  const agent = await TestAgent.start(actor);
+  agents.push(agent);
+  backendCases(actor, {
+    word: "agent",
+    backend: /^agent:linux$/,
+    environment: agent.environment,
+    hasNetwork: true,
+    holds: true,
     leftovers: () => Promise.resolve([]),
   });
 
@@ -41,6 +57,8 @@ for (const actor of actors()) {
       word: engine,
       backend: new RegExp(`^container:${engine}(:runc)?$`),
       environment: { ...engineEnvironment(actor), SUBSTRATE_BACKEND: engine },
+      hasNetwork: false,
+      holds: false,
       leftovers: () => containersOf(actor, engine),
     });
     if (engine === "podman") leftoverCases(actor);
@@ -108,7 +126,7 @@ describe.each(actors())("choosing a backend, as $kind", (actor) => {
       const started = await broker.cli(["broker", "start"], { env: { SUBSTRATE_BACKEND: "gvisor" } });
       expect(started.code).toBe(125);
       expect(started.stderr).toMatch(
-        /'gvisor' as SUBSTRATE_BACKEND: it must be one of linux, podman, docker/,
+        /'gvisor' as SUBSTRATE_BACKEND: it must be one of linux, podman, docker, agent/,
       );
     } finally {
       await broker.stop();

@@ -76,6 +76,24 @@ describe.each(actors())("sockets and messages of a service manager, as $kind", (
     },
   );
 
+  test("a world agent says READY, signs of life and STOPPING, and takes its socket away", async () => {
+    needs("python3");
+    const { folder, home } = placeFor(actor);
+    const socket = join(folder, "agent.sock");
+    const verb = ["agent", "--socket", socket];
+    const manager = await StandInManager.open(actor, home, join(folder, "notify"), [], verb);
+    managers.push(manager);
+    const pid = await manager.start();
+    pids.push(pid);
+    expect(await manager.line("told READY=1")).toBe("told READY=1 main");
+    expect(await call(socket, "GET", "/v1/health")).toMatchObject({ document: { state: "serving" } });
+    expect(await manager.line("told WATCHDOG=1")).toBe("told WATCHDOG=1 main");
+    process.kill(pid, "SIGTERM");
+    expect(await manager.line("told STOPPING=1")).toBe("told STOPPING=1 main");
+    expect(await manager.line("ended ")).toBe("ended 0");
+    expect(existsSync(socket)).toBe(false);
+  });
+
   test("a client that connects while no broker runs waits for the next one, on every socket, and the lost command has its span", async () => {
     needs("python3");
     const { folder, home, project } = placeFor(actor, "agents: { robot: {} }\n");

@@ -90,7 +90,7 @@ async function carryOut(
       return true;
     case REMOVES_FILE:
     case REMOVES_FOLDER:
-      if (judge?.mayRemove(from.path) !== true) return false;
+      if (!(await mayRemove(from.path, judge, isLate))) return false;
       within(from, act === REMOVES_FILE ? unlinkSync : rmdirSync);
       return true;
     case MOVES:
@@ -101,6 +101,19 @@ async function carryOut(
     default:
       throw new RangeError(`REMOVING with the act ${act}`);
   }
+}
+
+/** Waits only for a judge on another machine: a removal that init no longer waits for must not happen. */
+async function mayRemove(
+  path: string,
+  judge: RemovalJudge | undefined,
+  isLate: () => boolean,
+): Promise<boolean> {
+  const answer = judge?.mayRemove(path);
+  if (!(answer instanceof Promise)) return answer === true;
+  const may = await answer;
+  if (may && isLate()) throw Object.assign(new Error("It took too long"), { errno: -system.errno.EBUSY });
+  return may;
 }
 
 /** Fails with EEXIST, because Node's rename would replace an empty folder. A race is harmless: only the mover's own new name is lost. */

@@ -19,7 +19,12 @@ import {
 import { constants as system } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { uuidv7 } from "uuidv7";
-import { FRAME, FRAME_MAX_REPLACEMENT, TAG } from "../../schemas/generated/frames.ts";
+import {
+  FRAME,
+  FRAME_MAX_REPLACEMENT,
+  FRAME_REPLACE_PATIENCE_MS,
+  TAG,
+} from "../../schemas/generated/frames.ts";
 import type { ExecRequest, ReplacementJudge } from "../model/world.ts";
 import { errnoName } from "../model/errno.ts";
 import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
@@ -200,7 +205,9 @@ export class Replacements {
   ): Promise<boolean | undefined> {
     const target = below(folder, basename(asked.path));
     const old = readTarget(target) ?? nothingBeside(below(folder, SETTINGS));
-    const violation = judge.judge({ path: asked.path, before: old.content, after: asked.content });
+    const violation = await inTime(
+      judge.judge({ path: asked.path, before: old.content, after: asked.content }),
+    );
     if (violation !== undefined) {
       tell(violation);
       return false;
@@ -211,7 +218,7 @@ export class Replacements {
       const made = writeStaged(staged, asked.content, old.mode);
       await this.#seal(join(dirname(asked.path), STAGE, name), asked.path, made.ino);
       // Record the acceptance before the rename: whoever finds the new file must know that the file was judged.
-      judge.accepted(asked.path, made, asked.content);
+      await inTime(judge.accepted(asked.path, made, asked.content));
       const names = [name, basename(asked.path), ...old.identity, ...times];
       const ended = await exchange(this.#init, names, { folder, stage });
       // Ignore the exit code: the inode at the target shows whether the exchange happened.
@@ -244,6 +251,15 @@ export class Replacements {
       if (refusing?.world !== undefined) throw new CannotReplace(unsealedWords(refusing.world.project));
     }
   }
+}
+
+/** Init has answered the call when a judge on another machine takes too long: the file must not change after that. */
+async function inTime<T>(judged: T | Promise<T>): Promise<T> {
+  if (!(judged instanceof Promise)) return judged;
+  const since = performance.now();
+  const answer = await judged;
+  if (performance.now() - since <= FRAME_REPLACE_PATIENCE_MS / 2) return answer;
+  throw new CannotReplace("the broker took too long to judge its new content");
 }
 
 function unsealedWords(project: string): string {

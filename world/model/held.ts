@@ -36,6 +36,32 @@ export type HeldChange = {
   readonly links: number;
 };
 
+/** `mode` has only the permission bits, including setuid, setgid and sticky. */
+export type HeldSide =
+  | { readonly kind: "none" }
+  | { readonly kind: "file"; readonly mode: number; readonly size: number }
+  /** `target` as bytes, perhaps not UTF-8. */
+  | { readonly kind: "link"; readonly target: Uint8Array }
+  | { readonly kind: "folder"; readonly mode: number }
+  | { readonly kind: "other"; readonly mode: number };
+
+/** Both trees of held changes, open for reading: a folder that takes a tree's name meanwhile is not read. Byte paths. */
+export interface OpenSides {
+  /** Returns `device:inode` of the project folder read here. */
+  identity(): Promise<string>;
+  /** Side before the change: the project's present file. */
+  before(path: string): Promise<HeldSide>;
+  after(change: Pick<HeldChange, "path" | "kind">): Promise<HeldSide>;
+  /** Returns the bytes of a regular file; null if larger than `limit`, or no longer a regular file. */
+  content(side: "before" | "after", path: string, limit: number): Promise<Uint8Array | null>;
+  /** Lists everything except folders below a project folder, at most `limit`, sorted by name. */
+  filesBelow(
+    folder: string,
+    limit: number,
+  ): Promise<{ readonly paths: readonly string[]; readonly more: boolean }>;
+  close(): Promise<void>;
+}
+
 /** Why a path blocks an apply, in a sentence for people. */
 export type PathReason = { readonly path: string; readonly reason: string };
 
@@ -56,6 +82,8 @@ export type ApplyEnding =
 export type Settled = { readonly span: string; readonly message: string };
 
 export interface HeldStore {
+  /** Opens both trees; call `close` afterwards. Throws when a tree cannot be opened. */
+  sides(held: Held): Promise<OpenSides>;
   /**
    * Saves the project's present state (`seen` in the layers), the baseline of every later apply: call as soon as the command has
    * ended, off its path. Does nothing if already saved. Throws when the state cannot be read or saved.

@@ -1,6 +1,7 @@
 /** A world's network as seen by the broker; part of `world/backend.ts`. */
-import type { Socket as UdpSocket } from "node:dgram";
-import type { Server, Socket } from "node:net";
+import type { RemoteInfo } from "node:dgram";
+import type { EventEmitter } from "node:events";
+import type { Duplex } from "node:stream";
 
 /** TCP ports: a list, or all. */
 export type Ports = readonly number[] | "any";
@@ -19,7 +20,7 @@ export type NetworkRules = {
 /** A connection made by a program in the world. */
 export type Captured = {
   /** The world's end of the connection, half-open allowed; the listener owns the socket. */
-  readonly socket: Socket;
+  readonly socket: WorldSocket;
   /** The dialled IPv4 address and port. */
   readonly address: string;
   readonly port: number;
@@ -27,7 +28,33 @@ export type Captured = {
   readonly inode: number;
 };
 
-export type DnsSockets = { readonly udp: UdpSocket; readonly tcp: Server };
+/** What is used of `node:net`'s Socket: a world on another machine has another kind. */
+export interface WorldSocket extends Duplex {
+  allowHalfOpen: boolean;
+  setNoDelay(on?: boolean): unknown;
+  setKeepAlive(on?: boolean, delayMs?: number): unknown;
+  setTimeout(ms: number, listener: () => void): unknown;
+  resetAndDestroy(): unknown;
+}
+
+/** What is used of `node:dgram`'s Socket. */
+export interface DatagramPort extends EventEmitter {
+  on(event: "error", listener: (error: Error) => void): this;
+  on(event: "message", listener: (message: Buffer, from: Pick<RemoteInfo, "port" | "address">) => void): this;
+  send(bytes: Uint8Array, port: number, address: string, sent: () => void): void;
+  getSendQueueCount(): number;
+  close(): unknown;
+}
+
+/** What is used of `node:net`'s Server. */
+export interface StreamListener extends EventEmitter {
+  maxConnections: number;
+  on(event: "error", listener: (error: Error) => void): this;
+  on(event: "connection", listener: (socket: WorldSocket) => void): this;
+  close(): unknown;
+}
+
+export type DnsSockets = { readonly udp: DatagramPort; readonly tcp: StreamListener };
 
 /** The network of one world; ends with the world. */
 export interface WorldNetwork {
@@ -41,5 +68,5 @@ export interface WorldNetwork {
   /** Replaces the rules atomically; open connections stay. Throws {@link WorldUnavailable} and leaves the old rules in force. */
   allow(rules: NetworkRules): Promise<void>;
   /** Connects to a port of the world's localhost. Rejects with a sentence for people. */
-  connect(port: number): Promise<Socket>;
+  connect(port: number): Promise<WorldSocket>;
 }

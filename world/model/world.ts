@@ -174,15 +174,20 @@ export type FileIdentity = {
 /** Decides about the content of sealed settings files. */
 export type ReplacementJudge = {
   /** Undefined: the command's content replaces the host's file. Otherwise the call fails with EPERM, and the violation is reported. */
-  readonly judge: (replacement: Replacement) => WorldViolation | undefined;
-  /** Called before the host's file gets the content: `file` is the new file, which no command can write. */
-  readonly accepted: (path: string, file: FileIdentity, content: Uint8Array) => void;
+  readonly judge: (
+    replacement: Replacement,
+  ) => WorldViolation | undefined | Promise<WorldViolation | undefined>;
+  /**
+   * Called, and awaited, before the host's file gets the content: `file` is the new file, which no command can write. A rejection leaves
+   * the file as it was.
+   */
+  readonly accepted: (path: string, file: FileIdentity, content: Uint8Array) => void | Promise<void>;
 };
 
 /** Knows which files commands made. Absolute paths. */
 export type RemovalJudge = {
   /** Whether a command made the repository around a sealed file or folder. */
-  readonly mayRemove: (path: string) => boolean;
+  readonly mayRemove: (path: string) => boolean | Promise<boolean>;
   /** Whether commands made everything sealed below a folder, when the promise settles. Never rejects. */
   readonly mayMove: (folder: string) => Promise<boolean>;
 };

@@ -35,6 +35,7 @@ import {
 import { stepsOf } from "./held-steps.ts";
 import { KeyedMutex } from "../model/keyed-mutex.ts";
 import { undoSteps } from "./held-undo.ts";
+import { HeldSides } from "./sides.ts";
 import { bytesOf, rawPath } from "./names.ts";
 
 /** File with the first scan of an upper layer and the project below. */
@@ -69,6 +70,10 @@ export class LayerStore implements HeldStore {
     using _used = this.#use(held);
     await using session = new NativeSession(this.#init, "held");
     return changesOf(await read(session, held, signal));
+  }
+
+  sides(held: Held): Promise<HeldSides> {
+    return HeldSides.open(held);
   }
 
   async content(

@@ -1,21 +1,12 @@
 /** Reads both sides of a held change: type, mode, content. */
 import { join } from "node:path";
 import { Beneath } from "./beneath.ts";
-import type { Held, HeldChange } from "../model/held.ts";
-
-/** `mode` has only the permission bits, including setuid, setgid and sticky. */
-export type HeldSide =
-  | { readonly kind: "none" }
-  | { readonly kind: "file"; readonly mode: number; readonly size: number }
-  /** `target` as bytes, perhaps not UTF-8. */
-  | { readonly kind: "link"; readonly target: Uint8Array }
-  | { readonly kind: "folder"; readonly mode: number }
-  | { readonly kind: "other"; readonly mode: number };
+import type { Held, HeldChange, HeldSide, OpenSides } from "../model/held.ts";
 
 const NONE: HeldSide = { kind: "none" };
 
 /** Paths have one letter per byte. */
-export class HeldSides {
+export class HeldSides implements OpenSides {
   readonly #project: Beneath;
   readonly #upper: Beneath;
 

@@ -1,5 +1,6 @@
 import type { BackendChoice, DoctorOrder, HostCheck, WorldBackend } from "../../../broker/broker.ts";
 import type { Home } from "../../../broker/settings/home.ts";
+import type { ServedAgent } from "../../serve/agent.ts";
 import type { Installation } from "../../serve/installation.ts";
 
 /** Result of linking or unlinking names. */
@@ -26,6 +27,8 @@ export type Terminal = {
   readonly installation: Installation;
   /** Throws {@link Complaint} for an unknown SUBSTRATE_BACKEND. */
   readonly createBackend: (onChoice: (choice: BackendChoice) => void) => Promise<WorldBackend>;
+  /** Creates a world agent, which does not listen yet. */
+  readonly createAgent: () => Promise<ServedAgent>;
   /** Creates the backend's checks of the host. */
   readonly createChecks: (order: DoctorOrder) => Promise<readonly HostCheck[]>;
   /** Opens the shims folder, judged by the caller's PATH. */

@@ -62,15 +62,16 @@ export class StandInManager {
     });
   }
 
-  /** Opens the sockets; starts no broker yet. `notify`: a path, or an abstract name behind `@`. */
+  /** Opens the sockets; starts nothing yet. `notify`: a path, or an abstract name behind `@`. `verb`: what the unit starts. */
   static async open(
     user: TestUser,
     home: string,
     notify: string,
     agents: readonly string[],
+    verb: readonly string[] = ["broker", "start", "--foreground", "--service"],
   ): Promise<StandInManager> {
     const { root } = await installationFor(user);
-    const front = [join(root, ".build/substrate"), "broker", "start", "--foreground", "--service"];
+    const front = [join(root, ".build/substrate"), ...verb];
     const words = ["python3", "-c", PROGRAM, home, notify, agents.join(" "), ...front];
     return new StandInManager(
       spawnAs(user, words, { cwd: dirname(home), stdio: ["pipe", "pipe", "inherit"] }),

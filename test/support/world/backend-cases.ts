@@ -1,14 +1,17 @@
 /** What every backend must do, whatever it is made of: one list of cases, run against each. */
 import { randomBytes } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { HealthReply } from "../../../schemas/generated/types.ts";
 import { validateHealthReply } from "../../../schemas/generated/validators.js";
 import { eventually, TestBroker } from "../broker/broker.ts";
+import { skip } from "../run/skips.ts";
 import { parentOf, processesWith } from "../processes/processes.ts";
 import type { Actor } from "../users/users.ts";
 import { ScopeAsker } from "../broker/scopes.ts";
+import { liveCases } from "./live-cases.ts";
 
 export type BackendUnderTest = {
   /** SUBSTRATE_BACKEND's word, for titles. */
@@ -16,11 +19,15 @@ export type BackendUnderTest = {
   /** What the vector must say. */
   readonly backend: RegExp;
   readonly environment: Readonly<Record<string, string>>;
+  /** Whether its worlds have a network beyond their own loopback. */
+  readonly hasNetwork: boolean;
+  /** Whether held changes can be shown and applied. */
+  readonly holds: boolean;
   /** What is left of worlds outside of them, by name; empty when there is nothing but processes. */
   readonly leftovers: () => Promise<readonly string[]>;
 };
 
-const POLICY = `
+const policyWith = (port: number): string => `
 id: default
 name: Backends
 mode: enforce
@@ -28,7 +35,10 @@ fs:
   deny_read: ["$PROJECT/secret"]
   deny_write: ["$PROJECT/frozen"]
 commands:
+  denied: ["forbidden *"]
   isolated: ["touch held", "mkdir held-folder"]
+net:
+  allowed: ["host.internal:${port}"]
 world:
   enable_preload: true
 `;
@@ -36,9 +46,11 @@ world:
 export function backendCases(actor: Actor, subject: BackendUnderTest): void {
   describe(`the backend ${subject.word}, as ${actor.kind}`, () => {
     let broker: TestBroker;
+    const server = new CountingServer();
     beforeAll(async () => {
+      await server.listen();
       broker = await TestBroker.start(actor, {
-        policies: { default: POLICY },
+        policies: { default: policyWith(server.port) },
         environment: subject.environment,
       });
       broker.write(join(broker.project, ".git/HEAD"), "ref: refs/heads/main\n");
@@ -47,6 +59,7 @@ export function backendCases(actor: Actor, subject: BackendUnderTest): void {
       broker.write(join(broker.folder, "outside"), "outside");
     });
     afterAll(async () => {
+      server.close();
       await broker.stop();
       expect(await subject.leftovers()).toEqual([]);
     });
@@ -98,6 +111,49 @@ export function backendCases(actor: Actor, subject: BackendUnderTest): void {
       expect(await broker.run("kill -9 $$")).toMatchObject({ signal: "SIGKILL", exit: 137 });
     });
 
+    test("arguments arrive as they were, whatever a shell would make of them", async () => {
+      const words = [
+        "",
+        "a  b",
+        "'",
+        '"',
+        "$HOME `id` $(id)",
+        "\\",
+        "*",
+        "-n",
+        "line\nline",
+        "\u00e9\u{1f600}",
+        "\t;&|<>",
+      ];
+      const { stdout } = await broker.run({ argv: ["printf", "[%s]", ...words] });
+      expect(stdout).toBe(words.map((word) => `[${word}]`).join(""));
+      const env = { $bytes: "AAAA", QUOTED: words.join("|") };
+      expect(await broker.run({ cmd: 'printf %s "$QUOTED"', env })).toMatchObject({
+        stdout: words.join("|"),
+      });
+    });
+
+    liveCases(() => broker);
+
+    test("a program that a command starts meets the same rules, and others start", async () => {
+      const script = (word: string): string => `#!/bin/sh\nexec ./${word} now\n`;
+      for (const [name, text] of [
+        ["forbidden", "#!/bin/sh\n: >ran-forbidden\n"],
+        ["harmless", "#!/bin/sh\n: >ran-harmless\n"],
+        ["tries", script("forbidden")],
+        ["does", script("harmless")],
+      ] as const) {
+        broker.write(join(broker.project, name), text);
+        chmodSync(join(broker.project, name), 0o755);
+      }
+      const refused = await broker.run("./tries");
+      expect(refused.exit).toBe(126);
+      expect(refused.notices).toMatchObject([{ kind: "denied", program: "forbidden" }]);
+      expect(existsSync(join(broker.project, "ran-forbidden"))).toBe(false);
+      expect(await broker.run("./does")).toMatchObject({ exit: 0, notices: [] });
+      expect(existsSync(join(broker.project, "ran-harmless"))).toBe(true);
+    });
+
     test("the token of its scopes is a command's to read on a descriptor, beside any input, and no other command's", async () => {
       const scope_token = await new ScopeAsker(broker).token(["fs.read:$PROJECT"]);
       const cmd =
@@ -114,7 +170,7 @@ export function backendCases(actor: Actor, subject: BackendUnderTest): void {
     test("a token for the network opens it, or its command does not run and is told why; it is not spent then", async () => {
       const scope_token = await new ScopeAsker(broker).granted(["net:a.example:443"]);
       const post = () => broker.post({ cmd: "true", scope_token });
-      const worldsHaveNetworks = subject.word === "linux";
+      const worldsHaveNetworks = subject.hasNetwork;
       const none = { status: 503, document: { error: { code: "isolation_unavailable" } } };
       expect(await post()).toMatchObject(worldsHaveNetworks ? { status: 200 } : none);
       const spent = { status: 403, document: { error: { code: "scope_denied" } } };
@@ -172,6 +228,29 @@ export function backendCases(actor: Actor, subject: BackendUnderTest): void {
       expect(stdout.split("\n").filter((line) => line.startsWith("eth"))).toEqual([]);
     });
 
+    test("an allowed name is reached and counted, another port and a denied name are not", async () => {
+      if (!subject.hasNetwork)
+        return skip(`the network of ${subject.word}`, "its worlds have only their loopback");
+      const ask = `import socket,sys
+s=socket.create_connection(("host.internal",int(sys.argv[1])),5)
+s.sendall(b"asked")
+s.shutdown(socket.SHUT_WR)
+print(s.recv(100).decode(),end="")`;
+      const { port } = server;
+      const reached = await broker.run({ argv: ["python3", "-c", ask, `${port}`] });
+      expect(reached).toMatchObject({ stdout: "served\n", exit: 0 });
+      expect(reached.scopes_used).toContain(`net:host.internal:${port}`);
+      expect(reached.usage).toMatchObject({ egress_bytes: 5, ingress_bytes: 7 });
+      expect(server.heard).toEqual(["asked"]);
+      const other = await broker.run({ argv: ["python3", "-c", ask, "9"] });
+      expect(other).toMatchObject({ exit: 1, stderr: expect.stringContaining("Connection refused") });
+      const name = await broker.run("getent hosts denied.example; echo $?");
+      expect(name.stdout).toBe("2\n");
+      expect(name.notices).toMatchObject([{ kind: "network" }]);
+      expect((await broker.run("getent hosts host.internal")).stdout).toMatch(/^198\.1[89]\./);
+      expect(server.heard).toEqual(["asked"]);
+    });
+
     test("a command that ignores SIGTERM is gone when its time is over, with all it started", async () => {
       const marker = `stubborn-${randomBytes(6).toString("hex")}`;
       const reply = await broker.run({
@@ -208,6 +287,35 @@ export function backendCases(actor: Actor, subject: BackendUnderTest): void {
       expect(readFileSync(join(broker.project, "old"), "utf8")).toBe("old");
     });
 
+    test("held changes are shown, applied, taken back and discarded", async () => {
+      const { span_id: span } = await broker.run("touch held; echo new > old");
+      const of = async (action: string): Promise<unknown> =>
+        (
+          await broker.operator(
+            action === "diff" ? "GET" : "POST",
+            `/v1/${action}/${span}`,
+            action === "diff" ? undefined : {},
+          )
+        ).document;
+      if (!subject.holds)
+        return expect(await of("diff")).toMatchObject({ error: { code: "isolation_unavailable" } });
+      expect(await of("diff")).toMatchObject({
+        changes: [
+          { path: "held", kind: "write" },
+          { path: "old", kind: "mod", added: 1, removed: 1 },
+        ],
+        patch: expect.stringContaining("+new"),
+      });
+      expect(await of("apply")).toMatchObject({ done: ["held", "old"], left: [] });
+      expect(readFileSync(join(broker.project, "old"), "utf8")).toBe("new\n");
+      expect(await of("undo")).toMatchObject({ done: ["held", "old"] });
+      expect(readFileSync(join(broker.project, "old"), "utf8")).toBe("old");
+      broker.write(join(broker.project, "old"), "a person's");
+      expect(await of("apply")).toMatchObject({ error: { code: "apply_conflict" } });
+      expect(await of("discard")).toMatchObject({ done: ["held", "old"] });
+      expect(readFileSync(join(broker.project, "old"), "utf8")).toBe("a person's");
+    });
+
     test("a command whose world is lost is told so, and the next one gets another world", async () => {
       const marker = `lost-${randomBytes(6).toString("hex")}`;
       const running = broker.run({ cmd: `: ${marker}; sleep 600`, agent_id: "loser" });
@@ -239,4 +347,26 @@ export function backendCases(actor: Actor, subject: BackendUnderTest): void {
       expect(folders.filter((name) => !name.startsWith("root"))).toEqual([]);
     });
   });
+}
+
+/** Answers after its client's end, and keeps what it heard. */
+class CountingServer {
+  readonly heard: string[] = [];
+  readonly #server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on("data", (bytes: Buffer) => this.heard.push(bytes.toString()));
+    socket.on("end", () => socket.end("served\n"));
+    socket.on("error", () => {});
+  });
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async listen(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+  }
+
+  close(): void {
+    this.#server.close();
+  }
 }

@@ -99,6 +99,20 @@ describe.each(SCOPES)("the units of the %s", (scope, account) => {
   });
 });
 
+test("the agent's unit passes systemd-analyze verify without a word, and starts what the CLI has", () => {
+  needs("systemd-analyze");
+  const folder = mkdtempSync(join(tmpdir(), "sb-units-"));
+  folders.push(folder);
+  const front = join(folder, "substrate");
+  writeFileSync(front, "#!/bin/sh\n");
+  chmodSync(front, 0o755);
+  const shipped = readFileSync(join(UNITS, "system/substrate-agent.service"), "utf8");
+  const unit = join(folder, "substrate-agent.service");
+  writeFileSync(unit, shipped.replace(/^ExecStart=\S+/m, `ExecStart=${front}`));
+  expect(verified("system", folder, unit)).toBe("");
+  expect(shipped).toMatch(/^ExecStart=\S+ agent --socket \/run\/substrate-agent\/agent\.sock$/m);
+});
+
 /** What systemd has to say about units; nothing about those of the host. */
 function verified(scope: string, folder: string, ...units: readonly string[]): string {
   const runtime = join(folder, "run");

@@ -1,0 +1,200 @@
+/** Worlds on another machine, behind its world agent. */
+import { mkdir, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Isolation } from "../schemas/generated/types.ts";
+import { type World, type WorldBackend, type WorldSpec, WorldUnavailable } from "../world/backend.ts";
+import type { Hears } from "../world/wire/peer.ts";
+import { type BrokerTells, BYTES, type Swept, type Welcome } from "../world/wire/protocol.ts";
+import { type AgentPlace, connectAgent, openStream, type ToAgent } from "./agent-connection.ts";
+import { HeldElsewhere } from "./remote-held.ts";
+import { RemoteRuns } from "./remote-runs.ts";
+import { RemoteWorld } from "./remote-world.ts";
+
+export type RemoteOptions = AgentPlace & {
+  /** The backend's name in replies, before the agent's own: `agent:linux`. */
+  readonly name: string;
+  /** Moves a denied name out of a project on this host, where the project lies too. Returns the new location. */
+  readonly takeOut: (path: string) => string;
+};
+
+/** How long a lost agent is tried again: one that restarts answers within a second. */
+const AGAIN_MS = 3000;
+const PAUSE_MS = 100;
+
+type Connected = { readonly peer: ToAgent; readonly welcome: Welcome; readonly runs: RemoteRuns };
+
+/**
+ * Connects at the first need, and again after a loss. The agent keeps held changes; an empty folder at their path here stands for each,
+ * so that whoever looks for held changes finds them.
+ */
+export class RemoteBackend implements WorldBackend {
+  readonly held: HeldElsewhere;
+  readonly #options: RemoteOptions;
+  readonly #worlds = new Map<string, RemoteWorld>();
+  readonly #closing = new AbortController();
+  #connecting: Promise<Connected> | undefined;
+  /** The agent's last greeting: it outlives the connection. */
+  #welcome: Welcome | undefined;
+  #mayHold: (span: string) => boolean = () => true;
+
+  constructor(options: RemoteOptions) {
+    this.#options = options;
+    this.held = new HeldElsewhere(async () => (await this.#connected()).peer);
+  }
+
+  get name(): string {
+    const { name } = this.#options;
+    return this.#welcome === undefined ? name : `${name}:${this.#welcome.backend}`;
+  }
+
+  filterHash(seccomp: WorldSpec["seccomp"]): string | null {
+    return this.#welcome?.filters[seccomp] ?? null;
+  }
+
+  /** Learns the agent's name and filters, if it answers; a later call reports why it does not. */
+  async greet(): Promise<void> {
+    await this.#connected().catch(() => {
+      // The agent does not answer, ignoring: the first world reports that.
+    });
+  }
+
+  async probe(signal: AbortSignal): Promise<Isolation> {
+    const { peer } = await this.#connected();
+    return this.#named(await peer.call("probe", null, signal));
+  }
+
+  async tryOverlay(signal: AbortSignal): Promise<string> {
+    const { peer } = await this.#connected();
+    return await peer.call("tryOverlay", null, signal);
+  }
+
+  async start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
+    const { peer, runs } = await this.#connected();
+    const { access } = spec;
+    if (access.kind === "overlay") await mkdir(access.layers, { recursive: true, mode: 0o700 });
+    try {
+      const until = AbortSignal.any([signal, this.#closing.signal]);
+      const started = await peer.call("start", { id, spec }, until);
+      const world = new RemoteWorld(id, spec, started, {
+        peer,
+        runs,
+        stream: (token) => openStream(this.#options, token),
+        takeOut: this.#options.takeOut,
+        named: (isolation) => this.#named(isolation),
+      });
+      this.#worlds.set(id, world);
+      void world.ended.then(() => this.#worlds.delete(id));
+      void peer.lost.then((cause) => world.lose(`the connection to its world agent was lost: ${cause}`));
+      return world;
+    } catch (error) {
+      if (access.kind === "overlay") await rm(access.layers, { recursive: true, force: true });
+      if (error instanceof WorldUnavailable || !signal.aborted) throw error;
+      throw new WorldUnavailable(
+        "Cannot make a world: the world agent was not ready in time",
+        "Try again when its host is less busy",
+        { cause: error },
+      );
+    }
+  }
+
+  async dropHeld({ spec: { access } }: World): Promise<void> {
+    if (access.kind !== "overlay") return;
+    const { peer } = await this.#connected();
+    await peer.call("dropHeld", { layers: access.layers });
+    await rm(access.layers, { recursive: true, force: true });
+  }
+
+  async expireHeld(root: string, maxAgeMs: number): Promise<number> {
+    return await this.#sweep(root, async (peer) => await peer.call("expireHeld", { maxAgeMs }));
+  }
+
+  async dropLeft(root: string, mayHold: (span: string) => boolean): Promise<number> {
+    this.#mayHold = mayHold;
+    return await this.#sweep(root, async (peer) => await peer.call("dropLeft", null));
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(
+      new WorldUnavailable("The broker is stopping", "Try again when the broker runs again"),
+    );
+    await Promise.all([...this.#worlds.values()].map((world) => world.end("the broker stops")));
+    const connected = await this.#connecting?.catch(() => undefined);
+    connected?.peer.close("the broker stops");
+  }
+
+  /** Removes the folders here of layers that the agent no longer has; those made meanwhile stay. */
+  async #sweep(root: string, ask: (peer: ToAgent) => Promise<Swept>): Promise<number> {
+    const here = (await readdir(root).catch(() => [])).filter((name) => name.startsWith("spn_"));
+    const { removed, left } = await ask((await this.#connected()).peer);
+    const there = new Set(left);
+    for (const name of here)
+      if (!there.has(name)) await rm(join(root, name), { recursive: true, force: true });
+    return removed;
+  }
+
+  #connected(): Promise<Connected> {
+    this.#closing.signal.throwIfAborted();
+    this.#connecting ??= this.#connect().catch((error: unknown) => {
+      this.#connecting = undefined;
+      throw error;
+    });
+    return this.#connecting;
+  }
+
+  async #connect(): Promise<Connected> {
+    const runs = new RemoteRuns();
+    const side = {
+      answers: {
+        ...runs.answers(),
+        mayHold: ({ spans }: { readonly spans: readonly string[] }) => spans.filter(this.#mayHold),
+        isDenied: this.held.isDenied,
+      },
+      hears: this.#hears(runs),
+      onBytes: (kind: number, id: number, bytes: Buffer) => {
+        if (kind !== BYTES.stdout && kind !== BYTES.stderr) throw new RangeError(`Bytes of kind ${kind}`);
+        runs.output(id, kind === BYTES.stdout ? "stdout" : "stderr", bytes);
+      },
+    };
+    const peer = await this.#dial(() => connectAgent(this.#options, side));
+    runs.attach(peer);
+    void peer.lost.then((cause) => {
+      this.#connecting = undefined;
+      runs.lose(`the connection to its world agent was lost: ${cause}`);
+    });
+    const welcome = await peer.call("welcome", null, AbortSignal.timeout(AGAIN_MS));
+    this.#welcome = welcome;
+    return { peer, welcome, runs };
+  }
+
+  /** Tries again for a while where an agent answered before: it may be starting again. */
+  async #dial(connect: () => Promise<ToAgent>): Promise<ToAgent> {
+    const until = performance.now() + (this.#welcome === undefined ? 0 : AGAIN_MS);
+    for (;;) {
+      try {
+        return await connect();
+      } catch (error) {
+        if (performance.now() >= until) throw error;
+        await sleep(PAUSE_MS, undefined, { signal: this.#closing.signal });
+      }
+    }
+  }
+
+  #hears(runs: RemoteRuns): Hears<BrokerTells> {
+    return {
+      ...runs.hears(),
+      isolation: ({ world, isolation }) => this.#worlds.get(world)?.takeIsolation(isolation),
+      ended: ({ world, cause }) => this.#worlds.get(world)?.lose(cause),
+      captured: ({ world, stream, ...captured }) =>
+        this.#worlds.get(world)?.network?.take({ ...captured, socket: openStream(this.#options, stream) }),
+      datagram: ({ world, bytes, port, address }) =>
+        this.#worlds.get(world)?.network?.takeDatagram(Buffer.from(bytes), { port, address }),
+      dnsStream: ({ world, stream }) =>
+        this.#worlds.get(world)?.network?.takeDnsStream(openStream(this.#options, stream)),
+    };
+  }
+
+  #named(isolation: Isolation): Isolation {
+    return { ...isolation, backend: this.name };
+  }
+}
