@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { BackendChoice, WorldBackend } from "../broker/broker.ts";
+import type { WorldBackend } from "../broker/broker.ts";
 import { type Home, HomeRefused, homeLayout } from "../broker/settings/home.ts";
 import type { RemoteBackend } from "../lima/remote-backend.ts";
 import type { Candidate } from "../world/choice.ts";
@@ -11,7 +11,8 @@ import type { LinuxOptions } from "../world/linux/backend.ts";
 import { type BackendName, backendNames } from "./cli/backend-names.ts";
 import { runCli } from "./cli/program.ts";
 import { Complaint, EXIT_SUBSTRATE, type Terminal } from "./cli/terminal/terminal.ts";
-import { installationAt } from "./serve/installation.ts";
+import { type Installation, installationAt } from "./serve/installation.ts";
+import type { BackendGround } from "./serve/process.ts";
 
 /** Upper and work folders of a privileged broker: homes are often on file systems without room. */
 const ROOT_OVERLAY = "/var/lib/substrate/overlay";
@@ -46,13 +47,14 @@ function terminalOf(host: NodeJS.Process): Terminal {
     homeLayout(folder, owner === 0 ? ROOT_OVERLAY : undefined);
   const home = homeAt(root === undefined || root === "" ? join(homedir(), ".substrate") : resolve(root), uid);
   const { init, preload } = installation;
-  const at = { home, version: installation.version, uid };
+  const at = { home, installation, uid };
+  const names = (): readonly BackendName[] => backendNames(host.env["SUBSTRATE_BACKEND"], host.platform);
   const inits = { init, preload, uid, gid, strays: home.overlay, quarantine: home.quarantine };
   return {
     home,
     homeAt,
     installation,
-    createBackend: (onChoice) => firstBackend(host.env, inits, at, onChoice),
+    createBackend: (ground) => firstBackend(names(), { environment: host.env, native: inits, at, ground }),
     createAgent: async () => {
       const { WorldAgent } = await import("../world/agent/server.ts");
       const { LinuxBackend } = await import("../world/linux/backend.ts");
@@ -62,9 +64,9 @@ function terminalOf(host: NodeJS.Process): Terminal {
       return { backend, agent: new WorldAgent({ backend, version, overlay, hidden, sealed }) };
     },
     createChecks: async (order) => {
-      if (backendNames(host.env["SUBSTRATE_BACKEND"]).includes("agent")) {
+      if (names().includes("agent") || names().includes("lima")) {
         const { agentChecks } = await import("../lima/checks.ts");
-        return agentChecks(await agentBackend(host.env, at));
+        return agentChecks(await elsewhere(agentPlace(names(), host.env, at)));
       }
       const { linuxChecks } = await import("../world/doctor/checks.ts");
       const { LinuxBackend } = await import("../world/linux/backend.ts");
@@ -83,36 +85,35 @@ function terminalOf(host: NodeJS.Process): Terminal {
   };
 }
 
+type Place = { readonly home: Home; readonly installation: Installation; readonly uid: number };
+
+type Ground = {
+  readonly environment: NodeJS.ProcessEnv;
+  readonly native: LinuxOptions;
+  readonly at: Place;
+  readonly ground: BackendGround;
+};
+
 /** Creates native Linux worlds, or worlds from podman or docker (`world/container`) where the host refuses native worlds. */
-async function firstBackend(
-  environment: NodeJS.ProcessEnv,
-  native: LinuxOptions,
-  at: Place,
-  onChoice: (choice: BackendChoice) => void,
-): Promise<WorldBackend> {
-  const names = backendNames(environment["SUBSTRATE_BACKEND"]);
+async function firstBackend(names: readonly BackendName[], of: Ground): Promise<WorldBackend> {
   const { FirstThatWorks } = await import("../world/choice.ts");
-  const candidates = await Promise.all(names.map((name) => candidate(name, environment, native, at)));
-  return new FirstThatWorks(candidates, onChoice);
+  const candidates = await Promise.all(names.map((name) => candidate(name, of)));
+  return new FirstThatWorks(candidates, of.ground.onChoice);
 }
 
-async function candidate(
-  name: BackendName,
-  environment: NodeJS.ProcessEnv,
-  native: LinuxOptions,
-  at: Place,
-): Promise<Candidate> {
+async function candidate(name: BackendName, { environment, native, at, ground }: Ground): Promise<Candidate> {
   if (name === "linux") {
     const { LinuxBackend } = await import("../world/linux/backend.ts");
     const { isHostRefusal } = await import("../world/linux/launch.ts");
     return { backend: new LinuxBackend({ ...native, spareNetwork: true }), yields: isHostRefusal };
   }
   if (name === "agent") {
-    const backend = await agentBackend(environment, at);
+    const backend = await elsewhere(agentPlace([name], environment, at));
     await backend.greet();
     return { backend, yields: () => false };
   }
   const { home } = at;
+  if (name === "lima") return { backend: await limaBackend(environment, at, ground), yields: () => false };
   const { ContainerBackend } = await import("../world/container/backend.ts");
   const { containerRuntime } = await import("../world/container/runtimes.ts");
   const runtime = containerRuntime(name, environment, native.uid, home.containers);
@@ -122,27 +123,72 @@ async function candidate(
   };
 }
 
-type Place = { readonly home: Home; readonly version: string; readonly uid: number };
+type Elsewhere = {
+  readonly at: Place;
+  readonly name: string;
+  readonly socket: string;
+  readonly remedy: string;
+};
 
 /** Throws {@link Complaint} without a socket. */
-async function agentBackend(
-  environment: NodeJS.ProcessEnv,
-  { home, version, uid }: Place,
-): Promise<RemoteBackend> {
+function agentPlace(names: readonly BackendName[], environment: NodeJS.ProcessEnv, at: Place): Elsewhere {
+  if (names.includes("lima"))
+    return {
+      at,
+      name: "lima",
+      socket: limaSocket(at.home),
+      remedy: "Any command starts the machine: substrate exec -- true",
+    };
   const socket = environment["SUBSTRATE_AGENT_SOCKET"];
   if (socket === undefined || socket === "")
     throw new Complaint(
       "SUBSTRATE_BACKEND=agent needs SUBSTRATE_AGENT_SOCKET, the Unix socket of a world agent ('substrate agent' starts one)",
     );
+  return { at, name: "agent", socket: resolve(socket), remedy: AGENT_REMEDY };
+}
+
+async function elsewhere({ at, ...place }: Elsewhere): Promise<RemoteBackend> {
   const { RemoteBackend } = await import("../lima/remote-backend.ts");
+  return new RemoteBackend({ ...place, ...(await remoteOptions(at)) });
+}
+
+function limaSocket({ root }: Home): string {
+  return join(root, "sock/lima-agent.sock");
+}
+
+async function limaBackend(
+  environment: NodeJS.ProcessEnv,
+  at: Place,
+  { projects, note }: BackendGround,
+): Promise<WorldBackend> {
+  const { LimaBackend } = await import("../lima/backend.ts");
+  const { home, installation } = at;
+  return new LimaBackend({
+    ...(await remoteOptions(at)),
+    socket: limaSocket(home),
+    ground: { home: homedir(), installation: installation.root },
+    projects,
+    template: join(installation.root, "lima/substrate.yaml"),
+    file: join(home.root, "run/lima.yaml"),
+    // Lima looks for its machines in HOME or LIMA_HOME, and for its drivers on PATH.
+    environment: Object.fromEntries(
+      Object.entries(environment).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+    ),
+    note,
+  });
+}
+
+async function remoteOptions({ home, installation: { version }, uid }: Place): Promise<{
+  readonly version: string;
+  readonly uid: number;
+  readonly store: string;
+  readonly takeOut: (path: string) => string;
+}> {
   const { takeOut } = await import("../world/linux/quarantine.ts");
-  return new RemoteBackend({
-    name: "agent",
-    socket: resolve(socket),
+  return {
     version,
     uid,
     store: createHash("sha256").update(home.root).digest("hex").slice(0, 16),
-    remedy: AGENT_REMEDY,
     takeOut: (path) => takeOut(Buffer.from(path), home.quarantine).toString("utf8"),
-  });
+  };
 }

@@ -8,18 +8,23 @@ export type MachineOptions = {
   readonly name: string;
   readonly limactl: Limactl;
   /** The folders that a new machine shows and where commands may write, absolute. */
-  readonly mounts: readonly Mount[];
+  readonly mounts: () => readonly Mount[];
   /** The machine's description, written before it is made, and where. */
   readonly describe: () => Promise<string>;
   readonly file: string;
-  /** Settles when the agent answers; rejects with the reason why it does not. */
-  readonly greet: (signal: AbortSignal) => Promise<void>;
+  /** Whether the agent that answers is this version's; rejects with the reason why none answers. */
+  readonly greet: (signal: AbortSignal) => Promise<boolean>;
+  /** The program in the machine that puts this version's agent in the place of another, as root. */
+  readonly provision: string;
   readonly onStep: (step: string) => void;
 };
 
 /** How long the agent of a machine that runs may take to answer: it starts after the machine's other services. */
 const AGENT_MS = 60_000;
 const PAUSE_MS = 500;
+
+/** The native parts are compiled, which takes half a minute on two processors. */
+const UPGRADE_MS = 10 * 60_000;
 
 /** How long a caller waits for a machine on its way before it is told to come again. */
 const PATIENCE_MS = 5000;
@@ -67,14 +72,21 @@ export class LimaMachine {
   }
 
   async #start(signal: AbortSignal): Promise<void> {
-    const { name, limactl, greet } = this.#options;
+    const { name, limactl, greet, provision } = this.#options;
     this.#note("looking for it");
     await limactl.check(signal);
     const found = await limactl.find(name, signal);
-    if (found?.status === "Running" && (await isAnswered(greet, signal)) && !this.#needsMounts(found)) return;
+    if (found?.status === "Running" && !this.#needsMounts(found) && (await isAnswered(greet, signal))) return;
     await this.#run(found, signal);
     this.#note("its agent is starting");
-    await this.#answered(signal);
+    if (await this.#answered(signal)) return;
+    this.#note("its agent is upgraded");
+    await limactl.run(name, ["sudo", provision], signal, UPGRADE_MS);
+    if (await this.#answered(signal)) return;
+    throw new WorldUnavailable(
+      `The agent in the virtual machine '${name}' stayed another version after its upgrade`,
+      `Run 'limactl shell ${name} sudo ${provision}' and read what it prints`,
+    );
   }
 
   async #run(found: Instance | undefined, signal: AbortSignal): Promise<void> {
@@ -87,13 +99,13 @@ export class LimaMachine {
     if (found !== undefined && this.#needsMounts(found)) {
       this.#note("its folders are changed");
       if (found.status === "Running") await limactl.stop(name, signal);
-      await limactl.setMounts(name, mounts, signal);
+      await limactl.setMounts(name, mounts(), signal);
     } else if (found?.status === "Running") return;
     this.#note("it is starting");
     await limactl.start(name, signal);
   }
 
-  async #answered(signal: AbortSignal): Promise<void> {
+  async #answered(signal: AbortSignal): Promise<boolean> {
     const { name, greet } = this.#options;
     const until = performance.now() + AGENT_MS;
     for (;;) {
@@ -116,10 +128,12 @@ export class LimaMachine {
 
   /** Folders cannot be added while a machine runs; a machine that shows more than is wanted stays as it is. */
   #needsMounts({ mounts }: Instance): boolean {
-    return this.#options.mounts.some(
-      (wanted) =>
-        !mounts.some((there) => there.location === wanted.location && there.writable === wanted.writable),
-    );
+    return this.#options
+      .mounts()
+      .some(
+        (wanted) =>
+          !mounts.some((there) => there.location === wanted.location && there.writable === wanted.writable),
+      );
   }
 
   #note(step: string): void {
@@ -130,8 +144,7 @@ export class LimaMachine {
 
 async function isAnswered(greet: MachineOptions["greet"], signal: AbortSignal): Promise<boolean> {
   try {
-    await greet(signal);
-    return true;
+    return await greet(signal);
   } catch {
     // The agent does not answer, ignoring: the reason is asked for again once the machine has been looked after.
     return false;

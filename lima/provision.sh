@@ -1,46 +1,59 @@
 #!/bin/bash
 # Makes the virtual machine ready for worlds, as root, at each of its starts and after an upgrade on the host: what is there already is left.
-#   provision.sh USER [FOLDER]   the user whose worlds these are; the host's installation (default /mnt/substrate)
+#   provision.sh [USER [FOLDER]]   the user whose worlds these are (default: who called sudo); the host's installation (/mnt/substrate)
 set -euo pipefail
-user=$1
+user=${1:-${SUDO_USER:?which user}}
 from=${2:-/mnt/substrate}
 into=/opt/substrate
+unit=substrate-agent.service
 export DEBIAN_FRONTEND=noninteractive
 
-# Node runs the agent, nft and ip make the networks of worlds, the compiler builds the native parts for this machine.
-packages=()
-for need in node:nodejs nft:nftables ip:iproute2 gcc:gcc; do
-  command -v "${need%%:*}" > /dev/null || packages+=("${need#*:}")
-done
-test -e /usr/include/linux/seccomp.h || packages+=(linux-libc-dev)
-test -e /usr/include/stdio.h || packages+=(libc6-dev)
-if [ "${#packages[@]}" -gt 0 ]; then
+# install PROGRAM:PACKAGE…
+install_missing() {
+  local packages=() need
+  for need in "$@"; do
+    command -v "${need%%:*}" > /dev/null || packages+=("${need#*:}")
+  done
+  [ "${#packages[@]}" -gt 0 ] || return 0
   apt-get update -qq
-  apt-get install -y -qq --no-install-recommends "${packages[@]}"
-fi
+  apt-get install -y -qq "${packages[@]}"
+}
+
+pack() {
+  tar -C "$from" --mtime=@0 --exclude=./node_modules --exclude=./.git --exclude=./.build/machine -c .
+}
+
+# Node runs the agent; nft and ip make the networks of worlds.
+install_missing node:nodejs nft:nftables ip:iproute2
 
 # The host's files are copied: a world needs an installation that its user cannot write, and that stays whole while npm replaces the host's.
-# The name changes with the content, so a copy is made once for each.
-stamp=$(cd "$from" && tar -c --mtime=@0 --exclude=./node_modules --exclude=./.git --exclude=./.build/machine . | sha256sum | cut -c1-16)
+# The name changes with the content, so there is one copy of each.
+stamp=$(pack | sha256sum | cut -c1-16)
 if ! test -d "$into/$stamp"; then
   rm -rf "$into/new"
   mkdir -p "$into/new"
-  tar -c -C "$from" --exclude=./node_modules --exclude=./.git --exclude=./.build/machine . | tar -x -C "$into/new" --no-same-owner
+  pack | tar -x -C "$into/new" --no-same-owner
+  # The native parts of a package that was made on another kind of machine are compiled here.
+  node "$into/new/api/setup/setup.mjs" --is-made-for-here || install_missing cc:build-essential
   node "$into/new/api/setup/setup.mjs" --agent
   mv "$into/new" "$into/$stamp"
 fi
 ln -sfn "$stamp" "$into/current"
 
-# The unit runs as the user whose files the mounts show.
-units=/etc/systemd/system
-mkdir -p "$units/substrate-agent.service.d"
-printf '[Service]\nUser=%s\n' "$user" > "$units/substrate-agent.service.d/user.conf"
-install -m 0644 "$into/current/systemd/system/substrate-agent.service" "$units/substrate-agent.service"
+# As the user whose files the mounts show.
+mkdir -p "/etc/systemd/system/$unit.d"
+cat > "/etc/systemd/system/$unit.d/here.conf" << END
+[Service]
+User=$user
+ExecStart=
+ExecStart=$(command -v node) $into/current/api/bin/substrate.mjs agent --socket /run/substrate-agent/agent.sock
+END
+install -m 0644 "$into/current/systemd/system/$unit" "/etc/systemd/system/$unit"
 systemctl daemon-reload
-systemctl enable --quiet substrate-agent.service
-# An agent that runs another copy is replaced; its worlds end with it.
-if [ "$(cat /run/substrate-agent.stamp 2> /dev/null)" != "$stamp" ] || ! systemctl is-active --quiet substrate-agent.service; then
-  systemctl restart substrate-agent.service
+systemctl enable --quiet "$unit"
+# An agent of another copy is replaced; its worlds end with it.
+if [ "$(cat /run/substrate-agent.stamp 2> /dev/null)" != "$stamp" ] || ! systemctl is-active --quiet "$unit"; then
+  systemctl restart "$unit"
   echo "$stamp" > /run/substrate-agent.stamp
 fi
 

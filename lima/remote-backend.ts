@@ -16,6 +16,8 @@ export type RemoteOptions = AgentPlace & {
   readonly name: string;
   /** Moves a denied name out of a project on this host, where the project lies too. Returns the new location. */
   readonly takeOut: (path: string) => string;
+  /** Called before each connection: makes the agent reachable. Throws {@link WorldUnavailable}. Absent: somebody else does. */
+  readonly ready?: (signal: AbortSignal) => Promise<void>;
 };
 
 /** How long a lost agent is tried again: one that restarts answers within a second. */
@@ -156,6 +158,7 @@ export class RemoteBackend implements WorldBackend {
         runs.output(id, kind === BYTES.stdout ? "stdout" : "stderr", bytes);
       },
     };
+    await this.#options.ready?.(this.#closing.signal);
     const peer = await this.#dial(() => connectAgent(this.#options, side));
     runs.attach(peer);
     void peer.lost.then((cause) => {

@@ -2,7 +2,7 @@
 import { chmodSync } from "node:fs";
 import { pino } from "pino";
 import { askAhead } from "../../broker/journey/ask-ahead.ts";
-import type { BackendChoice, WorldBackend } from "../../broker/broker.ts";
+import type { BackendChoice, Broker, WorldBackend } from "../../broker/broker.ts";
 import { prepareHome } from "../../broker/settings/home.ts";
 import type { Log } from "../http/context.ts";
 import { dropLeftChanges, expireHeldChanges, recoverChanges } from "./held-changes.ts";
@@ -14,8 +14,17 @@ import { untilReplaced } from "./replaced.ts";
 import { surviveStorageFaults } from "./storage-faults.ts";
 import { watchFiles } from "./watch.ts";
 
+/** What a backend may need of its broker. */
+export type BackendGround = {
+  readonly onChoice: (choice: BackendChoice) => void;
+  /** The folders of `projects` in config.yaml; none before the broker is assembled. */
+  readonly projects: () => readonly string[];
+  /** Writes a line to the broker's log. */
+  readonly note: (line: string) => void;
+};
+
 export type ProcessOptions = Omit<Parts, "log" | "backend"> & {
-  readonly createBackend: (onChoice: (choice: BackendChoice) => void) => Promise<WorldBackend>;
+  readonly createBackend: (ground: BackendGround) => Promise<WorldBackend>;
   /** Whether the broker ends by itself when its installation is removed, and lets that of a new version take over. */
   readonly followsInstallation: boolean;
   /** Who started the broker and looks after it, if a service manager did. */
@@ -48,8 +57,14 @@ export async function runBroker(options: ProcessOptions): Promise<Ending> {
   const unguard = surviveStorageFaults(log);
   let isReplaced = false;
   try {
-    const backend = await options.createBackend((choice) => sayChoice(choice, log));
+    const brokers: Broker[] = [];
+    const backend = await options.createBackend({
+      onChoice: (choice) => sayChoice(choice, log),
+      projects: () => brokers.flatMap((each) => each.listed.of(each.config()).roots),
+      note: (line) => log.info(line),
+    });
     const broker = await assembleBroker({ ...options, backend, log });
+    brokers.push(broker);
     log.level = broker.config().log?.level ?? "info";
     askAhead(broker);
     await recoverChanges(broker, log);

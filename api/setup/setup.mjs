@@ -1,5 +1,6 @@
 // substrate setup: the native parts of a package that was packed on another machine, for this one; in a checkout, the build.
-// With --agent only those of a world agent, which keeps no records: without LMDB's part, and so without npm.
+// --agent: only those of a world agent, which keeps no records: without LMDB's part, and so without npm. --is-made-for-here: nothing is
+// done, and the exit code says whether something would be.
 import { accessSync, constants, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,6 +20,7 @@ await journey(async () => {
   const packed = packedFor();
   const machine = thisMachine();
   if (packed === undefined) throw new SetUpError(`'${CHECKOUT}' is a checkout. Run there: npm run build`);
+  if (process.argv.includes("--is-made-for-here")) return isSameTarget(packed, machine) ? 0 : 1;
   if (isSameTarget(packed, machine)) {
     say(`nothing to do: the native parts are for ${targetWords(machine)}`);
     return 0;

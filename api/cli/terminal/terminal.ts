@@ -1,6 +1,7 @@
-import type { BackendChoice, DoctorOrder, HostCheck, WorldBackend } from "../../../broker/broker.ts";
+import type { DoctorOrder, HostCheck, WorldBackend } from "../../../broker/broker.ts";
 import type { Home } from "../../../broker/settings/home.ts";
 import type { ServedAgent } from "../../serve/agent.ts";
+import type { BackendGround } from "../../serve/process.ts";
 import type { Installation } from "../../serve/installation.ts";
 
 /** Result of linking or unlinking names. */
@@ -26,7 +27,7 @@ export type Terminal = {
   readonly homeAt: (folder: string, uid: number) => Home;
   readonly installation: Installation;
   /** Throws {@link Complaint} for an unknown SUBSTRATE_BACKEND. */
-  readonly createBackend: (onChoice: (choice: BackendChoice) => void) => Promise<WorldBackend>;
+  readonly createBackend: (ground: BackendGround) => Promise<WorldBackend>;
   /** Creates a world agent, which does not listen yet. */
   readonly createAgent: () => Promise<ServedAgent>;
   /** Creates the backend's checks of the host. */

@@ -28,6 +28,11 @@ else if (verb === "create") {
 else if (verb === "edit") {
   of(name).config.mounts = JSON.parse(words.find((word) => word.startsWith(".mounts = ")).slice(10));
   save();
+} else if (verb === "shell") {
+  if (words.slice(1).join("|") !== "--workdir=/|substrate|sudo|/mnt/substrate/lima/provision.sh") process.exit(3);
+  delete of("substrate").agent;
+  if (state.stays) of("substrate").agent = "old";
+  save();
 } else process.exit(2);
 `;
 
@@ -60,13 +65,19 @@ describe("the virtual machine", () => {
     return new LimaMachine({
       name: "substrate",
       limactl: new Limactl({ environment: { PATH: path }, onLine: () => {} }),
-      mounts: MOUNTS,
+      mounts: () => MOUNTS,
       describe: () => Promise.resolve(JSON.stringify({ mounts: MOUNTS })),
       file: join(folder, "lima.yaml"),
       greet: () => {
-        const { machines } = JSON.parse(readFileSync(state, "utf8")) as { machines: { status: string }[] };
-        return machines[0]?.status === "Running" ? Promise.resolve() : Promise.reject(new Error("ENOENT"));
+        const { machines } = JSON.parse(readFileSync(state, "utf8")) as {
+          machines: { status: string; agent?: string }[];
+        };
+        const [first] = machines;
+        return first?.status === "Running"
+          ? Promise.resolve(first.agent !== "old")
+          : Promise.reject(new Error("ENOENT"));
       },
+      provision: "/mnt/substrate/lima/provision.sh",
       onStep: (step) => steps.push(step),
     });
   }
@@ -94,6 +105,16 @@ describe("the virtual machine", () => {
     expect(verbs()).toEqual(["start"]);
     await ready(machine());
     expect(verbs()).toEqual(["start"]);
+  });
+
+  test("is upgraded where another version's agent answers, and that it stays so is an error", async () => {
+    given(one("Running", { agent: "old" }));
+    await ready(machine());
+    expect(verbs()).toEqual(["shell"]);
+    given({ ...one("Running", { agent: "old" }), stays: true });
+    await expect(ready(machine())).rejects.toMatchObject({
+      message: expect.stringMatching(/stayed another version after its upgrade/),
+    });
   });
 
   test("is stopped and started for a folder that it does not show yet", async () => {

@@ -165,8 +165,9 @@ describe("a host's refusal", () => {
 
 describe("SUBSTRATE_BACKEND", () => {
   test("unset or empty, every backend is tried, the host's own first and docker last", () => {
-    expect(backendNames(undefined)).toEqual(["linux", "podman", "podman:runc", "docker"]);
-    expect(backendNames("")).toEqual(backendNames(undefined));
+    expect(backendNames(undefined, "linux")).toEqual(["linux", "podman", "podman:runc", "docker"]);
+    expect(backendNames(undefined, "darwin")).toEqual(["lima"]);
+    expect(backendNames("", "linux")).toEqual(backendNames(undefined, "linux"));
   });
 
   test.each([
@@ -174,10 +175,12 @@ describe("SUBSTRATE_BACKEND", () => {
     ["podman", ["podman", "podman:runc"]],
     ["docker", ["docker"]],
   ])("'%s' forces it", (word, names) => {
-    expect(backendNames(word)).toEqual(names);
+    expect(backendNames(word, "linux")).toEqual(names);
   });
 
   test.each(["Linux", "auto", "constructor", "podman,docker"])("'%s' is refused", (word) => {
-    expect(() => backendNames(word)).toThrow(/: it must be one of linux, podman, docker$/);
+    expect(() => backendNames(word, "linux")).toThrow(
+      /: it must be one of linux, podman, docker, lima, agent$/,
+    );
   });
 });

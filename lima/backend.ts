@@ -1,0 +1,78 @@
+/** Worlds in a virtual machine that Lima manages: for hosts that are not Linux. */
+import { readFile } from "node:fs/promises";
+import { type World, type WorldSpec, WorldUnavailable } from "../world/backend.ts";
+import { isSameVersion } from "./agent-health.ts";
+import { describeMachine, type Ground, INSTALLATION_MOUNT, mountsOf } from "./description.ts";
+import { Limactl } from "./limactl.ts";
+import { LimaMachine } from "./machine.ts";
+import { RemoteBackend, type RemoteOptions } from "./remote-backend.ts";
+
+/** One machine for all projects of a user. */
+const NAME = "substrate";
+
+export type LimaOptions = Omit<RemoteOptions, "name" | "remedy" | "ready"> & {
+  readonly ground: Omit<Ground, "projects" | "socket">;
+  /** The folders of `projects` in config.yaml, as they are now. */
+  readonly projects: () => readonly string[];
+  /** The shipped template, and where the machine's description is written. */
+  readonly template: string;
+  readonly file: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** Called with what the machine does, and with what Lima prints. */
+  readonly note: (line: string) => void;
+};
+
+export class LimaBackend extends RemoteBackend {
+  readonly #machine: LimaMachine;
+  readonly #projects: LimaOptions["projects"];
+
+  constructor(options: LimaOptions) {
+    const { ground, projects, socket, version, template, file, environment, note } = options;
+    const now = (): Ground => ({ ...ground, socket, projects: projects() });
+    const machine = new LimaMachine({
+      name: NAME,
+      limactl: new Limactl({ environment, onLine: (line) => note(`limactl: ${line}`) }),
+      mounts: () => mountsOf(now()),
+      describe: async () => describeMachine(await readFile(template, "utf8"), now()),
+      file,
+      greet: (signal) => isSameVersion(socket, version, signal),
+      provision: `${INSTALLATION_MOUNT}/lima/provision.sh`,
+      onStep: (step) => note(`The virtual machine '${NAME}': ${step}`),
+    });
+    super({
+      ...options,
+      name: "lima",
+      remedy: `'limactl list' shows the virtual machine '${NAME}'; 'limactl stop ${NAME}' lets the next command start it anew`,
+      ready: async (signal) => {
+        if (projects().length === 0) throw noProjects();
+        await machine.ready(signal);
+      },
+    });
+    this.#machine = machine;
+    this.#projects = projects;
+  }
+
+  override async start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
+    const { project } = spec;
+    const shown = this.#projects();
+    if (shown.length > 0 && !shown.some((root) => project === root || project.startsWith(`${root}/`)))
+      throw new WorldUnavailable(
+        `The virtual machine does not show '${project}': it shows the folders of 'projects' in config.yaml`,
+        "Name the folder, or one above it, under 'projects' in config.yaml",
+      );
+    return await super.start(id, spec, signal);
+  }
+
+  override async close(): Promise<void> {
+    this.#machine.close();
+    await super.close();
+  }
+}
+
+/** The machine shows folders from its start on, so they must be known before. */
+function noProjects(): WorldUnavailable {
+  return new WorldUnavailable(
+    "Substrate runs commands in a virtual machine here, and does not know which folders it may show there",
+    "Name the folders of your projects in config.yaml, such as 'projects: [~/code]', and try again",
+  );
+}

@@ -1,0 +1,69 @@
+/** Worlds in a virtual machine that Lima manages, with a stand-in for `limactl`: no Lima and no second kernel run here. */
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { processesWith } from "../support/processes/processes.ts";
+import { actors } from "../support/users/users.ts";
+import { TestLima } from "../support/world/lima.ts";
+
+const POLICY = `id: default
+name: Lima
+mode: enforce
+commands: { isolated: ["touch held"] }
+`;
+
+describe.each(actors())("a broker whose worlds are in a virtual machine, as $kind", (actor) => {
+  let lima: TestLima;
+  let broker: TestBroker;
+  beforeAll(async () => {
+    lima = await TestLima.make(actor);
+    broker = await TestBroker.start(actor, { policies: { default: POLICY }, environment: lima.environment });
+  });
+  afterAll(async () => {
+    await broker.stop();
+    lima.stop();
+  });
+
+  test("has the machine made and started at its start, and runs commands in it", async () => {
+    const quoted = `it's "two  words" $HOME \\ \n end`;
+    const ran = await broker.run({ argv: ["printf", "%s|", quoted, ""] });
+    expect(ran).toMatchObject({ exit: 0, stdout: `${quoted}||`, isolation: { backend: "lima:linux" } });
+    expect(lima.verbs).toEqual(["create", "start"]);
+    const description = readFileSync(join(broker.home, "run/lima.yaml"), "utf8");
+    expect(description).toContain(`hostSocket: ${broker.home}/sock/lima-agent.sock`);
+  });
+
+  test("shows, applies and undoes changes that the machine holds", async () => {
+    const { span_id: span } = await broker.run("touch held");
+    const shown = await broker.operator("GET", `/v1/diff/${span}`);
+    expect(shown.document).toMatchObject({ changes: [{ path: "held", kind: "write" }] });
+    expect((await broker.operator("POST", `/v1/apply/${span}`, {})).document).toMatchObject({
+      done: ["held"],
+    });
+    expect((await broker.operator("POST", `/v1/undo/${span}`, {})).document).toMatchObject({
+      done: ["held"],
+    });
+  });
+
+  test("closes the spans of a machine that dies, and starts it again for the next command", async () => {
+    const marker = `marked-${randomBytes(6).toString("hex")}`;
+    const running = broker.run(`echo begun; : ${marker}; sleep 600`);
+    expect(await eventually(() => processesWith(marker).length > 0, 10_000)).toBe(true);
+    lima.kill("SIGKILL");
+    const lost = await running;
+    expect(lost).toMatchObject({ signal: "SIGKILL", stdout: "begun\n" });
+    expect(lost.stderr).toContain("the connection to its world agent was lost");
+    expect(await broker.run("echo again")).toMatchObject({ exit: 0, stdout: "again\n" });
+    expect(lima.verbs).toEqual(["create", "start", "start"]);
+  });
+
+  test("says in doctor and world status which backend it is", async () => {
+    const doctor = await broker.cli(["world", "doctor", "--json"], { env: lima.environment });
+    expect(JSON.parse(doctor.stdout)).toMatchObject({
+      checks: expect.arrayContaining([expect.objectContaining({ name: "agent", verdict: "ok" })]),
+    });
+    expect((await broker.cli(["world", "status"])).stdout).toMatch(/^Backend lima:linux/m);
+  });
+});

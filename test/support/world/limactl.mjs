@@ -1,0 +1,89 @@
+#!/usr/bin/env node
+// A stand-in for `limactl`: the "machine" is a world agent on this host, which listens where the description forwards its socket. The
+// state is kept in the folder that LIMA_HOME names; `agent.json` there says how to start an agent.
+import { spawn } from "node:child_process";
+import { appendFileSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const folder = process.env.LIMA_HOME ?? "";
+/** @typedef {{ location: string, writable: boolean }} Mount
+ * @typedef {{ name: string, pid: number, config: { mounts: Mount[], portForwards: { hostSocket: string }[] } }} Machine */
+
+/** @param {string} name */
+const at = (name) => join(folder, name);
+const words = process.argv.slice(2);
+const [verb] = words;
+/** @param {Machine} machine */
+const write = (machine) => writeFileSync(at("machine.json"), JSON.stringify(machine));
+appendFileSync(at("calls"), `${JSON.stringify(words)}\n`);
+
+/**
+ * What of a description counts here, from the lines that Substrate writes: this file runs where no package is.
+ * @param {string} text
+ */
+function configOf(text) {
+  const mounts = [...text.matchAll(/- location: (.+)\n\s+(?:mountPoint: .+\n\s+)?writable: (true|false)/g)];
+  const hostSocket = /hostSocket: (.+)/.exec(text)?.[1] ?? "";
+  return {
+    mounts: mounts.map(([, location = "", writable]) => ({ location, writable: writable === "true" })),
+    portForwards: [{ hostSocket }],
+  };
+}
+
+/** Not for a zombie: whoever was its parent has ended. @param {number} pid */
+function isAlive(pid) {
+  try {
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+/** @param {Machine} machine */
+function stop(machine) {
+  if (isAlive(machine.pid)) process.kill(machine.pid, "SIGTERM");
+  while (isAlive(machine.pid)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+  write({ ...machine, pid: 0 });
+}
+
+/** @param {Machine} machine */
+function start(machine) {
+  const { argv, env } = JSON.parse(readFileSync(at("agent.json"), "utf8"));
+  const hostSocket = machine.config.portForwards[0]?.hostSocket ?? "";
+  mkdirSync(join(hostSocket, ".."), { recursive: true });
+  const log = openSync(at("agent.log"), "a");
+  const child = spawn(argv[0], [...argv.slice(1), "--socket", hostSocket], {
+    cwd: "/",
+    env,
+    detached: true,
+    stdio: ["ignore", log, log],
+  });
+  child.unref();
+  write({ ...machine, pid: child.pid ?? 0 });
+}
+
+/** The value of a word that begins so. @param {string} beginning */
+const after = (beginning) => words.find((word) => word.startsWith(beginning))?.slice(beginning.length) ?? "";
+
+/** @type {Machine | undefined} */
+const machine = existsSync(at("machine.json"))
+  ? JSON.parse(readFileSync(at("machine.json"), "utf8"))
+  : undefined;
+if (verb === "--version") console.log("limactl version 1.2.0");
+else if (verb === "create")
+  write({ name: after("--name="), pid: 0, config: configOf(readFileSync(words.at(-1) ?? "", "utf8")) });
+else if (verb === "list") {
+  const status = machine !== undefined && isAlive(machine.pid) ? "Running" : "Stopped";
+  if (machine !== undefined) console.log(JSON.stringify({ ...machine, status, dir: folder }));
+} else if (machine === undefined) {
+  console.error('level=fatal msg="there is no machine"');
+  process.exit(1);
+} else if (verb === "start") start(machine);
+else if (verb === "stop") stop(machine);
+else if (verb === "edit") {
+  machine.config.mounts = JSON.parse(after(".mounts = "));
+  write(machine);
+} else {
+  console.error(`level=fatal msg="the stand-in knows no '${verb}'"`);
+  process.exit(1);
+}
