@@ -7,6 +7,7 @@ import { type World, type WorldBackend, type WorldSpec, WorldUnavailable } from 
 import type { Hears } from "../world/wire/peer.ts";
 import { type BrokerTells, BYTES, type Swept, type Welcome } from "../world/wire/protocol.ts";
 import { type AgentPlace, connectAgent, openStream, type ToAgent } from "./agent-connection.ts";
+import { faultIn } from "./agent-messages.ts";
 import { HeldElsewhere } from "./remote-held.ts";
 import { RemoteRuns } from "./remote-runs.ts";
 import { RemoteWorld } from "./remote-world.ts";
@@ -147,6 +148,7 @@ export class RemoteBackend implements WorldBackend {
   async #connect(): Promise<Connected> {
     const runs = new RemoteRuns();
     const side = {
+      faultIn,
       answers: {
         ...runs.answers(),
         mayHold: ({ spans }: { readonly spans: readonly string[] }) => spans.filter(this.#mayHold),

@@ -10,9 +10,12 @@ import {
 import type { Answers, Hears } from "../world/wire/peer.ts";
 import { type BrokerCalls, type BrokerTells, BYTES, type Exec } from "../world/wire/protocol.ts";
 import type { ToAgent } from "./agent-connection.ts";
+import { belowProject, type Ground, inProject, OutOfProject } from "./agent-messages.ts";
 
 type RunAnswers = Omit<Answers<BrokerCalls>, "mayHold" | "isDenied">;
 type RunHears = Omit<Hears<BrokerTells>, "isolation" | "ended" | "captured" | "datagram" | "dnsStream">;
+
+const NO_JUDGE = "No command waits for this judgement";
 
 /** Numbers of runs are u32 on the wire. */
 const MOST_NUMBER = 0xffff_ffff;
@@ -32,11 +35,11 @@ export class RemoteRuns {
   }
 
   /** Starts a command in a world, unless the world or the connection is lost. */
-  exec(world: string, request: ExecRequest, loss: string | undefined): CommandRun {
+  exec(world: string, ground: Ground, request: ExecRequest, loss: string | undefined): CommandRun {
     do this.#last = (this.#last % MOST_NUMBER) + 1;
     while (this.#runs.has(this.#last));
     const number = this.#last;
-    const run = new RemoteRun(number, request, this.#peer);
+    const run = new RemoteRun(number, ground, request, this.#peer);
     const lost = loss ?? this.#loss;
     if (lost !== undefined) {
       run.lose(lost);
@@ -68,14 +71,15 @@ export class RemoteRuns {
         );
       },
       judge: async ({ run, replacement }) => {
-        const judge = this.#runs.get(run)?.request.replacements;
-        if (judge === undefined) throw new Error("No command waits for this judgement");
-        return (await judge.judge(replacement)) ?? null;
+        const asked = this.#runs.get(run);
+        if (asked?.request.replacements === undefined) throw new Error(NO_JUDGE);
+        inProject(asked.ground, replacement.path);
+        return (await asked.request.replacements.judge(replacement)) ?? null;
       },
       accepted: async ({ run, path, file, content }) => {
-        const judge = this.#runs.get(run)?.request.replacements;
-        if (judge === undefined) throw new Error("No command waits for this judgement");
-        await judge.accepted(path, file, content);
+        const asked = this.#runs.get(run);
+        if (asked?.request.replacements === undefined) throw new Error(NO_JUDGE);
+        await asked.request.replacements.accepted(inProject(asked.ground, path), file, content);
         return null;
       },
       mayRemove: async ({ run, path }) =>
@@ -96,8 +100,8 @@ export class RemoteRuns {
       violation: ({ run, violation }) => request(run)?.onViolation(violation),
       taken: ({ run, bytes }) => request(run)?.live?.onTaken(bytes),
       state: ({ run, content }) => request(run)?.stateFile?.onState(content),
-      brought: ({ run, folder }) => request(run)?.onBrought?.(folder),
-      sealed: ({ run, path }) => request(run)?.onSealed?.(path),
+      brought: ({ run, folder }) => this.#runs.get(run)?.brought(folder),
+      sealed: ({ run, path }) => this.#runs.get(run)?.sealed(path),
       programs: ({ run, events, untold }) => request(run)?.onPrograms?.(events, untold),
       telemetry: ({ run, report }) => request(run)?.onTelemetry?.(report),
     };
@@ -108,13 +112,15 @@ class RemoteRun implements CommandRun {
   readonly ending: Promise<Ending>;
   readonly closed: Promise<void>;
   readonly request: ExecRequest;
+  readonly ground: Ground;
   readonly #run: number;
   readonly #peer: ToAgent | undefined;
   end: (ending: Ending) => void = () => {};
   close: () => void = () => {};
 
-  constructor(run: number, request: ExecRequest, peer: ToAgent | undefined) {
+  constructor(run: number, ground: Ground, request: ExecRequest, peer: ToAgent | undefined) {
     this.#run = run;
+    this.ground = ground;
     this.request = request;
     this.#peer = peer;
     this.ending = new Promise((resolve) => {
@@ -130,12 +136,21 @@ class RemoteRun implements CommandRun {
     this.close();
   }
 
+  brought(folder: string): void {
+    this.request.onBrought?.(inProject(this.ground, folder));
+  }
+
+  sealed(path: string): void {
+    this.request.onSealed?.(inProject(this.ground, path));
+  }
+
   async changes(signal: AbortSignal): Promise<FsDiff> {
     try {
       if (this.#peer === undefined) throw new Error("The world agent is not connected");
-      return await this.#peer.call("changes", { run: this.#run }, signal);
+      return belowProject(await this.#peer.call("changes", { run: this.#run }, signal));
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
+      if (error instanceof OutOfProject) this.#peer?.close(why);
       return { ...NO_CHANGES, truncated: true, summary: `the changes are not known: ${why}` };
     }
   }

@@ -15,6 +15,7 @@ import {
 import type { Started } from "../world/wire/protocol.ts";
 import type { StreamSocket } from "../world/wire/stream-socket.ts";
 import type { ToAgent } from "./agent-connection.ts";
+import { belowProject, inProject, OutOfProject } from "./agent-messages.ts";
 import { RemoteNetwork } from "./remote-network.ts";
 import type { RemoteRuns } from "./remote-runs.ts";
 
@@ -76,7 +77,7 @@ export class RemoteWorld implements World {
   }
 
   exec(request: ExecRequest): CommandRun {
-    return this.#reached.runs.exec(this.id, request, this.#loss);
+    return this.#reached.runs.exec(this.id, this.spec, request, this.#loss);
   }
 
   async ownerOf(inode: number): Promise<SocketOwner | null> {
@@ -96,11 +97,18 @@ export class RemoteWorld implements World {
   /** Without an agent the changes stay held: a later connection can list them. */
   async fsDiff(signal: AbortSignal): Promise<FsDiff> {
     try {
-      return await this.#reached.peer.call("fsDiff", { world: this.id }, signal);
+      return belowProject(await this.#reached.peer.call("fsDiff", { world: this.id }, signal));
     } catch (error) {
-      if (signal.aborted || !(error instanceof WorldUnavailable)) throw error;
-      return { ...NO_CHANGES, held: true, truncated: true, summary: `not known yet: ${error.message}` };
+      if (!this.#distrust(error) && (signal.aborted || !(error instanceof WorldUnavailable))) throw error;
+      return { ...NO_CHANGES, held: true, truncated: true, summary: `not known yet: ${messageOf(error)}` };
     }
+  }
+
+  /** Ends the connection to an agent that tells of places out of the project; returns whether it does. */
+  #distrust(error: unknown): boolean {
+    if (!(error instanceof OutOfProject)) return false;
+    this.#reached.peer.close(error.message);
+    return true;
   }
 
   takeOut(path: string): string {
@@ -116,9 +124,15 @@ export class RemoteWorld implements World {
     const nothing = { sealed: [], unsealed: [] };
     if (this.#loss !== undefined) return nothing;
     // An agent that is gone has ended the world's processes: none can change a folder.
-    return await this.#reached.peer
-      .call("settle", { world: this.id, folders, mayBeMore })
-      .catch(() => nothing);
+    try {
+      const settled = await this.#reached.peer.call("settle", { world: this.id, folders, mayBeMore });
+      const paths = [...settled.sealed, ...settled.unsealed.map(({ folder }) => folder)];
+      for (const path of paths) inProject(this.spec, path);
+      return settled;
+    } catch (error) {
+      this.#distrust(error);
+      return nothing;
+    }
   }
 
   async strays(): Promise<Strayed> {
@@ -132,4 +146,8 @@ export class RemoteWorld implements World {
       });
     this.lose(cause);
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

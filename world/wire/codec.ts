@@ -6,11 +6,6 @@ export function encodeMessage(message: unknown): string {
   return JSON.stringify(plain(message));
 }
 
-/** Throws on a text that is not JSON. */
-export function decodeMessage(text: string): unknown {
-  return JSON.parse(text, decodeValue) as unknown;
-}
-
 /** Not a replacer of `JSON.stringify`: that one sees a Buffer as a list of numbers. */
 function plain(value: unknown): unknown {
   if (typeof value === "bigint") return { $int: value.toString() };
@@ -21,9 +16,11 @@ function plain(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, plain(each)]));
 }
 
-function decodeValue(_key: string, value: unknown): unknown {
+/** Puts bytes and bigints back into a parsed message. Throws on digits that are none. */
+export function decodeValue(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(decodeValue);
   if ("$bytes" in value && typeof value.$bytes === "string") return Buffer.from(value.$bytes, "base64");
   if ("$int" in value && typeof value.$int === "string") return BigInt(value.$int);
-  return value;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, decodeValue(each)]));
 }

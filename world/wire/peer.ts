@@ -1,7 +1,7 @@
 /** One end of the connection between a broker and a world agent. */
 import type { RawData, WebSocket } from "ws";
 import { abortError, WorldUnavailable } from "../model/unavailable.ts";
-import { decodeMessage, encodeMessage } from "./codec.ts";
+import { decodeValue, encodeMessage } from "./codec.ts";
 
 type Calls = Readonly<Record<string, { readonly asks: unknown; readonly answers: unknown }>>;
 type Tells = Readonly<Record<string, unknown>>;
@@ -17,7 +17,16 @@ export type Answers<C extends Calls> = {
 /** Receives tells of the other end. */
 export type Hears<T extends Tells> = { readonly [Name in keyof T]: (told: T[Name]) => void };
 
+/** What a message is, and the document in it, before its bytes are decoded. */
+export type Parsed = {
+  readonly kind: "tell" | "call" | "answer";
+  readonly name: string;
+  readonly value: unknown;
+};
+
 export type Side<C extends Calls, T extends Tells> = {
+  /** Returns what is wrong with a message, which then ends the connection. Absent: the other end is trusted as its user is. */
+  readonly faultIn?: (parsed: Parsed) => string | undefined;
   readonly answers: Answers<C>;
   readonly hears: Hears<T>;
   /** The buffer is valid only during the call. */
@@ -37,7 +46,11 @@ const CLOSE_MS = 1000;
 /** Bytes before the payload of a binary message: kind and number. */
 const BYTES_HEADER = 5;
 
-type Waiting = { readonly resolve: (answer: unknown) => void; readonly reject: (error: Error) => void };
+type Waiting = {
+  readonly name: string;
+  readonly resolve: (answer: unknown) => void;
+  readonly reject: (error: Error) => void;
+};
 
 type Refusal = {
   readonly name: string;
@@ -107,6 +120,7 @@ export class Peer<C extends Calls, T extends Tells, MyC extends Calls, MyT exten
       };
       signal?.addEventListener("abort", onAbort, { once: true });
       this.#waiting.set(call, {
+        name,
         resolve: (answer) => settled(() => resolve(answer)),
         reject: (error) => settled(() => reject(error)),
       });
@@ -162,7 +176,7 @@ export class Peer<C extends Calls, T extends Tells, MyC extends Calls, MyT exten
       const bytes = data as Buffer;
       if (isBinary)
         this.#side.onBytes(bytes.readUInt8(0), bytes.readUInt32LE(1), bytes.subarray(BYTES_HEADER));
-      else this.#takeText(decodeMessage(bytes.toString("utf8")) as Readonly<Record<string, unknown>>);
+      else this.#takeText(JSON.parse(bytes.toString("utf8")) as Readonly<Record<string, unknown>>);
     } catch (error) {
       this.#break(`it sent what cannot be read: ${error instanceof Error ? error.message : String(error)}`);
     }
@@ -170,14 +184,29 @@ export class Peer<C extends Calls, T extends Tells, MyC extends Calls, MyT exten
 
   #takeText(message: Readonly<Record<string, unknown>>): void {
     const { call, answer, cancel, tell, name, asks, told, result, refusal } = message;
-    if (typeof tell === "string") return this.#hear(tell, told);
-    if (typeof call === "number" && typeof name === "string") return void this.#answer(call, name, asks);
+    if (typeof tell === "string")
+      return this.#hear(tell, this.#read({ kind: "tell", name: tell, value: told }));
+    if (typeof call === "number" && typeof name === "string")
+      return void this.#answer(call, name, this.#read({ kind: "call", name, value: asks }));
     if (typeof cancel === "number") return this.#serving.get(cancel)?.abort(new Error("The caller gave up"));
-    if (typeof answer !== "number") throw new RangeError("A message is neither call, answer nor tell");
+    if (typeof answer !== "number") throw new RangeError("a message is neither call, answer nor tell");
     const waiting = this.#waiting.get(answer);
     this.#waiting.delete(answer);
-    if (refusal === undefined) waiting?.resolve(result);
-    else waiting?.reject(errorOf(refusal as Refusal));
+    // The caller has given up meanwhile.
+    if (waiting === undefined) return;
+    if (refusal !== undefined) return waiting.reject(errorOf(refusal));
+    try {
+      waiting.resolve(this.#read({ kind: "answer", name: waiting.name, value: result }));
+    } catch (error) {
+      waiting.reject(lostError("its answer cannot be read"));
+      throw error;
+    }
+  }
+
+  #read(parsed: Parsed): unknown {
+    const fault = this.#side.faultIn?.(parsed);
+    if (fault !== undefined) throw new RangeError(`${parsed.kind} '${parsed.name}': ${fault}`);
+    return decodeValue(parsed.value);
   }
 
   #hear(name: string, told: unknown): void {
@@ -228,9 +257,12 @@ function refusalOf(error: unknown): Refusal {
   };
 }
 
-function errorOf({ name, message, hint, code }: Refusal): Error {
-  if (name === "WorldUnavailable") return new WorldUnavailable(message, hint ?? "");
-  return Object.assign(new Error(message), code === undefined ? {} : { code });
+/** Reads a refusal, whatever it holds. */
+function errorOf(refusal: unknown): Error {
+  const { name, message, hint, code } = Object(refusal) as Readonly<Record<keyof Refusal, unknown>>;
+  if (name === "WorldUnavailable")
+    return new WorldUnavailable(String(message), typeof hint === "string" ? hint : "");
+  return Object.assign(new Error(String(message)), typeof code === "string" ? { code } : {});
 }
 
 function lostError(cause: string): WorldUnavailable {

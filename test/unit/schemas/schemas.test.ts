@@ -16,6 +16,7 @@ const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const EXAMPLES = join(ROOT, "schemas/examples");
 
 const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
+  "agent-message": validators.validateAgentMessage,
   "approval-decision-reply": validators.validateApprovalDecisionReply,
   "approval-decision-request": validators.validateApprovalDecisionRequest,
   "approval-preview-reply": validators.validateApprovalPreviewReply,

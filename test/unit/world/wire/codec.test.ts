@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { decodeMessage, encodeMessage } from "../../../../world/wire/codec.ts";
+import { decodeValue, encodeMessage } from "../../../../world/wire/codec.ts";
 
-const again = (value: unknown): unknown => decodeMessage(encodeMessage(value));
+const again = (value: unknown): unknown => decodeValue(JSON.parse(encodeMessage(value)));
 
 describe("messages of the world agent", () => {
   test("bytes and long whole numbers come back as they were, at any depth", () => {
@@ -30,9 +30,5 @@ describe("messages of the world agent", () => {
   test("text of any kind passes: quotes, controls, half of a pair", () => {
     for (const text of ["", "'\"\\`$()", "\u0000\u001b[31m", "\ud800", "\u{1f600}", '{"$bytes":"AAAA"}'])
       expect(again([text])).toEqual([text]);
-  });
-
-  test("what is no JSON throws", () => {
-    expect(() => decodeMessage("{")).toThrow(SyntaxError);
   });
 });
