@@ -98,6 +98,10 @@ const REFUSED: readonly Row[] = [
   // READ_IMPLIES_EXEC and ADDR_COMPAT_LAYOUT.
   ["personality", 135, 92, "EPERM", [0x0040_0000n]],
   ["personality", 135, 92, "EPERM", [0x0020_0000n]],
+  ["prlimit64", 302, 261, "EPERM", [1n]],
+  // F_SETLEASE and F_SETDELEG.
+  ["fcntl", 72, 25, "EPERM", [3n, 1024n]],
+  ["fcntl", 72, 25, "EPERM", [3n, 1040n]],
 ];
 
 /** What every program does: read, write, open, execve, fork, threads, sockets, a terminal's size. */
@@ -113,6 +117,10 @@ const PASSES: readonly (readonly [string, number, number, Arguments?])[] = [
   ["socket NETLINK_ROUTE", 41, 198, [16n, 3n, 0n]],
   ["ioctl TIOCGWINSZ", 16, 29, [0n, 0x5413n]],
   ["personality that is asked for", 135, 92, [0xffff_ffffn]],
+  ["fcntl F_GETLEASE", 72, 25, [3n, 1025n]],
+  ["fcntl F_SETLK", 72, 25, [3n, 6n]],
+  ["prlimit64 of the caller", 302, 261, [0n]],
+  ["prlimit64 of another process", 302, 261, [25n]],
 ];
 
 const ARCHITECTURES = ["x64", "arm64"] as const;

@@ -28,7 +28,7 @@ describe.each(actors())("processes of a world, as $kind", (actor) => {
     const { stdout } = await broker.run(`for p in $(${OURS}); do ./reach $p; done`);
     const lines = stdout.trim().split("\n");
     expect(lines.length).toBeGreaterThanOrEqual(3);
-    for (const line of lines) expect(line).toMatch(/^(\w+:(1|13) ?){6}$/);
+    for (const line of lines) expect(line).toMatch(/^(\w+:(1|13|30) ?){6}$/);
     expect((await broker.run("./reach self")).stdout).toBe(
       "read:0 write:0 mem:0 descriptor:0 seize:0 attach:0 \n",
     );

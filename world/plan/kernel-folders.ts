@@ -9,8 +9,11 @@ import { PRIVATE, readsEverything } from "./scopes.ts";
 /** Device nodes without access to hardware, to other programs' memory or to the kernel's log. */
 const DEVICES = ["null", "zero", "full", "random", "urandom", "tty"] as const;
 
-/** Parts of a fresh procfs with effect on the whole machine: uid 0 may write them without any capability. */
-const PROC_SEALED = ["sys", "sysrq-trigger", "irq", "bus", "fs", "dynamic_debug", "mtrr"] as const;
+/**
+ * Parts of a fresh procfs with effect on the whole machine: uid 0 may write them without any capability. So it may those of PID 1:
+ * `oom_score_adj` would make it the first to die, before it has looked for denied names.
+ */
+const PROC_SEALED = ["1", "sys", "sysrq-trigger", "irq", "bus", "fs", "dynamic_debug", "mtrr"] as const;
 
 /** Parts of procfs and sysfs that expose the machine's memory, keys and firmware. */
 const MASKED = [

@@ -65,6 +65,9 @@ const NESTED: StaysRefused = {
   told: true,
 };
 
+/** The supervisor's pid in its world. */
+const PID_1 = 1;
+
 /** AF_VSOCK (include/linux/socket.h). */
 const VSOCK = 40;
 
@@ -168,6 +171,21 @@ export const DENIED: readonly SeccompRule[] = [
       { argument: 0, isIn: [16] },
       { argument: 2, notIn: [0, 4] },
     ],
+  },
+  {
+    call: "fcntl",
+    action: "EPERM",
+    reason:
+      "F_SETLEASE and F_SETDELEG make everybody on the host who opens the file wait for lease-break-time (45 s), again and again, on read-only mounts too",
+    when: [{ argument: 1, isIn: [1024, 1040] }],
+  },
+  {
+    call: "prlimit64",
+    action: "EPERM",
+    reason:
+      "the kernel asks only for the same user: with a limit of processor time (RLIMIT_CPU) a command could kill PID 1 before it has looked for denied names",
+    when: [{ argument: 0, isIn: [PID_1] }],
+    inLogMode: { reason: "PID 1 guards denied names in log mode too", told: true },
   },
   {
     call: "personality",

@@ -1,4 +1,4 @@
-/* connect(2) and sendto(2) as PID 1 makes them on a caller's socket, never blocking. */
+/* connect(2), sendto(2) and close(2) as PID 1 makes them on a caller's socket, never blocking. */
 #ifndef SUBSTRATE_NOTIFY_CONNECTS_DIAL_CALLS_H
 #define SUBSTRATE_NOTIFY_CONNECTS_DIAL_CALLS_H
 
@@ -20,5 +20,7 @@ void dial_calls_open(void);
 /* Each returns 0 or an errno; `blocks` says whether the caller's own call would wait. */
 int dial_connect(int socket, const struct dial_address *address, bool *blocks);
 int dial_send(int socket, const struct dial_address *address, const struct dial_data *data, int64_t *sent, bool *blocks);
+/* Closes PID 1's duplicate, keeping errno. */
+void dial_close(int socket);
 
 #endif

@@ -74,7 +74,7 @@ static bool is_unfinished(int error) {
 
 static void release(struct dial *dial) {
   if (dial->watched) watch_remove(dial->socket);
-  if (dial->socket >= 0) close(dial->socket);
+  if (dial->socket >= 0) dial_close(dial->socket);
   if (dial->address.target >= 0) close(dial->address.target);
   free(dial);
 }
