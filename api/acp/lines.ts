@@ -1,4 +1,4 @@
-/** Lines of JSON in both directions: unchanged bytes, one line at a time, as fast as the reader takes them. */
+/** Lines of JSON in both directions: one at a time, as fast as the reader takes them. */
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 

@@ -13,7 +13,7 @@ import {
   refusedFor,
 } from "./messages.ts";
 import { denial, judged, shown, textBlock } from "./permissions.ts";
-import { type AskPerson, Questions } from "./questions.ts";
+import { type AskPerson, isQuestionOfOurs, Questions } from "./questions.ts";
 import { Sessions } from "./sessions.ts";
 import { fenced, Terminals } from "./terminals.ts";
 import type { Whose } from "./whose.ts";
@@ -64,7 +64,10 @@ export class Proxy {
     await this.#agent.pass(line);
   }
 
-  /** Takes a line of the agent's. A line that cannot be read is not passed: an editor might read it otherwise. */
+  /**
+   * Takes a line of the agent's. The editor gets it as it was understood here: where a key stands twice, or bytes are not UTF-8, an
+   * editor may read another method, and carry it out on the host.
+   */
   async fromAgent(line: Buffer): Promise<void> {
     if (line.length === 0 || (line.length === 1 && line[0] === 13)) return;
     const message = messageOf(line);
@@ -74,13 +77,14 @@ export class Proxy {
       );
     const { id, method, params } = message;
     if (method === undefined) this.#sessions.answer(message);
-    else if (id === undefined) return await this.#notified(line, message);
     else if (typeof method === "string" && /^(?:terminal|fs)\//.test(method)) {
       await this.#agent.ready();
-      return void this.#answered(id, method, fieldsOf(params) ?? {});
-    } else if (method === "session/request_permission")
-      return await this.#permission(line, id, fieldsOf(params) ?? {});
-    await this.#editor.pass(line);
+      // Without an id nobody waits for an answer, and nothing is done.
+      return id === undefined ? undefined : void this.#answered(id, method, fieldsOf(params) ?? {});
+    } else if (id === undefined) return await this.#notified(message);
+    else if (method === "session/request_permission")
+      return await this.#permission(message, fieldsOf(params) ?? {});
+    await this.#pass(message);
   }
 
   /** Ends every command. */
@@ -89,19 +93,24 @@ export class Proxy {
     this.#displays.end();
   }
 
-  async #notified(line: Buffer, { method, params }: Message): Promise<void> {
+  async #pass(message: object): Promise<void> {
+    await this.#editor.pass(Buffer.from(JSON.stringify(message)));
+  }
+
+  async #notified(message: Message): Promise<void> {
+    const { method, params } = message;
     const fields = fieldsOf(params) ?? {};
     if (method === "$/cancel_request" && this.#running.has(fields["requestId"]))
       return this.#running.get(fields["requestId"])?.abort();
     const update = fieldsOf(fields["update"]);
     const isToolCall = method === "session/update" && update?.["toolCallId"] !== undefined;
-    if (!isToolCall || update === undefined) return await this.#editor.pass(line);
+    if (!isToolCall || update === undefined) return await this.#pass(message);
+    if (isQuestionOfOurs(update["toolCallId"])) return;
     const { sessionId } = fields;
     this.#sessions.toolCall(sessionId, update);
     const content = this.#displays.replaced(sessionId, update["toolCallId"], update["content"]);
-    if (content === undefined) return await this.#editor.pass(line);
-    const replaced = { jsonrpc: "2.0", method, params: { ...fields, update: { ...update, content } } };
-    await this.#editor.pass(Buffer.from(JSON.stringify(replaced)));
+    if (content === undefined) return await this.#pass(message);
+    await this.#pass({ jsonrpc: "2.0", method, params: { ...fields, update: { ...update, content } } });
   }
 
   async #answered(id: unknown, method: string, params: Fields): Promise<void> {
@@ -147,10 +156,13 @@ export class Proxy {
     }
   }
 
-  async #permission(line: Buffer, id: unknown, params: Fields): Promise<void> {
+  async #permission(message: Message, params: Fields): Promise<void> {
+    const { id } = message;
     const { sessionId } = params;
     const asked = fieldsOf(params["toolCall"]) ?? {};
     const { toolCallId } = asked;
+    if (isQuestionOfOurs(toolCallId))
+      return this.#agent.send({ jsonrpc: "2.0", id, result: { outcome: { outcome: "cancelled" } } });
     const known = this.#sessions.toolCall(sessionId, asked);
     const before = this.#displays.contentOf(sessionId, toolCallId);
     const content =
@@ -159,7 +171,7 @@ export class Proxy {
     const cwd = this.#sessions.folderOf(sessionId);
     const verdict =
       cwd === undefined ? ({ do: "pass" } as const) : await judged(this.#options.whose, known, cwd);
-    if (verdict.do === "pass") return await this.#editor.pass(line);
+    if (verdict.do === "pass") return await this.#pass(message);
     if (verdict.do === "show") {
       const question = { jsonrpc: "2.0", id, method: "session/request_permission" };
       return this.#editor.send({ ...question, params: shown(params, known, content, verdict) });

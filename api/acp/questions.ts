@@ -1,6 +1,7 @@
 /** Questions of the broker about a terminal's command: shown in the editor; answered there only where the person asked for that. */
 import { randomUUID } from "node:crypto";
 import type { Approval, ApprovalDecision, ApprovalsReply } from "../../schemas/generated/types.ts";
+import { harmlessLine } from "../cli/terminal/terminal.ts";
 import { call } from "../client/client.ts";
 import { fieldsOf, type Message } from "./messages.ts";
 import { textBlock } from "./permissions.ts";
@@ -23,6 +24,14 @@ const NAMES: Readonly<Record<ApprovalDecision, readonly [kind: string, name: str
   always: ["allow_always", "Always allow"],
   deny: ["reject_once", "Deny"],
 };
+
+/**
+ * Whether a tool call is a question of ours, which has the approval's id. An agent that learned the id could show a person a harmless
+ * command in its place.
+ */
+export function isQuestionOfOurs(toolCallId: unknown): boolean {
+  return typeof toolCallId === "string" && toolCallId.startsWith("apr_");
+}
 
 export class Questions {
   readonly #ask: AskPerson;
@@ -69,7 +78,7 @@ export class Questions {
       : [`Answer: substrate approve ${id} --once, or substrate deny ${id}`];
     const toolCall = {
       toolCallId: id,
-      title: `Substrate: a person must approve this first: ${terminal.command.slice(0, 200)}`,
+      title: `Substrate: a person must approve this first: ${harmlessLine(terminal.command.slice(0, 200))}`,
       kind: "execute",
       status: "pending",
       content: [textBlock(fenced([...lines, ...here].join("\n")))],

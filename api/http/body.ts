@@ -1,6 +1,8 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { type Refusal, refusal } from "../../broker/model/refusal.ts";
+import { noRoom } from "./body-room.ts";
+import type { Context } from "./context.ts";
 
 /** Longest request body, in bytes. */
 export const MAX_BODY = 10 * 1024 * 1024;
@@ -13,10 +15,13 @@ export function excessOf({ headers }: IncomingMessage): number | undefined {
 
 /**
  * Reads the body of a request as JSON, under any content type. A body declared too long is refused before arrival. A body found too
- * long while reading is read to the end and dropped, so the client receives the refusal instead of a broken connection. Rejects only
+ * long while reading, or without room, is read to the end and dropped, so the client receives the refusal instead of a broken connection. Rejects only
  * with {@link ClientLeft}.
  */
-export function readJson(request: IncomingMessage): Promise<{ readonly document: unknown } | Refusal> {
+export function readJson(
+  request: IncomingMessage,
+  { bodies }: Pick<Context, "bodies">,
+): Promise<{ readonly document: unknown } | Refusal> {
   const excess = excessOf(request);
   if (excess !== undefined) {
     // Read and drop a body sent anyway: closing now would break the connection before a writing client reads the answer.
@@ -26,12 +31,16 @@ export function readJson(request: IncomingMessage): Promise<{ readonly document:
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = [];
     let size = 0;
+    let refused: Refusal | undefined;
     request.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size > MAX_BODY) parts.length = 0;
-      else parts.push(chunk);
+      if (size > MAX_BODY) refused = tooLarge(size);
+      else if (!bodies.keep(request, size)) refused ??= noRoom();
+      if (refused === undefined) return void parts.push(chunk);
+      parts.length = 0;
+      bodies.release(request);
     });
-    request.on("end", () => resolve(size > MAX_BODY ? tooLarge(size) : parseJson(joined(parts))));
+    request.on("end", () => resolve(refused ?? parseJson(joined(parts))));
     request.on("error", (cause) => reject(new ClientLeft(cause)));
   });
 }

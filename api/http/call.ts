@@ -34,6 +34,7 @@ export function answering<Body, From extends IncomingMessage>(
   handle: Handle<Body, From>,
 ): Answer<From> {
   return async (context, request, response) => {
+    response.once("close", () => context.bodies.release(request));
     const body = await read(request, context);
     if (isRefusal(body)) return sendRefusal(response, body);
     const reply = await handle({ ...context, body: body.valid, request, response });

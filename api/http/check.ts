@@ -12,8 +12,9 @@ import { agentDocument, isObject } from "./valid-request.ts";
 type CheckRequest = ExecuteRequest | CheckFilesRequest;
 
 /** Reads a body about a command, or about files. */
-export const readCheck: Read<CheckRequest> = async (request, { caller }) => {
-  const sent = await readJson(request);
+export const readCheck: Read<CheckRequest> = async (request, context) => {
+  const sent = await readJson(request, context);
+  const { caller } = context;
   if (isRefusal(sent)) return sent;
   const { document } = sent;
   return isObject(document) && (document["files"] ?? null) !== null

@@ -1,4 +1,5 @@
 import type { Broker } from "../../broker/broker.ts";
+import type { BodyRoom } from "./body-room.ts";
 import type { Caller } from "./caller.ts";
 import type { UnreadAnswers } from "./unread-answers.ts";
 
@@ -16,4 +17,6 @@ export type Context = {
   readonly log: Log;
   /** Unread answers of the connection's listener. */
   readonly unread: UnreadAnswers;
+  /** Of all clients of the listener. */
+  readonly bodies: BodyRoom;
 };

@@ -14,6 +14,7 @@ import { uuidv7 } from "uuidv7";
 import type { Broker } from "../../broker/broker.ts";
 import { sendRefusal } from "./answer.ts";
 import { excessOf, tooLarge } from "./body.ts";
+import { BodyRoom } from "./body-room.ts";
 import type { Caller } from "./caller.ts";
 import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import { logBug, sendBug } from "./bug.ts";
@@ -27,7 +28,8 @@ const KEEP_ALIVE_MS = 120_000;
 /** Creates a server for one kind of caller, not yet listening. */
 export function createListener(broker: Broker, caller: () => Caller, log: Log): Server {
   const unread = new UnreadAnswers();
-  const context = (): Context => ({ broker, caller: caller(), log, unread });
+  const bodies = new BodyRoom();
+  const context = (): Context => ({ broker, caller: caller(), log, unread, bodies });
   const answer = directFirst(context, lazyExpress(context));
   const upgrade = upgradeOf();
   const server = new ApiServer({ keepAliveTimeout: KEEP_ALIVE_MS }, answer);

@@ -9,10 +9,10 @@ import { type StreamOrder, streamOrder } from "./stream-order.ts";
 import { liveCommand } from "./run-live.ts";
 
 /** Reads the body of `POST /v1/stream`. */
-export const readStream: Read<StreamOrder> = async (request, { caller }) => {
-  const sent = await readJson(request);
+export const readStream: Read<StreamOrder> = async (request, context) => {
+  const sent = await readJson(request, context);
   if (isRefusal(sent)) return sent;
-  const order = streamOrder(sent.document, caller, false);
+  const order = streamOrder(sent.document, context.caller, false);
   return isRefusal(order) ? order : { valid: order };
 };
 

@@ -15,10 +15,10 @@ export type Validator<T> = ((document: unknown) => document is T) & { errors?: E
 
 /** Reads a body with a required `agent_id`. */
 export function agentBody<Body>(validate: Validator<Body>): Read<Body> {
-  return async (request, { caller }) => {
-    const sent = await readJson(request);
+  return async (request, context) => {
+    const sent = await readJson(request, context);
     if (isRefusal(sent)) return sent;
-    return agentDocument(sent.document, caller, validate);
+    return agentDocument(sent.document, context.caller, validate);
   };
 }
 
@@ -34,9 +34,9 @@ export function agentDocument<Body>(
 
 /** Reads a body without `agent_id`; a missing body counts as empty. */
 export function body<Body>(validate: Validator<Body>): Read<Body> {
-  return async (request) => {
+  return async (request, context) => {
     if (hasNoBody(request)) return checked({}, validate);
-    const sent = await readJson(request);
+    const sent = await readJson(request, context);
     return isRefusal(sent) ? sent : checked(sent.document, validate);
   };
 }

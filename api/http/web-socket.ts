@@ -8,6 +8,7 @@ import { isRefusal, quoted, type Refusal, refusal } from "../../broker/model/ref
 import type { StreamControl } from "../../schemas/generated/types.ts";
 import { validateStreamControl } from "../../schemas/generated/validators.js";
 import { MAX_BODY, parseJson } from "./body.ts";
+import { noRoom } from "./body-room.ts";
 import { logBug } from "./bug.ts";
 import { maySee } from "./caller.ts";
 import type { Context } from "./context.ts";
@@ -67,6 +68,8 @@ export function serveWebSocket(
   }
   server.handleUpgrade(upgrade.request, upgrade.socket, upgrade.head, (socket) => {
     const connection = new Connection(context, socket, id);
+    // Before ws has its turn, which puts the parts of a message together.
+    upgrade.socket.prependListener("data", (chunk: Buffer) => connection.receiving(chunk.length));
     if (span !== undefined) connection.attach(span);
   });
 }
@@ -81,6 +84,9 @@ class Connection {
   #tellsTaken = false;
   #tellsQuestions = false;
   #isOver = false;
+  /** Bytes of the first message, and of one that has not come whole. */
+  #first = 0;
+  #partial = 0;
   readonly #firstMessage: NodeJS.Timeout;
   #pings: NodeJS.Timeout | undefined;
 
@@ -112,6 +118,7 @@ class Connection {
       FIRST_MESSAGE_MS,
     ).unref();
     socket.on("message", (data, isBinary) => {
+      this.#partial = 0;
       try {
         if (!this.#isOver) this.#take(bytesOf(data), isBinary);
       } catch (error) {
@@ -121,6 +128,7 @@ class Connection {
     socket.once("close", () => {
       clearTimeout(this.#firstMessage);
       clearInterval(this.#pings);
+      this.#context.bodies.release(this);
       this.#command?.leave(this.#client);
     });
     // A broken connection closes too.
@@ -159,6 +167,13 @@ class Connection {
     );
   }
 
+  receiving(bytes: number): void {
+    this.#partial += bytes;
+    if (this.#isOver || this.#context.bodies.keep(this, this.#first + this.#partial)) return;
+    this.#fail(noRoom());
+    this.#socket.pause();
+  }
+
   #take(bytes: Buffer, isBinary: boolean): void {
     if (this.#command === undefined) {
       if (!isBinary) return this.#begin(bytes);
@@ -172,6 +187,7 @@ class Connection {
 
   #begin(bytes: Buffer): void {
     clearTimeout(this.#firstMessage);
+    this.#first = bytes.length;
     const sent = parseJson(bytes);
     const order = isRefusal(sent) ? sent : streamOrder(sent.document, this.#context.caller, true);
     if (isRefusal(order)) return this.#refuse(order);

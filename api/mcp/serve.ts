@@ -1,6 +1,6 @@
 /** An MCP server on standard input and output, until the input ends. */
 import { Server, type ServerContext } from "@modelcontextprotocol/server";
-import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { lstatSync, statSync } from "node:fs";
@@ -29,19 +29,33 @@ export type McpOptions = {
 const INSTRUCTIONS =
   "Commands and file changes run in an isolated world under a policy that a person wrote. A refusal names its rule and what to do next. 'isolate' means that changes are held until they are applied.";
 
-/** Serves one client. Resolves when its input ends. */
-export async function serveMcp(options: McpOptions): Promise<void> {
+/** Bytes of one message. Larger than the broker's bound on a request, so that the tool answers with the broker's own sentence. */
+const MOST_MESSAGE = 32 * 1024 * 1024;
+
+/** Serves one client. Resolves when its input ends (0), or when a message of it is too long to go on (1). */
+export async function serveMcp(options: McpOptions): Promise<number> {
   const shared = {
     outputs: new Outputs(),
     scopes: new Map<string, string>(),
     session: { session_key: `mcp-${randomUUID()}` },
   };
   // This line of the SDK speaks 2026-07-28, which Claude Code asks for first, and the 2025 line of the other clients.
+  const transport = new StdioServerTransport(options.stdin, process.stdout, { maxBufferSize: MOST_MESSAGE });
   const handle = serveStdio(() => serverOf(options, shared), {
+    transport,
     onerror: (error) => options.complain(`MCP: ${error.message}`),
   });
-  await Promise.race([once(options.stdin, "end"), once(options.stdin, "close")]);
+  const closed = new Promise<number>((resolve) => {
+    const { onclose } = transport;
+    transport.onclose = () => {
+      onclose?.();
+      resolve(options.stdin.readable ? 1 : 0);
+    };
+  });
+  const ended = Promise.race([once(options.stdin, "end"), once(options.stdin, "close")]).then(() => 0);
+  const code = await Promise.race([ended, closed]);
   await handle.close();
+  return code;
 }
 
 function serverOf(options: McpOptions, shared: Pick<Mcp, "outputs" | "scopes" | "session">): Server {

@@ -132,7 +132,8 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     fileProgram: installation.init,
     agents,
   };
-  const sessions = new Sessions(trace.database, onFault);
+  const shellStates = new ShellStates(trace.database, onFault, isLabel);
+  const sessions = new Sessions(trace.database, onFault, isLabel, (id) => shellStates.forget(id));
   const marks = new Marks(trace.database, onFault);
   const listed = new ListedFolders(around.home);
   const programFolders = new ProgramFolders(around.home, parts.host["PATH"] ?? "");
@@ -164,8 +165,8 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     gateway,
     npmRetries: new NpmRetries(presets),
     sessions,
-    agentSessions: new AgentSessions(trace.database, onFault),
-    shellStates: new ShellStates(trace.database, onFault),
+    agentSessions: new AgentSessions(trace.database, onFault, isLabel),
+    shellStates,
     shims,
     activity: new Activity(),
     budgets,

@@ -6,6 +6,9 @@ import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 const HINT =
   "Send a unified diff (---, +++, @@ lines), or '*** Begin Patch' with '*** Add File:', '*** Update File:' and '*** Delete File:' parts";
 
+/** Git's mode of a plain file. Others are links, submodules, or programs, and a file made without its mode is another file. */
+const REGULAR = "100644";
+
 /** A mistake in a patch, with a sentence for the caller. */
 class BadPatch extends Error {}
 
@@ -39,6 +42,13 @@ function unifiedDiff(patch: string): readonly FileChange[] {
     const [from, to] = [old, name].map((path) =>
       gitNames && path !== "/dev/null" ? path.slice(2) : path,
     ) as [string, string];
+    const { newMode: mode } = file;
+    if (mode !== undefined && !(file.isCreate === true && mode === REGULAR))
+      throw new BadPatch(
+        `it gives ${quoted(to)} the mode ${mode}: leave it out, and use a command (chmod, ln)`,
+      );
+    if (hunks.some(({ oldStart }) => !Number.isSafeInteger(oldStart)))
+      throw new BadPatch(`a hunk of ${quoted(to)} begins at no line of a file`);
     if (old === "/dev/null" || file.isCreate === true)
       return {
         kind: "create",

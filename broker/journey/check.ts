@@ -3,8 +3,8 @@ import type { CheckReply, ExecuteRequest } from "../../schemas/generated/types.t
 import type { Broker } from "../broker.ts";
 import { environmentFor } from "./caller-shell.ts";
 import { withoutWorldVariables } from "../settings/environment.ts";
-import { groundOf, judge, readCommand } from "../policies/judge.ts";
-import { resumed, twoSessions } from "./resume.ts";
+import { judge, readCommand } from "../policies/judge.ts";
+import { begin, twoSessions } from "./resume.ts";
 import { undecidedIn } from "../policy/index.ts";
 import type { Asker } from "../project/projects.ts";
 import { IN_WORLD, placeOf } from "../project/request.ts";
@@ -23,12 +23,11 @@ export function check(
   if (named !== undefined) return named;
   const called = placeOf(broker, sent.cwd, asker);
   if (isRefusal(called)) return called;
-  const ground = groundOf(broker, agent, called, sent.profile);
-  if (isRefusal(ground)) return ground;
-  const { effective } = ground;
   const key = sent.session_key;
   const session = key === undefined ? undefined : broker.sessions.known(agent, called.project, key);
-  const { request, place } = resumed(broker, sent, called, session, effective, false);
+  const begun = begin(broker, agent, sent, called, session, false);
+  if (isRefusal(begun)) return begun;
+  const { request, place, effective } = begun;
   const environment = environmentFor(broker, effective, request, place, asker);
   const { verdict, mode, rule } = judge(broker, request, place, effective, environment);
   const reply = { decision: { verdict, mode, rule }, policy_id: effective.id, policy_hash: effective.hash };

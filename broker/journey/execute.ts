@@ -222,11 +222,11 @@ function startOf(
 /** Collects problems known before the command begins. */
 function firstNotices(
   broker: Broker,
-  { span, place, effective, notice }: Job,
+  { span, place, effective, told }: Job,
   { first, world }: Lease,
 ): Notices {
   const notices = new Notices(span);
-  if (notice !== undefined) notices.takeSession(notice);
+  for (const words of told) notices.takeSession(words);
   if (first) notices.takePlaces(world.spec.places ?? []);
   for (const words of staleWords(broker, effective)) notices.takePolicy(words);
   const unsure = broker.gitNamed.unsure(place.project);

@@ -6,10 +6,10 @@ import { withoutWorldVariables } from "../settings/environment.ts";
 import { callIdentity } from "../idempotency/call-identity.ts";
 import { newId } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
-import { groundOf, judge } from "../policies/judge.ts";
+import { judge } from "../policies/judge.ts";
 import type { Place, Session } from "../model/place.ts";
 import { type How, IN_WORLD } from "../project/request.ts";
-import { resumed, twoSessions } from "./resume.ts";
+import { begin, twoSessions } from "./resume.ts";
 import { usableScopes } from "../scopes/use-scopes.ts";
 import { seccompMode } from "../worlds/world-spec.ts";
 
@@ -36,18 +36,10 @@ export function prepareJob(
       ? knownSession(broker, agent, called, sent)
       : sessionOf(broker, agent, called, sent);
   if (isRefusal(session)) return session;
-  const ground = groundOf(broker, agent, called, sent.profile);
-  if (isRefusal(ground)) return ground;
-  const { effective, site } = ground;
   const placed = peeks === true ? sent : inAgentSession(broker, agent, sent, session);
-  const { request, place, notice } = resumed(
-    broker,
-    placed,
-    called,
-    session,
-    effective,
-    decide !== undefined,
-  );
+  const begun = begin(broker, agent, placed, called, session, decide !== undefined);
+  if (isRefusal(begun)) return begun;
+  const { request, place, told, effective, site } = begun;
   if (request.expect_policy !== undefined && request.expect_policy !== effective.hash) {
     return policyChanged(request.expect_policy, effective.hash, effective.id);
   }
@@ -72,7 +64,7 @@ export function prepareJob(
     place,
     called,
     sent: sent.env,
-    ...(notice === undefined ? {} : { notice }),
+    told,
     session,
     effective,
     site,

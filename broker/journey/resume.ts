@@ -12,50 +12,56 @@ import { isWithin } from "../model/folders.ts";
 import { lookAt, realPath } from "../model/host-paths.ts";
 import { isIsolated, type Job } from "../model/job.ts";
 import type { Place, Session } from "../model/place.ts";
-import { quoted, type Refusal, refusal } from "../model/refusal.ts";
-import { MAX_VARIABLE_BYTES, MAX_VARIABLES, type ShellState } from "../project/shell-states.ts";
+import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
+import { type Ground, groundOf } from "../policies/judge.ts";
+import { MAX_VARIABLE_BYTES, MAX_VARIABLES } from "../project/shell-states.ts";
 import { tellable } from "../replay/drift.ts";
 import { withoutWorldVariables } from "../settings/environment.ts";
 import type { Ran } from "../worlds/run.ts";
 
-/** How a call begins. `place` has the caller's project in any case. */
-export type Resumed = {
+/** How a call begins, and the policies in force there. */
+export type Begin = Ground & {
   readonly request: ExecuteRequest;
   readonly place: Place;
-  /** Why the command begins in the caller's folder, and not where the last one ended. */
-  readonly notice?: string;
+  /** What the caller is told of it. */
+  readonly told: readonly string[];
 };
 
-/** A file operation begins in the folder of the commands, without their variables: it is no program of theirs. */
-export function resumed(
+/**
+ * Begins a call in the folder where its session's last command ended. A file operation begins there without the variables: it is no
+ * program of the session.
+ */
+export function begin(
   broker: Broker,
+  agent: string,
   request: ExecuteRequest,
-  place: Place,
+  called: Place,
   session: Session | undefined,
-  effective: Effective,
   isFileCall: boolean,
-): Resumed {
+): Begin | Refusal {
+  const ground = groundOf(broker, agent, called, request.profile);
+  if (isRefusal(ground)) return ground;
   const state = session?.key === undefined ? undefined : broker.shellStates.of(session.id);
-  if (state === undefined) return { request, place };
+  if (state === undefined) return { ...ground, request, place: called, told: [] };
   const env = { ...(isFileCall ? {} : state.variables), ...request.env };
-  const again = {
-    ...request,
-    ...(Object.keys(env).length === 0 ? {} : { env }),
-  };
-  return { request: again, ...beginOf(broker, place, state, effective) };
+  const again = { ...request, ...(Object.keys(env).length === 0 ? {} : { env }) };
+  const told = state.lost === true && !isFileCall ? [VARIABLES_LOST] : [];
+  const { caller, folder } = state;
+  if (caller !== called.cwd || folder === called.cwd)
+    return { ...ground, request: again, place: called, told };
+  const place = { ...called, cwd: folder };
+  // A profile file of the folder narrows as one of the caller's own does.
+  const there = isUsable(broker, called, folder, ground.effective)
+    ? groundOf(broker, agent, place, request.profile, called.cwd)
+    : undefined;
+  if (there !== undefined && !isRefusal(there)) return { ...there, request: again, place, told };
+  const why = there === undefined ? "is gone or closed" : `cannot be used: ${there.message}`;
+  const words = `The folder ${quoted(folder)}, in which the last command ended, ${why}. This command began in ${quoted(called.cwd)}`;
+  return { ...ground, request: again, place: called, told: [words, ...told] };
 }
 
-function beginOf(
-  broker: Broker,
-  place: Place,
-  { caller, folder }: ShellState,
-  effective: Effective,
-): Pick<Resumed, "place" | "notice"> {
-  if (caller !== place.cwd || folder === place.cwd) return { place };
-  if (isUsable(broker, place, folder, effective)) return { place: { ...place, cwd: folder } };
-  const notice = `The folder '${folder}', in which the last command ended, is gone or closed: this command began in '${place.cwd}'`;
-  return { place, notice };
-}
+const VARIABLES_LOST =
+  "The variables that earlier commands exported are gone, because the broker was started again or other sessions of this agent were many: set them again";
 
 /** A link in the path is none of those that the command followed: `pwd -P` told the path. */
 function isUsable({ around }: Broker, { project }: Place, folder: string, effective: Effective): boolean {
@@ -113,7 +119,7 @@ export function beginState(
   if (request.session_key === undefined || isFileCall === true) return;
   const before = shellStates.of(session.id);
   const state = { caller: called.cwd, folder: place.cwd, variables: before?.variables ?? {} };
-  shellStates.keep(session.id, state);
+  shellStates.keep(session, state);
 }
 
 /**
@@ -139,7 +145,7 @@ export function keepState(
   const old = before?.variables ?? {};
   const kept = variables !== undefined && fits(variables) ? variables : undefined;
   const isForeign = isIsolated(job) && !isDeepStrictEqual(kept, old);
-  shellStates.keep(session.id, {
+  shellStates.keep(session, {
     caller: called.cwd,
     folder: stays ? folder : called.cwd,
     variables: isForeign || kept === undefined ? old : kept,

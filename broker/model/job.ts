@@ -28,8 +28,8 @@ export type Job = {
   readonly called: Place;
   /** The variables that the call sent; `request.env` has those of its session too. */
   readonly sent: ExecuteRequest["env"];
-  /** Why the command does not begin where the session's last one ended. */
-  readonly notice?: string;
+  /** What the caller is told of where and how the command begins. */
+  readonly told: readonly string[];
   readonly session: Session;
   readonly effective: Effective;
   readonly site: Site;

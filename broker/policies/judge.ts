@@ -57,13 +57,15 @@ export type JudgeNeeds = StartNeeds & { readonly decisions: Decisions };
 /** Policies in force for a request, and the site of its world. */
 export type Ground = { readonly effective: Effective; readonly site: Site };
 
+/** @param called the folder that the caller named, if the command begins in another one. */
 export function groundOf(
   broker: GroundNeeds,
   agent: string,
   place: Place,
   profile: string | undefined,
+  called?: string,
 ): Ground | Refusal {
-  const folder = broker.profiles.of(place);
+  const folder = broker.profiles.of(place, called);
   if (isRefusal(folder)) return folder;
   const config = broker.config();
   const listed = broker.listed.of(config);

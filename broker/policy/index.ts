@@ -24,6 +24,7 @@ export type {
 export { isHarmless } from "./rules/harmless-variables.ts";
 export type { BaseFile } from "./load/load.ts";
 export { identityOf } from "./load/load.ts";
+export { lostDenials } from "./load/lost-denials.ts";
 export { loadPolicy, MAX_POLICY_BYTES, parsePolicy } from "./load/load.ts";
 export { PassedRules } from "./rules/rule-set.ts";
 export { isSystemFolder } from "./rules/match.ts";

@@ -1,5 +1,6 @@
 /** Sessions as coding agents name them (`session_key`): when they began and ended, and under which span their commands stand. */
 import type { Database, RootDatabase } from "lmdb";
+import { AgentQuota } from "../model/agent-quota.ts";
 import type { OnFault } from "../spans/span-index.ts";
 import { databaseKey } from "./marks.ts";
 
@@ -35,8 +36,8 @@ type Moment = {
   readonly id: string | null;
 };
 
-/** Sessions that are kept. The one inactive for longest goes first. */
-const MAX_SESSIONS = 1000;
+/** Sessions that are kept, of an agent and of all labels. The one inactive for longest goes first. */
+const MOST = { ofAgent: 500, ofLabels: 2000 };
 
 /** Projects of one session that are kept. */
 const MAX_IDS = 64;
@@ -46,13 +47,15 @@ export class AgentSessions {
   readonly #all = new Map<string, AgentSession>();
   readonly #stored: Database<AgentSession, string>;
   readonly #onFault: OnFault;
+  readonly #quota: AgentQuota;
 
-  constructor(database: RootDatabase, onFault: OnFault) {
+  constructor(database: RootDatabase, onFault: OnFault, isLabel: (agent: string) => boolean) {
     this.#onFault = onFault;
+    this.#quota = new AgentQuota(MOST, isLabel);
     this.#stored = database.openDB({ name: "agent-sessions" });
     const all = [...this.#stored.getRange().map(({ value }) => value)];
     all.sort((one, other) => (one.active < other.active ? -1 : 1));
-    for (const session of all) this.#all.set(nameOf(session.agent, session.key), session);
+    for (const session of all) this.#set(nameOf(session.agent, session.key), session);
   }
 
   of(agent: string, key: string | undefined): AgentSession | undefined {
@@ -64,14 +67,18 @@ export class AgentSessions {
     const name = nameOf(agent, key);
     const before = this.#all.get(name);
     const after = noted(before ?? begun(agent, key, moment), moment);
-    this.#all.delete(name);
-    this.#all.set(name, after);
+    this.#set(name, after);
     const isStored = before !== undefined && moment.event === undefined && after.ids === before.ids;
     if (!isStored) this.#write(this.#stored.put(databaseKey(name), after));
-    const [oldest] = this.#all.keys();
-    if (this.#all.size <= MAX_SESSIONS || oldest === undefined) return;
-    this.#all.delete(oldest);
-    this.#write(this.#stored.remove(databaseKey(oldest)));
+  }
+
+  #set(name: string, session: AgentSession): void {
+    this.#all.delete(name);
+    this.#all.set(name, session);
+    const gone = this.#quota.use(name, session.agent);
+    if (gone === undefined) return;
+    this.#all.delete(gone);
+    this.#write(this.#stored.remove(databaseKey(gone)));
   }
 
   /** The last active one first. */

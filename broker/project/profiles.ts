@@ -3,7 +3,7 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "
 import { dirname, join } from "node:path";
 import type { Place } from "../model/place.ts";
 import { isWithin } from "./projects.ts";
-import { quoted, type Refusal, refusal } from "../model/refusal.ts";
+import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 
 export const PROFILE_FILE = ".substrate-profile";
 
@@ -29,8 +29,17 @@ export class Profiles {
   /**
    * Reads the profile files from the host. A file other than a plain file with one word is refused, because ignoring the file
    * would widen the policy.
+   *
+   * @param called where the caller said that the command runs, if it begins elsewhere: the profiles of both folders narrow.
    */
-  of({ project, cwd }: Place): FolderProfile | Refusal {
+  of({ project, cwd }: Place, called = cwd): FolderProfile | Refusal {
+    const named = this.#of(project, called);
+    if (called === cwd || isRefusal(named)) return named;
+    const there = this.#of(project, cwd);
+    return isRefusal(there) ? there : { ...there, names: [...new Set([...named.names, ...there.names])] };
+  }
+
+  #of(project: string, cwd: string): FolderProfile | Refusal {
     const names: string[] = [];
     let isDecided = false;
     for (let folder = cwd; ; folder = dirname(folder)) {

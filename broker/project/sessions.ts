@@ -1,5 +1,6 @@
 import type { Session } from "../model/place.ts";
 import type { Database, RootDatabase } from "lmdb";
+import { AgentQuota } from "../model/agent-quota.ts";
 import { BoundedMap } from "../model/bounded-map.ts";
 import { newId } from "../model/ids.ts";
 import type { OnFault } from "../spans/span-index.ts";
@@ -8,8 +9,8 @@ import { databaseKey } from "./marks.ts";
 /** Longest valid id; LMDB throws at keys of more than 1,978 bytes. */
 const MAX_ID = 128;
 
-/** Most sessions that callers named by a key; the oldest go first, and a session that has gone begins anew under its key. */
-const MAX_KEYED = 10_000;
+/** Most sessions that callers named by a key: of an agent, and of all labels. One that has gone begins anew under its key. */
+const MOST_KEYED = { ofAgent: 2000, ofLabels: 10_000 };
 const MAX_WARM = 1000;
 
 /** The broker's sessions: one per agent, project and key of the caller, stored, so that ids stay valid after a restart. */
@@ -22,17 +23,27 @@ export class Sessions {
   readonly #made = new Map<string, Session>();
   readonly #keyedWarm = new BoundedMap<string, Session>(MAX_WARM);
   readonly #keyedMade = new BoundedMap<string, Session>(MAX_WARM);
-  /** In the order of their ids, which begin with their time. */
-  readonly #keyed: Set<string>;
+  readonly #keyed: AgentQuota;
   readonly #projects: Set<string>;
 
-  constructor(database: RootDatabase, onFault: OnFault) {
+  readonly #onGone: (id: string) => void;
+
+  /** `onGone` gets the id of a session that was evicted. */
+  constructor(
+    database: RootDatabase,
+    onFault: OnFault,
+    isLabel: (agent: string) => boolean = () => true,
+    onGone: (id: string) => void = () => {},
+  ) {
     this.#onFault = onFault;
+    this.#onGone = onGone;
+    this.#keyed = new AgentQuota(MOST_KEYED, isLabel);
     this.#byId = database.openDB({ name: "sessions" });
     this.#current = database.openDB({ name: "current-sessions" });
     const all = [...this.#byId.getRange().map(({ value }) => value)];
     this.#projects = new Set(all.map(({ project }) => project));
-    this.#keyed = new Set(all.flatMap(({ id, key }) => (key === undefined ? [] : [id])));
+    // In the order of their ids, which begin with their time.
+    for (const { id, agent, key } of all) if (key !== undefined) this.#evict(this.#keyed.use(id, agent));
   }
 
   /** Returns the session of an agent in a project, created at the first call. */
@@ -40,6 +51,7 @@ export class Sessions {
     const name = nameOf(agent, project, key);
     const known = this.known(agent, project, key) ?? this.#make(name, agent, project, key);
     (key === undefined ? this.#warm : this.#keyedWarm).set(name, known);
+    if (key !== undefined) this.#evict(this.#keyed.use(known.id, agent));
     return known;
   }
 
@@ -74,21 +86,17 @@ export class Sessions {
     (key === undefined ? this.#made : this.#keyedMade).set(session.id, session);
     this.#projects.add(project);
     this.#write([this.#byId.put(session.id, session), this.#current.put(databaseKey(name), session.id)]);
-    if (key !== undefined) this.#keyed.add(session.id);
-    if (this.#keyed.size > MAX_KEYED) this.#evict();
     return session;
   }
 
-  #evict(): void {
-    const [oldest] = this.#keyed;
-    if (oldest === undefined) return;
-    this.#keyed.delete(oldest);
-    const gone = this.find(oldest);
-    this.#keyedMade.delete(oldest);
-    if (gone === undefined) return;
+  #evict(id: string | undefined): void {
+    const gone = id === undefined ? undefined : this.find(id);
+    if (id === undefined || gone === undefined) return;
+    this.#keyedMade.delete(id);
     const name = nameOf(gone.agent, gone.project, gone.key);
     this.#keyedWarm.delete(name);
-    this.#write([this.#byId.remove(oldest), this.#current.remove(databaseKey(name))]);
+    this.#write([this.#byId.remove(id), this.#current.remove(databaseKey(name))]);
+    this.#onGone(id);
   }
 
   #write(writes: readonly Promise<boolean>[]): void {

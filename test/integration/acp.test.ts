@@ -3,8 +3,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
 import { agentFor, Editor, type Step } from "../support/programs/acp.ts";
-import { actors } from "../support/users/users.ts";
+import { actors, runAs } from "../support/users/users.ts";
 
 const POLICY = `id: default
 name: Editor
@@ -153,6 +154,38 @@ describe.each(actors())("substrate acp, as $kind", (actor) => {
       return before === size;
     }, 5000);
     expect(isQuiet).toBe(true);
+  });
+
+  test("an editor reads an agent's line no otherwise than the proxy, and no line changes a question of ours", async () => {
+    const update = (toolCallId: string): object => ({
+      jsonrpc: "2.0",
+      method: "session/update",
+      params: {
+        sessionId: "s",
+        update: { sessionUpdate: "tool_call_update", toolCallId, title: "harmless" },
+      },
+    });
+    const toolCall = { toolCallId: "apr_1", title: "harmless" };
+    const lines = [
+      '{"jsonrpc":"2.0","id":1,"method":"fs/write_text_file","method":"session/other","params":{"path":"/x"}}',
+      '{"jsonrpc":"2.0","method":"terminal/create","params":{"command":"id"}}',
+      JSON.stringify(update("apr_1")),
+      JSON.stringify({ id: 2, method: "session/request_permission", params: { sessionId: "s", toolCall } }),
+      JSON.stringify(update("own")),
+    ];
+    const { node, launcher } = await installationFor(actor);
+    const words = [node, launcher, "acp", "--", "printf", "%s\\n", ...lines];
+    const { stdout } = await runAs(actor, words, {
+      cwd: broker.project,
+      env: { SUBSTRATE_HOME: broker.home },
+    });
+    const passed = stdout.trim().split("\n");
+    expect(passed).toHaveLength(2);
+    expect(passed[0]).not.toContain("fs/write_text_file");
+    expect(passed.map((line) => JSON.parse(line) as unknown)).toEqual([
+      { jsonrpc: "2.0", id: 1, method: "session/other", params: { path: "/x" } },
+      update("own"),
+    ]);
   });
 
   test("an agent that cannot be started is 127 with one sentence", async () => {

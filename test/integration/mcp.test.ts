@@ -6,9 +6,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ApprovalsReply } from "../../schemas/generated/types.ts";
 import { eventually, TestBroker } from "../support/broker/broker.ts";
-import { McpClient, mcpWords } from "../support/programs/mcp.ts";
+import { McpClient, mcpWords, ownMcpWords } from "../support/programs/mcp.ts";
 import { HomeFolder } from "../support/users/folders.ts";
-import { actors } from "../support/users/users.ts";
+import { actors, runAs } from "../support/users/users.ts";
 
 const POLICY = `id: default
 name: Tools
@@ -114,6 +114,15 @@ describe.each(actors())("substrate mcp, as $kind", (actor) => {
     expect((await mcp.use("read", { path: 7 })).text).toContain("'path' must be of type string");
     expect((await mcp.use("edit", { path: "a" })).text).toContain("'old_text' is missing");
     expect(await mcp.use("nothing")).toMatchObject({ isError: true });
+  });
+
+  test("a message that is too long is refused by name, and leaves the connection open", async () => {
+    await using mcp = await McpClient.connect(broker, []);
+    const refused = await mcp.use("write", { path: "long", text: "x".repeat(11_000_000) });
+    expect(refused).toMatchObject({ isError: true, text: expect.stringMatching(/^too_large: .*\nhint: /s) });
+    expect(existsSync(at("long"))).toBe(false);
+    expect((await mcp.use("write", { path: "long", text: "x".repeat(9_000_000) })).isError).toBe(false);
+    expect((await mcp.use("bash", { command: "wc -c < long" })).text).toMatch(/^9000000\n/);
   });
 
   test("a running command tells its progress, and its end when it is cancelled", async () => {
@@ -268,6 +277,14 @@ describe.each(actors())("substrate mcp, as $kind", (actor) => {
     const gone = async (): Promise<boolean> =>
       !(await broker.cli(["world", "status"])).stdout.includes("sleep 60");
     expect(await eventually(gone, 5000)).toBe(true);
+  });
+
+  test("a message without an end is told, and ends it", async () => {
+    const words = await ownMcpWords(actor);
+    const env = { SUBSTRATE_HOME: broker.home };
+    const endless = await runAs(actor, words, { env, cwd: broker.project, stdin: "x".repeat(40_000_000) });
+    expect(endless.code).toBe(1);
+    expect(endless.stderr).toMatch(/exceeded maximum size/);
   });
 
   test("without a broker it starts one, also when one goes away", async () => {

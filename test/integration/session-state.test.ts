@@ -19,13 +19,20 @@ commands:
   denied: ["cat wide *", { pattern: "rm -rf sub", reason: "kept" }]
 `;
 
+const NARROW = `id: narrow
+name: Narrow
+mode: enforce
+selectable: true
+commands: { denied: ["cat deep/a", "cat sub/deep/a"] }
+`;
+
 describe.each(actors())("the commands of one session, as $kind", (actor) => {
   let broker: TestBroker;
   let front = "";
   beforeAll(async () => {
     front = join((await installationFor(actor)).root, ".build/substrate");
     broker = await TestBroker.start(actor, {
-      policies: { default: POLICY },
+      policies: { default: POLICY, narrow: NARROW },
       config: "agents:\n  claude-code: {}\n",
     });
     for (const name of ["sub/deep/a", "secret/key", ".git/HEAD", "inner/.git/HEAD"])
@@ -227,6 +234,39 @@ describe.each(actors())("the commands of one session, as $kind", (actor) => {
     expect(text(reply)).toBe(`${broker.project}\n`);
     expect(reply.notices).toMatchObject([{ kind: "session", message: expect.stringContaining("gone") }]);
   });
+
+  test("are narrowed by the profile of the folder where they begin, and by that of the call's folder", async () => {
+    const profile = join(broker.project, "sub/.substrate-profile");
+    broker.write(profile, "narrow\n");
+    const [into, outOf] = [newKey(), newKey()];
+    await call(into, "cd sub");
+    expect(await call(into, "cat deep/a")).toHaveProperty("error.code", "policy_denied");
+    const cwd = join(broker.project, "sub");
+    await call(outOf, "cd ..", { cwd });
+    expect(await call(outOf, "cat sub/deep/a", { cwd })).toHaveProperty("error.code", "policy_denied");
+    expect(text(await call(newKey(), "cat sub/deep/a"))).toBe("a\n");
+    broker.write(profile, "missing\n");
+    const reply = await call(into, "cat sub/deep/a");
+    expect(text(reply)).toBe("a\n");
+    expect(reply.notices).toMatchObject([
+      { kind: "session", message: expect.stringContaining("Unknown policy 'missing'") },
+    ]);
+    rmSync(profile);
+  });
+
+  test("lose nothing to another agent's flood, and say so where their own agent has too many", async () => {
+    const [key, ...flood] = Array.from({ length: 300 }, newKey);
+    const [first = ""] = flood;
+    await call(key ?? "", "cd sub; export A=1");
+    for (const each of flood) await call(each, "cd sub; export A=1", { agent_id: "flood" });
+    const kept = await call(key ?? "", 'pwd; echo "$A"');
+    expect([text(kept), kept.notices]).toEqual([`${broker.project}/sub\n1\n`, []]);
+    const lost = await call(first, 'pwd; echo "$A"', { agent_id: "flood" });
+    expect(text(lost)).toBe(`${broker.project}/sub\n\n`);
+    expect(lost.notices).toMatchObject([
+      { kind: "session", message: expect.stringContaining("set them again") },
+    ]);
+  }, 60_000);
 
   test("keep no more variables than fit, and none that the broker sets", async () => {
     const key = newKey();

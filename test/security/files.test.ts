@@ -111,6 +111,20 @@ fs: { deny_read: ["${out}/token"], write: ["$PROJECT/**"] }
     expect([text("a"), text("patched")]).toEqual(["A\n", "x\n"]);
   });
 
+  test("a patch that makes a link, a submodule or a program is refused, and so is a hunk at no line; a plain new file is made", async () => {
+    const created = (mode: string): string =>
+      `diff --git a/made b/made\nnew file mode ${mode}\n--- /dev/null\n+++ b/made\n@@ -0,0 +1 @@\n+x\n`;
+    const moded =
+      "diff --git a/m b/m\nold mode 100644\nnew mode 104755\n--- a/m\n+++ b/m\n@@ -1 +1 @@\n-a\n+b\n";
+    const nowhere = `--- a/m\n+++ b/m\n@@ -${"9".repeat(30)} +1 @@\n-a\n+b\n`;
+    broker.write(at("m"), "a\n");
+    for (const patch of [...["120000", "160000", "100755", "104755"].map(created), moded, nowhere])
+      expect(await ask({ op: "patch", patch }), patch).toMatchObject({ code: "invalid_request" });
+    expect([text("m"), existsSync(at("made"))]).toEqual(["a\n", false]);
+    expect(await ask({ op: "patch", patch: created("100644") })).toMatchObject({ files: [{}] });
+    expect(text("made")).toBe("x\n");
+  });
+
   test("while a folder is swapped for a link, no write leaves the project", async () => {
     mkdirSync(at("swap/real"), { recursive: true });
     symlinkSync(out, at("swap/link"));

@@ -29,7 +29,7 @@ export async function mcpCommand(terminal: Terminal, words: McpWords): Promise<n
   };
   await startBroker();
   refuseMisspeltAgent(terminal, agent);
-  await serveMcp({
+  return await serveMcp({
     version: installation.version,
     agent,
     profile: words.profile ?? variable(terminal, "SUBSTRATE_PROFILE"),
@@ -41,7 +41,6 @@ export async function mcpCommand(terminal: Terminal, words: McpWords): Promise<n
     complain: (text) => void err.write(`substrate: ${harmlessLine(text)}\n`),
     startBroker,
   });
-  return 0;
 }
 
 function folderOf(path: string): string {

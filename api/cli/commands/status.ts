@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
-import { loadPolicy } from "../../../broker/policy/index.ts";
+import { loadPolicy, lostDenials } from "../../../broker/policy/index.ts";
 import type {
   AgentSession,
   ApprovalsReply,
@@ -17,11 +17,16 @@ import { connectionWords } from "../words/init-words.ts";
 import { readBrokerFile } from "../terminal/broker-file.ts";
 import { type Colours, coloursFor } from "../words/colours.ts";
 import { sessionWords } from "../words/session-words.ts";
-import { policyFile } from "../terminal/policy-files.ts";
+import { ownPolicyFiles, policyFile } from "../terminal/policy-files.ts";
 import { ask } from "../terminal/replies.ts";
 import { harmlessExcerpt, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
-type PolicyState = { readonly name: string; readonly mode: string | null; readonly problem: string | null };
+type PolicyState = {
+  readonly name: string;
+  readonly mode: string | null;
+  readonly problem: string | null;
+  readonly notes: readonly string[];
+};
 
 type World = Pick<HealthReply["worlds"][number], "world_id" | "agent_id" | "project" | "running">;
 
@@ -150,9 +155,16 @@ function policyState(terminal: Terminal): PolicyState {
   const file = policyFile(terminal, "default");
   const name = basename(file, ".yaml");
   const result = loadPolicy(file, terminal.installation.policies);
+  const notes = ownPolicyFiles(terminal).flatMap((each) => lostIn(terminal, each));
   return "ok" in result
-    ? { name, mode: result.ok.mode, problem: null }
-    : { name, mode: null, problem: result.problems[0]?.text ?? "does not load" };
+    ? { name, mode: result.ok.mode, problem: null, notes }
+    : { name, mode: null, problem: result.problems[0]?.text ?? "does not load", notes };
+}
+
+/** Built-in denials that a policy file of the operator's replaces. */
+function lostIn(terminal: Terminal, file: string): readonly string[] {
+  const result = loadPolicy(file, terminal.installation.policies);
+  return "ok" in result ? lostDenials(result.ok.document).map((note) => `${basename(file)}: ${note}`) : [];
 }
 
 const MOST = 120;
@@ -165,6 +177,7 @@ function print(terminal: Terminal, status: Status): void {
   const row = (name: string, text: string): void => printLine(terminal, `${name.padEnd(10)} ${text}`);
   row("broker", brokerWords(terminal, status));
   row("policy", policyWords(colours, status.policy));
+  for (const note of status.policy.notes) row("", colours.yellow(harmlessLine(note)));
   for (const each of status.connected) {
     row(each === status.connected[0] ? "connected" : "", connectedWords(each));
     if (each.session !== null) row("", `  session ${sessionWords(each.session, Date.now())}`);

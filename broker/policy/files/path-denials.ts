@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import { coverOf } from "../../../world/backend.ts";
 
 /** The folders of a project and a home. */
 export type Folders = { readonly project: string; readonly home: string };
@@ -8,19 +9,10 @@ export type Folders = { readonly project: string; readonly home: string };
  * covering everything below its plain beginning: denying is the safe answer. Pure.
  */
 export function deniedBy(path: string, patterns: readonly string[], folders: Folders): string | undefined {
-  return patterns.find((pattern) =>
-    spelledOut(absolutePattern(pattern, folders)).some((one) =>
-      /[[{\\]/.test(one) ? isWithin(path, plainBeginning(one)) : asExpression(one).test(path),
-    ),
-  );
-}
-
-/** Expands `a{b,c}d` to `abd` and `acd`. */
-function spelledOut(pattern: string): readonly string[] {
-  const group = /\{([^{},\\]*(?:,[^{},\\]*)+)\}/.exec(pattern);
-  if (group === null) return [pattern];
-  const [before, after] = [pattern.slice(0, group.index), pattern.slice(group.index + group[0].length)];
-  return (group[1] ?? "").split(",").flatMap((word) => spelledOut(`${before}${word}${after}`));
+  return patterns.find((pattern) => {
+    const absolute = absolutePattern(pattern, folders);
+    return /[[\\]/.test(absolute) ? isWithin(path, plainBeginning(absolute)) : coverOf(absolute).covers(path);
+  });
 }
 
 /** Replaces the variables in a policy's path. */
@@ -50,20 +42,4 @@ function absolutePattern(pattern: string, folders: Folders): string {
 function plainBeginning(pattern: string): string {
   const plain = pattern.slice(0, pattern.search(/[[{\\*?]/));
   return plain.slice(0, Math.max(plain.lastIndexOf("/"), 1));
-}
-
-/** A match includes everything below the matched path. */
-function asExpression(pattern: string): RegExp {
-  const segments = pattern.split("/").filter((segment) => segment !== "");
-  const source = segments.map((segment) =>
-    /^\*{2,}$/.test(segment) ? "(?:/[^/]+)*" : `/${segmentSource(segment)}`,
-  );
-  return new RegExp(`^${source.join("")}(?:/|$)`, "s");
-}
-
-function segmentSource(segment: string): string {
-  return segment
-    .replace(/[.+^$()|\\{}[\]]/g, "\\$&")
-    .replace(/\*+/g, "[^/]*")
-    .replaceAll("?", "[^/]");
 }

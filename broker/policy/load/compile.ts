@@ -16,6 +16,7 @@ import {
 import { startsOf } from "../rules/start-names.ts";
 import { prepare } from "../rules/prepare.ts";
 import { readShell } from "../shell/read.ts";
+import { lostDenials } from "./lost-denials.ts";
 import { createHash } from "node:crypto";
 
 /** Positions of a document's keys in its file. */
@@ -63,7 +64,7 @@ export function compilePolicy(document: PolicyDocument, places: Places, passed: 
   const { net, notes: idle, problems: unusableEntries } = readNet(document, places);
   problems.push(...refusals, ...unusablePatterns(document), ...unusableEntries);
   if (problems.length > 0) return { problems };
-  const notes = [...missing, ...idle];
+  const notes = [...lostDenials(document), ...missing, ...idle];
   return { ok: assemble(document, places, { rules, net, notes }) };
 }
 

@@ -232,12 +232,25 @@ describe("what this version cannot enforce", () => {
     expect(loadedFrom(`id: a\nname: A\nmode: enforce\n${key}\n`).notes).toEqual([]);
   });
 
-  test("plain denied paths load without a word", () => {
-    expect(
-      loadedFrom(
-        'id: a\nname: A\nmode: enforce\nfs: { deny_read: ["$HOME/.ssh"], deny_write: ["$PROJECT/.git/hooks"] }\n',
-      ).notes,
-    ).toEqual([]);
+  test.each([
+    [
+      '{ deny_write: ["$PROJECT/x"] }',
+      /^fs.deny_write replaces .* '\$PROJECT\/.git\/hooks', .*extends: default/,
+    ],
+    ['{ deny_write: ["$PROJECT/.git/hooks"] }', /so commands may write .*: '\$PROJECT\/.git\/config', /],
+    ["{ deny_read: [] }", /so commands may read .*: '\$HOME\/.ssh', .* and \d+ more/],
+  ])("%s says which built-in denials it replaces", (fs, note) => {
+    expect(loadedFrom(`id: a\nname: A\nfs: ${fs}\n`).notes).toEqual([expect.stringMatching(note)]);
+  });
+
+  test.each([
+    '{ deny_write: ["$PROJECT/.git/**", "$PROJECT/x"] }',
+    '{ deny_write: ["**/.git"] }',
+    "{ deny_write: [], write: [] }",
+    '{ deny_read: ["$HOME/.ssh"], read: ["$PROJECT/**"] }',
+    '{ write: ["$PROJECT/**"] }',
+  ])("%s opens nothing of theirs, and loads without a word", (fs) => {
+    expect(loadedFrom(`id: a\nname: A\nfs: ${fs}\n`).notes).toEqual([]);
   });
 });
 

@@ -1,0 +1,83 @@
+/** Requests that never end: what clients send, the broker keeps within one bound, and others go on. */
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, describe, expect, test } from "vitest";
+import { WebSocket } from "ws";
+import type { ErrorReply } from "../../schemas/generated/types.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { actors } from "../support/users/users.ts";
+
+const MI = 1024 * 1024;
+const CLIENTS = 80;
+
+/** 80 of 9 MiB took 800 MiB before there was a bound; a broker at rest has about 100. */
+const MOST_MIB = 450;
+
+describe.each(actors().slice(0, 1))(
+  "clients that send long requests and never end them, as $kind",
+  (actor) => {
+    const open: (() => void)[] = [];
+    afterEach(() => open.splice(0).forEach((close) => close()));
+
+    test.each([
+      ["bodies", body],
+      ["messages of WebSockets", message],
+    ])(
+      "%s: the broker keeps a bounded part, and answers others",
+      async (_what, send) => {
+        const broker = await TestBroker.start(actor, { policies: { default: "id: default\nname: x\n" } });
+        try {
+          const socket = join(broker.home, "sock/agent.sock");
+          await Promise.all(Array.from({ length: CLIENTS }, () => send(socket, open)));
+          await sleep(300);
+          expect(resident(broker)).toBeLessThan(MOST_MIB);
+          expect(await broker.run("echo short")).toMatchObject({ stdout: "short\n" });
+          const long = { cmd: "wc -c", stdin_b64: "A".repeat(4 * MI) };
+          const answer = await broker.call("POST", "/v1/execute", {
+            agent_id: "me",
+            cwd: broker.project,
+            ...long,
+          });
+          expect((answer.document as ErrorReply).error).toMatchObject({ code: "busy" });
+          open.splice(0).forEach((close) => close());
+          await expect
+            .poll(() => broker.run(long).catch(() => null))
+            .toMatchObject({ stdout: `${3 * MI}\n` });
+        } finally {
+          await broker.stop();
+        }
+      },
+      60_000,
+    );
+  },
+);
+
+async function body(path: string, open: (() => void)[]): Promise<void> {
+  const socket = connect(path);
+  socket.on("error", () => {});
+  open.push(() => socket.destroy());
+  socket.write(`POST /v1/execute HTTP/1.1\r\nhost: x\r\ncontent-length: ${10 * MI}\r\n\r\n`);
+  await taken(socket, Buffer.alloc(9 * MI, 34));
+}
+
+async function message(path: string, open: (() => void)[]): Promise<void> {
+  const stream = new WebSocket(`ws+unix://${path}:/v1/stream`);
+  stream.on("error", () => {});
+  open.push(() => stream.terminate());
+  await once(stream, "open");
+  stream.send(Buffer.alloc(9 * MI, 34), { fin: false, binary: false });
+  await sleep(1000);
+}
+
+/** Resolves when the broker has taken the bytes, or stopped taking any. */
+async function taken(socket: Socket, bytes: Buffer): Promise<void> {
+  await Promise.race([new Promise((resolve) => socket.write(bytes, resolve)), sleep(5000)]);
+}
+
+function resident({ process: { pid } }: TestBroker): number {
+  const [, kib] = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(kib) / 1024;
+}
