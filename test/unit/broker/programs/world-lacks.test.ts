@@ -56,6 +56,32 @@ describe("what a world lacks is told", () => {
     expect(told(1000, sign, { stderr: () => "gpg: BAD signature\n" })).toEqual([]);
   });
 
+  test.each([
+    ["sudo", 'sudo: The "no new privileges" flag is set', "rights of its user"],
+    ["ping", "ping: prctl: Operation not permitted", "TCP connections alone"],
+    ["crontab", "crontab: permission denied", "runs jobs later"],
+    ["systemctl", "Failed to connect to bus: Host is down", "no service manager"],
+    ["xclip", "Error: Can't open display: (null)", "no display"],
+    ["docker", "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", "container engine"],
+    ["ssh", "Host key verification failed.", "known hosts"],
+    ["ssh", "git@example.org: Permission denied (publickey).", "ssh-agent"],
+  ])("of '%s', which says %j of what the world keeps from it", (program, says, words) => {
+    const lacks = new WorldLacks(1000);
+    lacks.add(ran(`/usr/bin/${program}`, { code: 1 }));
+    const [told, ...more] = lacks.told({ ...END, stderr: () => `${says}\n` });
+    expect(more).toEqual([]);
+    expect(told).toMatchObject({ program, message: expect.stringContaining(words) });
+  });
+
+  test("not of docker or ssh where they fail for another reason, or the socket is shared", () => {
+    const docker = ran("/usr/bin/docker", { code: 1 });
+    expect(told(1000, docker, { stderr: () => "no such image\n" })).toEqual([]);
+    expect(told(1000, ran("/usr/bin/ssh", { code: 2 }), { stderr: () => "usage: ssh\n" })).toEqual([]);
+    const stderr = (): string => "Is the docker daemon running?\n";
+    expect(told(1000, docker, { stderr })).toHaveLength(1);
+    expect(told(1000, docker, { stderr, sockets: ["/run/docker.sock"] })).toEqual([]);
+  });
+
   test("once of a kind, however many fail", () => {
     const events = [...ran("/usr/bin/unshare", { code: 1 }), ...ran("/usr/bin/bwrap", { code: 1 }, 2)];
     expect(told(0, events)).toHaveLength(1);
