@@ -18,6 +18,9 @@ type Lack = {
   readonly says?: RegExp;
 };
 
+const ACCOUNTS =
+  "the accounts of such tools in your home are hidden from commands unless fs.deny_read leaves them out. A variable that world.env names can carry a token, and a person can run it outside of Substrate";
+
 const LACKS: readonly Lack[] = [
   {
     names:
@@ -74,6 +77,19 @@ const LACKS: readonly Lack[] = [
     sentence:
       "~/.ssh, with its keys and known hosts, is hidden from commands unless fs.deny_read leaves it out. 'world.sockets: [ssh-agent]' in every policy in force lends the keys of your agent; hosts are known where /etc/ssh/ssh_known_hosts names them (a person: ssh-keygen -F HOST | sudo tee -a /etc/ssh/ssh_known_hosts)",
     says: /Host key verification failed|Permission denied \(/,
+  },
+  {
+    names: "git",
+    sentence: ACCOUNTS,
+    says: /could not read (?:Username|Password)|fatal: Authentication failed/,
+  },
+  // These run what others wrote, which says other things about logins.
+  { names: "npm pnpm yarn", sentence: ACCOUNTS, says: /\b(?:ENEEDAUTH|E401)\b/ },
+  {
+    names:
+      "gh glab hub twine aws gcloud gsutil az kubectl helm vercel netlify fly flyctl heroku doctl wrangler supabase stripe sentry-cli hf huggingface-cli kaggle",
+    sentence: ACCOUNTS,
+    says: /\b(?:auth|sso|az) login\b|log ?in\b|logged in|credentials|\b401\b|unauthori[sz]ed|localhost:8080/i,
   },
   {
     names: "ssh-add",
