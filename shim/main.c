@@ -48,7 +48,14 @@ static void become_script(const char *path, char *const words[]) {
   execv(script[0], script);
 }
 
-static int become(const struct program *program, char *const words[]) {
+/* Python looks on PATH for its own name and would find the shim: sys.executable, and with it each virtual environment,
+   would lead to the shims folder, which no world has. */
+static bool looks_for_itself(const char *called) {
+  return strchr(called, '/') == NULL && (strncmp(called, "python", 6) == 0 || strncmp(called, "pypy", 4) == 0);
+}
+
+static int become(const struct program *program, char *words[]) {
+  if (looks_for_itself(words[0])) words[0] = (char *)program->path;
   execv(program->path, words);
   if (errno == ENOEXEC) become_script(program->path, words);
   int error = errno;
@@ -63,7 +70,7 @@ static void socket_path(char path[PATH_MAX], const char *agent) {
 
 /* Obeys shims/.offline, which the broker writes whenever it reads its policies. A missing or unreadable file
    denies. */
-static int without_broker(const struct program *program, char *const words[]) {
+static int without_broker(const struct program *program, char *words[]) {
   char path[PATH_MAX], rule[8] = "";
   home_path(path, "shims/.offline");
   int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -102,12 +109,12 @@ static int run_isolated(const struct program *program, const char *agent, const 
 }
 
 /* Users of SHIM_BYPASS expect a record, so stderr reports a missing record. */
-static int bypass_unrecorded(const struct program *program, char *const words[]) {
+static int bypass_unrecorded(const struct program *program, char *words[]) {
   say("SHIM_BYPASS=1: nothing records this call of '", name, "'", NULL);
   return become(program, words);
 }
 
-static int run(const struct program *program, char *const words[]) {
+static int run(const struct program *program, char *words[]) {
   static char socket[PATH_MAX];
   const char *bypass = getenv("SHIM_BYPASS"), *agent = getenv("SUBSTRATE_AGENT_ID");
   bool bypassed = bypass != NULL && strcmp(bypass, "1") == 0;

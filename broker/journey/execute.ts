@@ -40,7 +40,7 @@ import { refusedSpan, startedSpan, violationSpan, warningSpans } from "../spans/
 import { recordUnjudged } from "./unjudged.ts";
 import { explainWrite, writeRules } from "./refused-writes.ts";
 import type { Lease } from "../worlds/worlds.ts";
-import { whyFailed } from "./why-failed.ts";
+import { closedPortWords, whyFailed } from "./why-failed.ts";
 
 /** Decides, runs and records one command. `signal` aborts when the caller has disconnected. */
 export async function execute(
@@ -162,6 +162,7 @@ async function runAndRecord(
     const sockets = (world.spec.sockets ?? []).map(({ name }) => name);
     const known = { lacks, writes, explained: notices.any, namespacesTold, sockets };
     notices.takeFailure(whyFailed(job, ran, known));
+    for (const words of closedPortWords(ran)) notices.takeUnreached(words);
     notices.takeObserved(witnesses.network?.observed ?? []);
     // Keep the overlay until the listing proves it unchanged.
     held = holdsChanges(job);

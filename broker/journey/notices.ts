@@ -87,6 +87,11 @@ export class Notices {
     this.#add({ kind: "policy", message, rule: null, program: null, count: 1, span_id: this.#span });
   }
 
+  /** Adds why a failed command did not reach a server. */
+  takeUnreached(message: string): void {
+    this.#add({ kind: "network", message, rule: null, program: null, count: 1, span_id: this.#span });
+  }
+
   /** Adds what a session's state does not hold. */
   takeSession(message: string): void {
     this.#add({ kind: "session", message, rule: null, program: null, count: 1, span_id: this.#span });

@@ -40,6 +40,21 @@ export function whyFailed(
   return [...[...paths, ...unfound].map((message) => ({ program: null, message })), ...lacking];
 }
 
+/**
+ * Explains ports of localhost that refused a failed command. The words are the same whether or not the host has a server there:
+ * else commands could learn the host's open ports.
+ */
+export function closedPortWords({ ending }: Ran): readonly string[] {
+  const failed = ending.kind === "signalled" || (ending.kind === "exited" && ending.code !== 0);
+  const { closedPorts = [] } = failed ? ending : {};
+  const [first] = closedPorts;
+  if (first === undefined) return [];
+  const ports = closedPorts.length === 1 ? `port ${first}` : `ports ${closedPorts.join(", ")}`;
+  return [
+    `Nothing listens on ${ports} of localhost: a world's localhost is its own, and what earlier commands left in the background ended with them unless they were kept ("background": "keep", --keep). A server on this machine's own localhost is 'host.internal:${first}' to commands, where net.allowed has that entry ("substrate policy allow net host.internal:${first}" adds it)`,
+  ];
+}
+
 /** Explains a program that was not found, where PATH leads to the user's home. Says nothing about files there. */
 function notInOwnHome({ argv: [program = ""] }: Job, { ending }: Ran, writes: WriteRules): readonly string[] {
   if (ending.kind !== "not_started" || ending.step !== "execve" || ending.errno !== "ENOENT") return [];

@@ -13,9 +13,10 @@ const LOOPS = 1500;
  * that prompt, so no line is shown twice. bash is interactive for the sake of job control, and reads lines by `read` instead of
  * by itself, because a line must be judged as a whole. The loop is no function: `declare` in one would be local. `jobs` tells of
  * jobs that were stopped, and makes bash forget those that have ended; bash itself begins a line for a job that was stopped just now
- * (128 and one of the four signals that stop).
+ * (128 and one of the four signals that stop). `history` lists the client's lines instead of the script's.
  */
-const script = (word: string): string => `PS1= PS2= HISTFILE=
+const script = (word: string): string => `PS1= PS2= HISTFILE= BASH_ARGV0=bash
+set +o history; history -c
 shopt -s expand_aliases checkwinsize
 __s() { return "$__c"; }
 __n() {
@@ -26,6 +27,7 @@ __n() {
   IFS= read -rs -d $'\\x1e' -p $'\\e]697;${word};'"$__c;$PWD"$'\\a' __l || exit
   until [[ $__l == $'\\x02'* ]]; do IFS= read -rs -d $'\\x1e' __l || exit; done
   __l=\${__l#?}
+  [[ $__l == ' '* ]] || history -s -- "$__l"
 }
 `;
 

@@ -12,11 +12,14 @@ type Lack = {
   readonly of?: "root" | "others";
   /** Left out where namespaces are allowed, or the refused call itself was reported. */
   readonly isNamespaces?: true;
-  /** Left out in a world that shares this socket of `world.sockets`. */
+  /** Left out in a world that shares a socket of `world.sockets` with this in its name. */
   readonly socket?: string;
   /** Left out unless standard error says this. */
   readonly says?: RegExp;
 };
+
+const ACCOUNTS =
+  "the accounts of such tools in your home are hidden from commands unless fs.deny_read leaves them out. A variable that world.env names can carry a token, and a person can run it outside of Substrate";
 
 const LACKS: readonly Lack[] = [
   {
@@ -37,6 +40,56 @@ const LACKS: readonly Lack[] = [
     sentence:
       "root has no capabilities in a world, so it cannot make devices or give files to other users. A person can do this outside of Substrate",
     of: "root",
+  },
+  {
+    names: "docker docker-compose docker-buildx nerdctl",
+    sentence:
+      "this world does not reach the socket of a container engine, which would give it the rights of root on this machine. A person can run it outside of Substrate",
+    socket: "docker",
+    says: /\bdocker daemon\b|\bdocker\.sock\b|\bcontainerd\.sock\b/i,
+  },
+  {
+    names: "sudo doas pkexec su passwd chsh chfn",
+    sentence:
+      "commands in a world run with the rights of its user and gain no others (no_new_privs). A person can run it outside of Substrate",
+  },
+  {
+    names: "ping ping4 ping6 fping arping traceroute traceroute6 tracepath mtr",
+    sentence:
+      "a world carries TCP connections alone and refuses ICMP and UDP. 'curl' or 'nc -z HOST PORT' shows whether a host answers",
+  },
+  {
+    names: "at batch crontab",
+    sentence:
+      "no command reaches the service of this machine that runs jobs later. A person can set it up outside of Substrate",
+  },
+  {
+    names: "systemctl service journalctl loginctl timedatectl hostnamectl busctl",
+    sentence:
+      "a world reaches no service manager and no bus of this machine. A person can run it outside of Substrate",
+  },
+  {
+    names: "xdg-open xclip xsel wl-copy wl-paste notify-send",
+    sentence: "a world reaches no display, clipboard or browser of this machine",
+  },
+  {
+    names: "ssh scp sftp",
+    sentence:
+      "~/.ssh, with its keys and known hosts, is hidden from commands unless fs.deny_read leaves it out. 'world.sockets: [ssh-agent]' in every policy in force lends the keys of your agent; hosts are known where /etc/ssh/ssh_known_hosts names them (a person: ssh-keygen -F HOST | sudo tee -a /etc/ssh/ssh_known_hosts)",
+    says: /Host key verification failed|Permission denied \(/,
+  },
+  {
+    names: "git",
+    sentence: ACCOUNTS,
+    says: /could not read (?:Username|Password)|fatal: Authentication failed/,
+  },
+  // These run what others wrote, which says other things about logins.
+  { names: "npm pnpm yarn", sentence: ACCOUNTS, says: /\b(?:ENEEDAUTH|E401)\b/ },
+  {
+    names:
+      "gh glab hub twine aws gcloud gsutil az kubectl helm vercel netlify fly flyctl heroku doctl wrangler supabase stripe sentry-cli hf huggingface-cli kaggle",
+    sentence: ACCOUNTS,
+    says: /\b(?:auth|sso|az) login\b|log ?in\b|logged in|credentials|\b401\b|unauthori[sz]ed|localhost:8080/i,
   },
   {
     names: "ssh-add",
@@ -118,7 +171,8 @@ export class WorldLacks {
     for (const name of names) {
       const lack = this.#lackOf(name);
       if (lack?.isNamespaces === true && end.namespacesTold) continue;
-      if (lack?.socket !== undefined && end.sockets.includes(lack.socket)) continue;
+      const { socket } = lack ?? {};
+      if (socket !== undefined && end.sockets.some((shared) => shared.includes(socket))) continue;
       if (lack?.says !== undefined && !lack.says.test(end.stderr())) continue;
       if (lack !== undefined && !told.has(lack))
         told.set(lack, { program: name, message: `'${name}' failed: ${lack.sentence}` });

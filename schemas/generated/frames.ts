@@ -179,6 +179,8 @@ export interface ExitFrame {
    * Each NAME=number, as counted by the command's cgroup; a missing name was not measured. memory_peak: bytes. pids_peak: processes and threads at once. oom_kill: processes that the memory limit ended. pids_max: forks that the limit refused.
    */
   readonly measured?: readonly string[];
+  /** TCP ports of the world's localhost that refused the command's last connect there. */
+  readonly closed_port?: readonly number[];
   /** 1: TOUCHED has reported the command's changes. Absent: no listener, so the changes are unknown. */
   readonly recorded?: number;
   /** 1: some command has written in a scratch folder since the world was made. Absent: no such write. */
@@ -734,4 +736,6 @@ export const TAG = {
   JOB_CONTROL: 116,
   /** u64: 1: commands may make namespaces of their own; 2: mount namespaces too. */
   NESTED: 120,
+  /** repeated text: TCP ports of the world's localhost that refused the command's last connect there. */
+  CLOSED_PORT: 121,
 } as const;

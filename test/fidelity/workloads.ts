@@ -4,6 +4,7 @@ import { ARCHIVES } from "./workloads/archives.ts";
 import { COMPILERS } from "./workloads/compilers.ts";
 import { FILES } from "./workloads/files.ts";
 import { GIT } from "./workloads/git.ts";
+import { GIT_LESS_OFTEN } from "./workloads/git-less-often.ts";
 import { LANGUAGES } from "./workloads/languages.ts";
 import { INSTALLS } from "./workloads/installs.ts";
 import { PACKAGES } from "./workloads/packages.ts";
@@ -15,6 +16,7 @@ import { TEXT } from "./workloads/text.ts";
 
 export const WORKLOADS: readonly Workload[] = [
   ...GIT,
+  ...GIT_LESS_OFTEN,
   ...SYSTEM,
   ...PACKAGES,
   ...INSTALLS,

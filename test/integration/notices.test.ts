@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../support/users/users.ts";
 import { TestBroker } from "../support/broker/broker.ts";
+import { freePort, holdPort } from "../support/broker/published.ts";
 
 const POLICY = `id: default
 name: Notices
@@ -94,5 +95,53 @@ describe.each(actors())("what a reply tells of names while a policy only observe
 
   test("the reverse of an address is nobody's name, and not told", async () => {
     expect((await broker.run("getent hosts 192.0.2.1; true")).notices).toEqual([]);
+  });
+});
+
+describe.each(actors())("ports of localhost, as $kind", (actor) => {
+  let broker: TestBroker;
+  let host: Awaited<ReturnType<typeof holdPort>>;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor);
+    host = await holdPort(0);
+  });
+  afterAll(async () => {
+    host.free();
+    await broker.stop();
+  });
+
+  const blocking = (port: number): string => `exec 3<>/dev/tcp/127.0.0.1/${port}`;
+  const nonBlocking = (port: number, address = "127.0.0.1"): string =>
+    `node -e 'require("net").connect(${port}, "${address}").on("error", () => process.exit(3)).on("connect", () => process.exit(0))'`;
+  const toldAbout = async (cmd: string): Promise<readonly string[]> =>
+    (await broker.run({ cmd, shell: "bash" })).notices
+      .filter(({ kind }) => kind === "network")
+      .map(({ message }) => message);
+
+  test("are a world's own: a failed command is told so, and how to reach a server of this machine", async () => {
+    const { port } = host;
+    const words = expect.stringMatching(
+      new RegExp(`^Nothing listens on port ${port} of localhost: .*'host\\.internal:${port}'`),
+    );
+    expect(await toldAbout(blocking(port))).toEqual([words]);
+    expect(await toldAbout(nonBlocking(port))).toEqual([words]);
+    expect(await toldAbout(nonBlocking(port, "::1"))).toEqual([words]);
+    const { stderr } = await broker.cli(["exec", "--shell", "bash", "--", blocking(port)]);
+    expect(stderr).toMatch(new RegExp(`^substrate: Nothing listens on port ${port} of localhost`, "m"));
+  });
+
+  test("are told in the same words where this machine has no server", async () => {
+    const [free, { port }] = [await freePort(), host];
+    const [[none = ""], [some = ""]] = [await toldAbout(blocking(free)), await toldAbout(blocking(port))];
+    expect(none).not.toBe("");
+    expect(none.replaceAll(`${free}`, "PORT")).toBe(some.replaceAll(`${port}`, "PORT"));
+  });
+
+  test("are not told of where a server answered in the end, or the command did what it was to do", async () => {
+    const port = await freePort();
+    const serve = `node -e 'require("net").createServer().listen(${port}, "127.0.0.1")' &`;
+    const untilUp = `until ${nonBlocking(port)}; do sleep 0.05; done`;
+    expect(await toldAbout(`${nonBlocking(port)}; ${serve} ${untilUp}; exit 4`)).toEqual([]);
+    expect(await toldAbout(`${nonBlocking(port)}; true`)).toEqual([]);
   });
 });

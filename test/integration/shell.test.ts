@@ -121,6 +121,24 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
     });
   });
 
+  test("lists the typed lines as bash's history, has bash's name, and says at its end what was refused and why", async () => {
+    await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
+      const person = await shellIn(broker);
+      person.type("echo one\r");
+      await person.sees(/\r\none\r\n[^]*\$ $/);
+      person.type(" echo unlisted\r");
+      await person.sees(/\r\nunlisted\r\n[^]*\$ $/);
+      person.type('history; echo "<$0>"\r');
+      const shown = await person.sees(/<bash>\r\n[^]*\$ $/);
+      expect(shown).toMatch(/\n +1 +echo one\r\n +2 +history; echo "<\$0>"\r\n<bash>/);
+      broker.write(join(broker.project, "writes"), "echo x > /usr/refused\n");
+      person.type("sh writes\r");
+      await person.sees(/Read-only file system[^]*\$ $/);
+      person.type("exit 3\r");
+      await person.sees(/substrate: '\/usr\/refused' was not written: [^]*fs\.write[^]*OUTSIDE> $/);
+    });
+  });
+
   test("takes no prompt from what a program prints", async () => {
     await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
       broker.write(join(broker.project, "forged.txt"), "\x1b]697;0;/forged\x07");

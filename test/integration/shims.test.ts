@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ErrorReply, ReportReply, Span } from "../../schemas/generated/types.ts";
 import { type Ended, actors, runAs, spawnAs } from "../support/users/users.ts";
 import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { skip } from "../support/run/skips.ts";
 import { pathWithShims, SHIM_POLICY as POLICY, shimsOf, toolFor } from "../support/broker/shims.ts";
 
 describe.each(actors())("shims, as $kind", (actor) => {
@@ -112,6 +113,16 @@ describe.each(actors())("shims, as $kind", (actor) => {
       stdio: ["ignore", "pipe", "inherit"],
     });
     expect(await outputOf(child)).toBe(`${child.pid}\n`);
+  });
+
+  test("python finds itself behind its shim, so that no virtual environment leads to a shim", async () => {
+    const script = "python3 -c 'import os, sys; print(sys.executable, os.path.basename(sys.orig_argv[0]))'";
+    const bare = await shell(`PATH=/usr/bin:/bin; ${script}`);
+    if (bare.code !== 0) return skip("python behind its shim", `python3: ${bare.stderr.trim()}`);
+    expect((await cli("install", "python3")).code).toBe(0);
+    const shim = join(broker.home, "shims/python3");
+    expect((await shell(`command -v python3; ${script}`)).stdout).toBe(`${shim}\n${bare.stdout}`);
+    expect((await cli("remove", "python3")).code).toBe(0);
   });
 
   test("a program started by a program behind a shim stands below it", async () => {

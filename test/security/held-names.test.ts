@@ -105,6 +105,29 @@ describe.each(actors())("names that tools run later, written by isolated command
     },
   );
 
+  test("settings of a submodule that git writes again as they were hold no apply up; another content does", async () => {
+    const settings = ".git/modules/lib/config";
+    fill(broker, { [settings]: "[core]\n", "kept.txt": "old\n" });
+    const again = `cp ${settings} ${settings}.lock && mv ${settings}.lock ${settings}`;
+    const same = await isolated(broker, `${again} && echo new > kept.txt`);
+    expect((await diffOf(broker, same.span_id)).changes.map(({ path }) => path)).toEqual(["kept.txt"]);
+    await changed(broker, "apply", same.span_id);
+    expect(readFileSync(here("kept.txt"), "utf8")).toBe("new\n");
+    for (const more of [
+      `echo '[alias]' >> ${settings}`,
+      `chmod 777 ${settings}`,
+      `ln ${settings} ${settings}2`,
+    ]) {
+      const other = await isolated(broker, `${again} && ${more}; echo newer > kept.txt`);
+      const refused = errorIn(await change(broker, "apply", other.span_id));
+      expect(refused, more).toMatchObject({
+        code: "policy_denied",
+        message: expect.stringContaining(settings),
+      });
+      expect(readFileSync(here("kept.txt"), "utf8")).toBe("new\n");
+    }
+  });
+
   test("the same by plain commands is refused as ever, and the answer says that isolated ones may", async () => {
     for (const [name, cmd] of MADE) {
       const answer = await broker.post({ cmd });

@@ -192,7 +192,7 @@ export class LinuxCommand implements CommandRun {
       unread: numberOf(fields, TAG.UNREAD) ?? 0,
       untold: numberOf(fields, TAG.UNTOLD) ?? 0,
     });
-    this.#end(ended(fields, measured));
+    this.#end(ended(list, measured));
     return numberOf(fields, TAG.CLOSED) === 1 ? this.#finish() : false;
   }
 
@@ -280,7 +280,9 @@ function measuredOf(fields: ReturnType<typeof decodeFields>): ReadonlyMap<string
   );
 }
 
-function ended(fields: ReadonlyMap<number, Buffer>, measured: ReadonlyMap<string, number>): Ending {
+function ended(list: ReturnType<typeof decodeFields>, measured: ReadonlyMap<string, number>): Ending {
+  const fields = new Map(list);
+  const closedPorts = list.filter(([tag]) => tag === TAG.CLOSED_PORT).map(([, bytes]) => decodeNumber(bytes));
   const cpu = numberOf(fields, TAG.CPU_US);
   const usage = {
     cpuMs: cpu === undefined ? null : cpu / 1000,
@@ -291,6 +293,7 @@ function ended(fields: ReadonlyMap<number, Buffer>, measured: ReadonlyMap<string
     usage,
     kept: numberOf(fields, TAG.KEPT) ?? 0,
     leftover: numberOf(fields, TAG.LEFTOVER) === 1,
+    ...(closedPorts.length === 0 ? {} : { closedPorts }),
   };
   const signo = numberOf(fields, TAG.SIGNO);
   if (signo !== undefined) return { kind: "signalled", signal: signalName(signo), ...rest };

@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { WorldUnavailable } from "../model/unavailable.ts";
 import { unlessScarce } from "./scarce.ts";
+import { sshIncludes } from "./ssh-includes.ts";
 import type { HostFacts, PathKind } from "../plan/host-facts.ts";
 import { MountTable, parseMounts } from "../plan/mount-table.ts";
 
@@ -22,6 +23,7 @@ export function hostFacts(
     mountPoints: [...new Set(mounts.map(({ point }) => point))],
     otherNames: (path) => table.otherNames(path),
     datagramSockets: parseDatagramSockets(unlessScarce(() => readFileSync("/proc/net/unix", "utf8"))),
+    ...(known.userNamespace ? { rootsOwn: sshIncludes() } : {}),
     ...known,
   };
 }

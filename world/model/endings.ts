@@ -9,21 +9,18 @@ export type RunUsage = {
   readonly processes: number | null;
 };
 
+/** Told of every command that ran. */
+type Ran = {
+  readonly usage: RunUsage;
+  readonly kept: number;
+  readonly leftover: boolean;
+  /** TCP ports of the world's localhost that refused the command's last connect there; absent: none. */
+  readonly closedPorts?: readonly number[];
+};
+
 /** The possible endings of a command. */
 export type Ending =
-  | {
-      readonly kind: "exited";
-      readonly code: number;
-      readonly usage: RunUsage;
-      readonly kept: number;
-      readonly leftover: boolean;
-    }
-  | {
-      readonly kind: "signalled";
-      readonly signal: string;
-      readonly usage: RunUsage;
-      readonly kept: number;
-      readonly leftover: boolean;
-    }
+  | ({ readonly kind: "exited"; readonly code: number } & Ran)
+  | ({ readonly kind: "signalled"; readonly signal: string } & Ran)
   | { readonly kind: "not_started"; readonly step: string; readonly path: string; readonly errno: string }
   | { readonly kind: "world_lost"; readonly cause: string };

@@ -1,5 +1,6 @@
 /** Decodes the rows of a walk over an overlay's upper layer (world/native/changes/overlay_walk.h), and the states in them. */
 import type { HeldKind } from "../model/held.ts";
+import { isAutorun } from "./autorun.ts";
 
 /** Letters of rows; the first three are the types of states ({@link Sight}) too. */
 export const ROW = {
@@ -136,15 +137,22 @@ export function has({ flags }: Pick<Row, "flags">, flag: (typeof FLAG)[keyof typ
   return flags.includes(flag);
 }
 
-/** Returns null for an unchanged copy-up. */
+const IN_GIT = /(?:^|\/)\.git\//;
+
+/**
+ * Returns null for an unchanged copy-up, and for git's settings and hooks written again as they were: git looks at no times of theirs,
+ * `git submodule update` writes them each time, and a policy that denies the name would refuse the whole apply.
+ */
 function kindOf(entry: Omit<Entry, "kind">): HeldKind | null {
   const { path, type, below } = entry;
   if (path === "") return null;
   if (type === ROW.removed) return "delete";
   const same = below !== null && !has(entry, FLAG.noLowerFolder) && below.type === type;
   if (type === ROW.folder) return same ? (has(entry, FLAG.attributes) ? "mode" : null) : "dir";
-  if (same && !has(entry, FLAG.content))
-    return has(entry, FLAG.attributes) || has(entry, FLAG.mtime) ? "mode" : null;
+  if (same && !has(entry, FLAG.content)) {
+    const isLater = has(entry, FLAG.mtime) && !(IN_GIT.test(path) && isAutorun(path));
+    return has(entry, FLAG.attributes) || isLater ? "mode" : null;
+  }
   if (type === ROW.link) return "link";
   return below === null ? "write" : "mod";
 }

@@ -1,5 +1,6 @@
 /** Facts about the host for a plan, as data and functions, so that every plan can be tested as data. */
 
+import type { SettingsFile } from "../model/world.ts";
 import type { OtherName } from "./mount-table.ts";
 
 /** Type of a host path. `symlinked`: a symbolic link somewhere on the path. */
@@ -26,6 +27,11 @@ export type HostFacts = {
   readonly unveilable: ReadonlySet<string>;
   /** Whether mounts are made in a user namespace: overlay marks must then be `user.` xattrs, and system folders are not writable. */
   readonly userNamespace: boolean;
+  /**
+   * Files of root's that programs trust only of root or their user, with their text: a user namespace shows root's files as nobody's.
+   * Absent: none.
+   */
+  readonly rootsOwn?: readonly SettingsFile[];
   /** The host's name, also the world's name. */
   readonly hostname: string;
   /** Whether the world has a DNS stub and the files that point to the stub. */

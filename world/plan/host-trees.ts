@@ -82,10 +82,10 @@ export function hostTrees(spec: WorldSpec, hidden: Denials, facts: HostFacts): H
   };
 }
 
-/** Selects settings files to show. Their content depends on the world's network, so worlds without a network get none. */
+/** Selects settings files to show. The content of the spec's depends on the network, so worlds without a network get none of those. */
 function settings(spec: WorldSpec, { hidden }: Denials, facts: HostFacts): readonly SettingsFile[] {
-  if (!facts.namesServed) return [];
-  return (spec.settings ?? []).filter(({ path }) => {
+  const wanted = [...(facts.namesServed ? (spec.settings ?? []) : []), ...(facts.rootsOwn ?? [])];
+  return wanted.filter(({ path }) => {
     const isHosts = !isPrivate(path) && !isOfKernel(path) && isReadable(path, spec);
     const isDenied = spec.files.denyRead.some((pattern) => patternCovers(pattern, path));
     const isHidden = isDenied || hidden.some((name) => isWithin(path, name));

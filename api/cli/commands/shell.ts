@@ -8,12 +8,13 @@ import { type LineMessage, Stream } from "../../client/stream.ts";
 import { askingHere } from "../questions/ask-here.ts";
 import { isTerminal, onEnding, rawMode, sizeOf } from "../terminal/raw-mode.ts";
 import { insertText, onLines, Pastes, toLineBegin } from "../terminal/line-editing.ts";
-import { exitOfRefusal, wordsOf } from "../terminal/replies.ts";
+import { wordsOf } from "../terminal/replies.ts";
 import { Complaint, harmlessLine, type Terminal } from "../terminal/terminal.ts";
 import { coloursFor } from "../words/colours.ts";
 import { callerShell, setVariables } from "./caller-shell.ts";
 import { commandSocket, parentSpan, spotOf, variable, type WhoseOptions } from "./command-body.ts";
 import { execCommand } from "./exec.ts";
+import { endOf } from "./run.ts";
 
 export type ShellOptions = WhoseOptions & { readonly env?: readonly string[] };
 
@@ -97,9 +98,8 @@ class Shell {
     const heard = onEnding((name) => this.#leave(name === "SIGHUP" ? 129 : 143));
     try {
       const answer = await this.#stream.ended;
-      if (answer.status === 200) return (answer.document as { readonly exit: number }).exit;
-      this.#terminal.err.write(`substrate: ${wordsOf(answer)}\n`);
-      return exitOfRefusal(answer);
+      this.#passNothing();
+      return endOf(this.#terminal, answer);
     } catch (error) {
       if (this.#left === undefined) throw error;
       return this.#left;

@@ -101,6 +101,17 @@ export const FILES: readonly Workload[] = [
       "seq 1 24000000 > big; wc -c big; tail -1 big; cksum big; cp big copy; cmp big copy && echo same; rm copy; head -c 1000 big > big2; mv big2 big",
   },
   {
+    name: "a sparse file of 5 GB",
+    command:
+      "truncate -s 5G big; echo end >> big; tail -c4 big; stat -c '%s %b' big; cp --sparse=always big copy; tail -c4 copy; du -k copy | cut -f1; rm big copy",
+  },
+  {
+    name: "a path that is longer than the kernel takes",
+    needs: ["python3"],
+    command:
+      "python3 -c \"import os\nfor i in range(100): os.mkdir('d' * 50); os.chdir('d' * 50)\nopen('f', 'w').write('x'); print(len(os.getcwd()), os.path.exists('f'))\"; rm -r d*; ls",
+  },
+  {
     name: "5,000 files in one folder",
     command:
       "mkdir d; cd d; seq -f 'f%g' 5000 | xargs touch; ls | wc -l; ls | sort -V | tail -1; find . -name 'f1*' -delete; ls | wc -l",

@@ -50,6 +50,16 @@ export const LANGUAGES: readonly Workload[] = [
       "python3 -m venv --without-pip v && v/bin/python -c 'import sys; print(sys.prefix != sys.base_prefix)'; . v/bin/activate; which python | sed 's|.*/project/||'; cat v/pyvenv.cfg | grep -c home",
   },
   {
+    name: "python's multiprocessing in three ways, with shared memory",
+    needs: ["python3"],
+    files: {
+      "mp.py":
+        "import multiprocessing as m\nfrom multiprocessing import shared_memory as s\ndef f(x): return x * x\nif __name__ == '__main__':\n  for k in ('fork', 'spawn', 'forkserver'):\n    with m.get_context(k).Pool(2) as p: print(k, p.map(f, range(4)))\n  a = s.SharedMemory(create=True, size=10); a.buf[0] = 1; print(a.buf[0]); a.close(); a.unlink()\n",
+    },
+    command: "python3 mp.py",
+    varies: { content: [/\.pyc$/] },
+  },
+  {
     name: "python -m unittest",
     needs: ["python3"],
     files: {
@@ -101,6 +111,17 @@ export const LANGUAGES: readonly Workload[] = [
         "import { Worker, isMainThread, parentPort } from 'node:worker_threads';\nimport { spawnSync, fork, exec } from 'node:child_process';\nimport { promisify } from 'node:util'; import { pipeline } from 'node:stream/promises'; import { createGzip, createGunzip } from 'node:zlib'; import fs from 'node:fs'; import os from 'node:os';\nif (!isMainThread) parentPort.postMessage('worker'); else if (process.send) { process.send('forked'); process.disconnect(); } else {\n  await new Promise((r) => new Worker(new URL(import.meta.url)).on('message', (m) => { console.log(m); r(); }));\n  await new Promise((r) => fork('n.mjs').on('message', (m) => console.log(m)).on('exit', r));\n  console.log(spawnSync('sh', ['-c', 'cat; exit 3'], { input: 'in' }).stdout.toString(), (await promisify(exec)('echo out')).stdout);\n  fs.writeFileSync('big', 'x'.repeat(1e6)); await pipeline(fs.createReadStream('big'), createGzip(), createGunzip(), fs.createWriteStream('back')); console.log(fs.statSync('back').size, os.cpus().length, os.userInfo().username.length > 0);\n  process.on('SIGTERM', () => { console.log('term'); process.exit(8); }); process.kill(process.pid, 'SIGTERM'); setTimeout(() => {}, 5000);\n}\n",
     },
     command: "node n.mjs; echo $?",
+  },
+  {
+    name: "node's cluster, inspector and profile",
+    needs: ["node"],
+    files: {
+      "c.js":
+        "const c = require('cluster'), h = require('http');\nif (c.isPrimary) { let n = 0; for (const _ of [1, 2]) c.fork(); c.on('listening', (w, a) => { if (++n === 2) h.get({ host: '127.0.0.1', port: a.port }, (r) => { console.log(r.statusCode); for (const w of Object.values(c.workers)) w.kill(); }); }); c.on('exit', (w, code, signal) => console.log(code, signal)); }\nelse h.createServer((q, r) => r.end()).listen(8331, '127.0.0.1');\n",
+    },
+    command:
+      "node c.js; node --inspect=127.0.0.1:0 -e 'console.log(require(\"inspector\").url() !== undefined)' 2> /dev/null; node --cpu-prof --cpu-prof-dir=prof -e 1; ls prof | wc -l",
+    varies: { paths: [/\/prof\/./] },
   },
   {
     name: "node --test",

@@ -28,6 +28,43 @@ export const PACKAGES: readonly Workload[] = [
     varies: { ...NPM, output: [...NPM.output, [/to \/.*package\.json/, "to FILE"]] },
   },
   {
+    name: "npm version, with a commit and a tag",
+    needs: ["npm", "git"],
+    files: { "package.json": '{"name":"p","version":"1.0.0"}\n' },
+    prepare: "git init -q .; git add .; git commit -qm first",
+    command:
+      "npm version patch && npm version minor -m 'release %s' && git log --format='%s %d' && git status -s",
+    varies: { ...NPM, content: [/\.git\//], paths: [/\.git\/objects\//] },
+  },
+  {
+    name: "npm link, with a prefix in the project",
+    needs: ["npm"],
+    files: {
+      "lib/package.json": '{"name":"lib","version":"1.0.0","bin":"i.js"}',
+      "lib/i.js": "#!/usr/bin/env node\nmodule.exports = 5;\n",
+      "app/package.json": '{"name":"app","version":"1.0.0"}',
+    },
+    env: { npm_config_prefix: "../global", npm_config_update_notifier: "false" },
+    command:
+      "cd lib && npm link && cd ../app && npm link lib && node -p 'require(\"lib\")' && npm ls --link; npm unlink lib",
+    varies: NPM,
+  },
+  {
+    name: "a small addon by the node-gyp of npm",
+    needs: ["npm", "gcc", "python3"],
+    tried:
+      'test -f /usr/include/node/node_api.h -a -f "$(npm root -g)/npm/node_modules/node-gyp/bin/node-gyp.js"',
+    files: {
+      "binding.gyp": '{"targets":[{"target_name":"a","sources":["a.c"]}]}',
+      "a.c":
+        '#include <node_api.h>\nnapi_value I(napi_env e, napi_value x) { napi_value v; napi_create_int32(e, 42, &v); napi_set_named_property(e, x, "x", v); return x; }\nNAPI_MODULE(a, I)\n',
+      "package.json": '{"name":"a","version":"1.0.0"}',
+    },
+    command:
+      'node "$(npm root -g)/npm/node_modules/node-gyp/bin/node-gyp.js" rebuild --nodedir=/usr --silent && node -p \'require("./build/Release/a.node").x\'',
+    varies: { content: [/\/build\//] },
+  },
+  {
     name: "npm pack, and what is in it",
     needs: ["npm"],
     files: {

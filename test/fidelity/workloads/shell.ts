@@ -223,6 +223,26 @@ export const SHELL: readonly Workload[] = [
     command: "nohup sh -c 'echo begun; sleep 0.3; echo over' > log 2>&1 & wait; cat log",
   },
   {
+    name: "exec 3<>, wait -n, disown and /dev/tcp in bash",
+    needs: ["bash"],
+    shell: "bash",
+    command:
+      "exec 3<>f; echo abc >&3; exec 3>&-; cat f; (sleep 0.1; exit 3) & (sleep 0.5; exit 4) & wait -n; echo $?; wait -n; echo $?; sleep 9 & disown; jobs; kill $!; exec 4<>/dev/tcp/127.0.0.1/9; echo $?",
+  },
+  {
+    name: "fish",
+    strictest: "claude-code",
+    needs: ["fish"],
+    command:
+      "fish --no-config -c 'set x 1 2 3; echo $x[2] (count $x); function f; echo in $argv; return 3; end; f a; echo $status; string upper abc; exit 5'",
+  },
+  {
+    name: "ksh",
+    strictest: "claude-code",
+    needs: ["ksh"],
+    command: "ksh -c 'typeset -i i=3; ((i++)); print $i; x=(a b); print ${x[1]}'",
+  },
+  {
     name: "zsh",
     strictest: "claude-code",
     needs: ["zsh"],

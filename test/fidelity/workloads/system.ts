@@ -14,6 +14,30 @@ export const SYSTEM: readonly Workload[] = [
     varies: { content: [/\/(key(\.pub)?|f\.sig)$/] },
   },
   {
+    name: "ssh reads the system's settings",
+    needs: ["ssh"],
+    command: "ssh -G example.org | grep -v -e identityfile -e knownhosts; echo $?",
+    strictest: "claude-code",
+  },
+  {
+    name: "ping",
+    needs: ["ping"],
+    command: "ping -c1 -W1 127.0.0.1 > /dev/null",
+    refused: { default: /refuses ICMP and UDP/, strict: /refuses ICMP and UDP/ },
+  },
+  {
+    name: "systemctl of the machine's services",
+    needs: ["systemctl"],
+    command: "systemctl is-active dbus",
+    refused: { default: /no service manager/, strict: /no service manager/ },
+  },
+  {
+    name: "docker of the machine's daemon",
+    needs: ["docker"],
+    command: "docker ps",
+    refused: { default: /container engine/, strict: /container engine/ },
+  },
+  {
     name: "openssl makes keys, a certificate and signatures",
     needs: ["openssl"],
     command:

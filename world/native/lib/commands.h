@@ -15,6 +15,13 @@
 #define DESCRIPTORS_EACH 5
 #define DESCRIPTORS_OTHER 96
 
+/* Ports told of one command: enough for a reader, whatever a scan finds. */
+#define CLOSED_PORTS_MAX 8
+struct closed_ports {
+  unsigned count;
+  uint16_t list[CLOSED_PORTS_MAX];
+};
+
 struct group;
 struct refused_calls;
 struct touched;
@@ -78,6 +85,7 @@ struct command {
   uint64_t refused; /* hash of the last refused start */
   int64_t refused_at;
   unsigned sockets_told; /* number of refused sockets reported */
+  struct closed_ports closed_ports; /* of the world's localhost, that refused it */
   struct refused_writes *refused_writes; /* NULL until the first */
   struct own_program *own; /* program that the runner was told to start, NULL: the broker is not asked about it */
   struct measured measured;

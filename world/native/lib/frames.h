@@ -320,5 +320,7 @@
 #define TAG_JOB_CONTROL 116
 /* u64: 1: commands may make namespaces of their own; 2: mount namespaces too. */
 #define TAG_NESTED 120
+/* repeated text: TCP ports of the world's localhost that refused the command's last connect there. */
+#define TAG_CLOSED_PORT 121
 
 #endif

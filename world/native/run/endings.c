@@ -14,6 +14,7 @@
 #include "lib/fields.h"
 #include "lib/frames.h"
 #include "mount/kept_writes.h"
+#include "notify/connects/closed_ports.h"
 #include "notify/listener.h"
 #include "notify/refused_calls.h"
 #include "notify/starts/gates.h"
@@ -68,7 +69,7 @@ static void send_exit(const struct command *command, bool closed) {
   /* Denied names left by the command are reported before its end. */
   names_settle();
   uint8_t payload[(9 + TOUCHED_FIELDS) * (FIELD_HEADER_SIZE + 8) + 4 * (FIELD_HEADER_SIZE + MEASURED_MAX) +
-                  TELEMETRY_FIELDS_SIZE];
+                  TELEMETRY_FIELDS_SIZE + CLOSED_PORTS_FIELDS_SIZE];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   const struct ending *ending = &command->ending;
   if (ending->signal != 0) field_put_u64(&writer, TAG_SIGNO, ending->signal);
@@ -84,6 +85,7 @@ static void send_exit(const struct command *command, bool closed) {
   if (kept_writes_any()) field_put_u64(&writer, TAG_STRAYED, 1);
   lineage_put(command, &writer);
   telemetry_put(command, &writer);
+  closed_ports_put(&command->closed_ports, &writer);
   put_measured(&writer, "memory_peak", measured->memory_peak);
   put_measured(&writer, "pids_peak", measured->pids_peak);
   put_measured(&writer, "oom_kill", measured->oom_kill);

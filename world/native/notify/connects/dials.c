@@ -17,6 +17,7 @@
 #include "lib/fields.h"
 #include "lib/frames.h"
 #include "lib/watch.h"
+#include "notify/connects/closed_ports.h"
 #include "notify/connects/dial_calls.h"
 #include "notify/notices.h"
 
@@ -42,6 +43,7 @@ struct dial {
   int listener;
   uint64_t id;
   uint32_t number;
+  uint32_t command; /* the caller's */
   int socket; /* PID 1's duplicate */
   bool watched; /* epoll reports when the connection is made or fails */
   struct dial_address address;
@@ -94,6 +96,7 @@ static bool try(struct dial *dial) {
     return false;
   }
   if (error == EINTR) error = EAGAIN;
+  if (!dial->sends) closed_ports_note(dial->command, dial->socket, &dial->address, error);
   notice_return(dial->listener, dial->id, sent, error);
   return true;
 }
@@ -191,7 +194,7 @@ static int read_call(const struct seccomp_notif *notice, struct dial *dial, char
   return 0;
 }
 
-static struct dial *begin(int listener, const struct seccomp_notif *notice) {
+static struct dial *begin(int listener, const struct seccomp_notif *notice, const struct command *command) {
   bool sends = notice->data.nr == SYS_sendto;
   uint64_t size = sends ? notice->data.args[2] : 0;
   if (size > DATA_MAX) return NULL;
@@ -199,6 +202,7 @@ static struct dial *begin(int listener, const struct seccomp_notif *notice) {
   if (dial == NULL) return NULL;
   *dial = (struct dial){.listener = listener,
                         .id = notice->id,
+                        .command = command == NULL ? 0 : command->id,
                         .socket = -1,
                         .address.target = -1,
                         .sends = sends,
@@ -211,7 +215,7 @@ static struct dial *begin(int listener, const struct seccomp_notif *notice) {
    socket once, and uses these copies for both the check and the call. */
 static void serve(int listener, const struct seccomp_notif *notice, struct command *command) {
   char refused[sizeof(struct sockaddr_storage)] = "";
-  struct dial *dial = begin(listener, notice);
+  struct dial *dial = begin(listener, notice, command);
   if (dial == NULL) {
     notice_return(listener, notice->id, 0, EMSGSIZE);
     return;
