@@ -3,13 +3,14 @@
  *
  *   node schemas/generate.mjs                write the files that differ
  *   node schemas/generate.mjs --check        write nothing; exit 1 and name the files in git that differ
- *   node schemas/generate.mjs --validators   write only `generated/validators.js`, which git ignores and the set-up makes
+ *   node schemas/generate.mjs --validators   write only `generated/validators.js` and `openapi.js`, which git ignores and the set-up makes
  */
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readSchemas } from "./generator/documents.mjs";
 import { framesHeader, framesModule } from "./generator/frames.mjs";
+import { openapiModule } from "./generator/openapi.mjs";
 import { apiReference, policiesReference } from "./generator/reference.mjs";
 import { typesModule } from "./generator/types.mjs";
 import { validatorsDeclaration, validatorsModule } from "./generator/validators.mjs";
@@ -25,9 +26,12 @@ if (process.argv.includes("--check")) {
   await write(await driftedFiles(new Map([...(await filesInGit()), ...validators()])));
 }
 
-/** The validators, not in git: 44,000 lines, rewritten by every change of a schema. */
+/** The validators and the calls, not in git: 44,000 lines, rewritten by every change of a schema. */
 function validators() {
-  return new Map([["schemas/generated/validators.js", validatorsModule(schemas)]]);
+  return new Map([
+    ["schemas/generated/validators.js", validatorsModule(schemas)],
+    ["schemas/generated/openapi.js", openapiModule(schemas)],
+  ]);
 }
 
 /**

@@ -17,11 +17,13 @@ import { describeShim } from "./program-shim.ts";
 import { type Action, describeWorld } from "./program-world.ts";
 import type { StartOptions } from "./commands/broker.ts";
 import { closestName } from "../../schemas/closest-name.ts";
+import { isTerminal } from "./terminal/raw-mode.ts";
 import { Complaint, EXIT_SUBSTRATE, harmlessLine, type Terminal } from "./terminal/terminal.ts";
 
-/** Runs a command line and returns the exit code. Never throws. */
-export async function runCli(terminal: Terminal, words: readonly string[]): Promise<number> {
+/** Runs a command line, by default `shell` on a terminal, and returns the exit code. Never throws. */
+export async function runCli(terminal: Terminal, given: readonly string[]): Promise<number> {
   let action: Action | undefined;
+  const words = given.length === 0 && isTerminal(terminal) ? ["shell"] : given;
   // Words of sh(1), of which commander would take some for its own.
   if (words[0] === "sh") return await runSh(terminal, words.slice(1));
   const program = describeProgram(terminal, (chosen) => {

@@ -13,10 +13,13 @@ export function excessOf({ headers }: IncomingMessage): number | undefined {
   return declared > MAX_BODY ? declared : undefined;
 }
 
+/** Longest wait, in milliseconds, for the rest of a body that is declared too long. */
+const DRAIN_MS = 1000;
+
 /**
- * Reads the body of a request as JSON, under any content type. A body declared too long is refused before arrival. A body found too
- * long while reading, or without room, is read to the end and dropped, so the client receives the refusal instead of a broken connection. Rejects only
- * with {@link ClientLeft}.
+ * Reads the body of a request as JSON, under any content type. A body that is too long, or without room, is read and dropped before the
+ * refusal, so the client receives the refusal instead of a broken connection; if declared too long, for at most {@link DRAIN_MS}.
+ * Rejects only with {@link ClientLeft}.
  */
 export function readJson(
   request: IncomingMessage,
@@ -24,9 +27,13 @@ export function readJson(
 ): Promise<{ readonly document: unknown } | Refusal> {
   const excess = excessOf(request);
   if (excess !== undefined) {
-    // Read and drop a body sent anyway: closing now would break the connection before a writing client reads the answer.
-    request.resume().on("error", () => {});
-    return Promise.resolve(tooLarge(excess));
+    // Closing the connection under a client that still writes would discard the answer (RFC 9112, 9.6).
+    return new Promise((resolve) => {
+      const answer = (): void => resolve(tooLarge(excess));
+      const late = setTimeout(answer, DRAIN_MS);
+      request.once("close", () => clearTimeout(late)).once("end", answer);
+      request.resume().on("error", answer);
+    });
   }
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = [];

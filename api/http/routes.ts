@@ -23,6 +23,8 @@ import { handleExecute } from "./execute.ts";
 import { handleFiles } from "./files.ts";
 import { handleChange, handleDiff, handleHeld, ofSpan } from "./held.ts";
 import { handleHealth } from "./health.ts";
+import { handleMetrics } from "./metrics.ts";
+import { handleOpenapi } from "./openapi.ts";
 import { handlePolicy, handleReload } from "./policy.ts";
 import { handleReplay } from "./replay.ts";
 import { handleReport } from "./report.ts";
@@ -63,6 +65,8 @@ export const ROUTES: readonly Route[] = [
   everybody("get", "/v1/spans", NO_BODY, handleSpans),
   everybody("get", "/v1/sessions", NO_BODY, handleSessions),
   everybody("get", "/v1/health", NO_BODY, handleHealth),
+  everybody("get", "/metrics", NO_BODY, handleMetrics),
+  everybody("get", "/v1/openapi.json", NO_BODY, handleOpenapi),
   everybody("post", "/v1/request_scopes", agentBody(validateRequestScopesRequest), handleRequestScopes),
   everybody("get", "/v1/held", NO_BODY, handleHeld),
   everybody("get", "/v1/diff/:span_id", ofSpan(NO_BODY), handleDiff),

@@ -61,10 +61,12 @@ export function checked<T>(document: unknown, validate: Validator<T>): { readonl
 }
 
 /**
- * Removes null fields, which count as absent (api/README.md), except where null is a valid value. Keeps unknown fields, so validation
- * refuses them.
+ * Removes null fields, which count as absent (api/README.md), except where null is a valid value; also the fields of `budget`.
+ * Keeps unknown fields, so validation refuses them.
  */
-function withoutNulls<T>(document: Record<string, unknown>, validate: Validator<T>): unknown {
+function withoutNulls<T>(sent: Record<string, unknown>, validate: Validator<T>): unknown {
+  const { budget } = sent;
+  const document = isObject(budget) ? { ...sent, budget: withoutNullLimits(budget) } : sent;
   const given = Object.entries(document);
   const bare = Object.fromEntries(given.filter(([, value]) => value !== null));
   // Invalid even without null fields: adding null fields cannot help.
@@ -77,6 +79,13 @@ function withoutNulls<T>(document: Record<string, unknown>, validate: Validator<
       return withNull;
   }
   return { ...bare, ...kept };
+}
+
+function withoutNullLimits(budget: Record<string, unknown>): Record<string, unknown> {
+  const limits = ["max_execs", "max_runtime_ms", "max_egress_bytes"];
+  return Object.fromEntries(
+    Object.entries(budget).filter(([name, value]) => value !== null || !limits.includes(name)),
+  );
 }
 
 /** Adds a missing `agent_id` on an agent's own socket. */

@@ -7,12 +7,13 @@ import { SetUpError, say } from "./say.mjs";
 import { updateStamp } from "./stamp.mjs";
 
 const FILE = "schemas/generated/validators.js";
+const CALLS = "schemas/generated/openapi.js";
 
-/** Step: `schemas/generated/validators.js`, ajv's generated validators of requests, policies and settings. */
+/** Step: `schemas/generated/`: ajv's validators of requests, policies and settings, and the calls in OpenAPI. */
 export const validators = {
   /** @param {import("./stamp.mjs").Stamp} stamp */
   isCurrent(stamp) {
-    return existsSync(join(CHECKOUT, FILE)) && stamp.validators === inputs();
+    return [FILE, CALLS].every((file) => existsSync(join(CHECKOUT, file))) && stamp.validators === inputs();
   },
 
   async make() {

@@ -54,6 +54,7 @@ export class Trace {
   readonly #late: LateLines;
   /** Spans opened by this broker, with the file of their first line: the file is kept until the span is closed. */
   readonly #running = new Map<string, number>();
+  readonly #counts = { spans: new Map<string, number>(), commands: new Map<string, number>() };
   #isEnding = false;
   #marking: NodeJS.Timeout | undefined;
   #retaining: NodeJS.Timeout | undefined;
@@ -151,6 +152,11 @@ export class Trace {
     }
   }
 
+  /** Lines written by this broker by event type, and ended and refused commands by verdict. */
+  get counts(): { readonly [of in "spans" | "commands"]: ReadonlyMap<string, number> } {
+    return this.#counts;
+  }
+
   find(span: string): Span | undefined {
     const entry = this.#index.find(span);
     return entry && readSpan(this.#log, span, entry.end ?? entry.start, this.onFault);
@@ -209,6 +215,7 @@ export class Trace {
     const extents = this.#log.appendAll(records);
     for (const [at, record] of records.entries()) {
       this.#note(record, part ?? partOf(record), before + 1 + at, extents[at] as Extent);
+      this.#count(record);
       for (const follower of this.#followers) follower.note(record);
     }
     this.#scheduleMark();
@@ -223,6 +230,15 @@ export class Trace {
     }
     this.#index.addStart(record, seq, extent, part !== "opens");
     if (part === "opens") this.#running.set(id, extent.file);
+  }
+
+  #count({ event_type: type, decision, violation }: SpanRecord): void {
+    const { spans, commands } = this.#counts;
+    spans.set(type, (spans.get(type) ?? 0) + 1);
+    const verdict = decision?.verdict;
+    const refused = type === "violation" && !violation && (verdict === "deny" || verdict === "ask");
+    if (verdict === undefined || !(refused || type === "command_complete")) return;
+    commands.set(verdict, (commands.get(verdict) ?? 0) + 1);
   }
 
   #closeLost(): void {

@@ -21,14 +21,19 @@ describe.each(actors().slice(0, 1))("bad input, as $kind", (actor) => {
   });
   afterAll(() => broker.stop());
 
-  function raw(body: Buffer | string, path = "/v1/execute", method = "POST"): Promise<Raw> {
+  function raw(
+    body: Buffer | string,
+    path = "/v1/execute",
+    method = "POST",
+    more: Record<string, string> = {},
+  ): Promise<Raw> {
     return new Promise((resolve, reject) => {
       const outgoing = request(
         {
           socketPath: join(broker.home, "sock/agent.sock"),
           path,
           method,
-          headers: { "content-type": "text/plain" },
+          headers: { "content-type": "text/plain", ...more },
         },
         (response) => {
           const parts: Buffer[] = [];
@@ -170,6 +175,18 @@ describe.each(actors().slice(0, 1))("bad input, as $kind", (actor) => {
   test("11 MiB are too much, and the answer arrives", async () => {
     const body = JSON.stringify({ ...good(), stdin_b64: "A".repeat(11 * 1024 * 1024) });
     await expectError(raw(body), 413, "too_large", /bytes/);
+    // The broker closes such a connection itself, and not while the client still writes.
+    const length = { connection: "close", "content-length": String(Buffer.byteLength(body)) };
+    for (let time = 0; time < 5; time += 1)
+      await expectError(raw(body, "/v1/check", "POST", length), 413, "too_large", /bytes/);
+  });
+
+  test("null counts as absent, in a budget too; an unknown field with null stays unknown", async () => {
+    const none = { max_execs: null, max_runtime_ms: null, max_egress_bytes: null };
+    const sent = (budget: unknown) => raw(JSON.stringify({ ...good(), profile: null, budget }));
+    expect((await sent(none)).status).toBe(200);
+    await expectError(sent({ ...none, max_x: null }), 400, "invalid_request", /max_x/);
+    await expectError(sent({ max_execs: "1", max_runtime_ms: null }), 400, "invalid_request", /max_execs/);
   });
 
   test.each([[{}], [{ expect: "100-continue" }]])(

@@ -164,6 +164,20 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
     });
   });
 
+  test("starts too for 'substrate' without arguments on a terminal; without a terminal there is help", async () => {
+    await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
+      const person = await Person.at(broker);
+      people.push(person);
+      person.type("substrate\r");
+      await person.sees(PROMPT);
+      person.type("exit 3\r");
+      await person.sees(/OUTSIDE> $/);
+      person.type("echo code $?\r");
+      await person.sees(/code 3\r\n/);
+      expect((await broker.cli([])).stdout).toMatch(/^Usage: substrate/);
+    });
+  });
+
   test("needs a terminal, and says what to use without one", async () => {
     await withBroker(actor, {}, async (broker) => {
       const { code, stderr } = await broker.cli(["shell"]);
