@@ -99,6 +99,7 @@ export class RemoteRuns {
       },
       violation: ({ run, violation }) => request(run)?.onViolation(violation),
       taken: ({ run, bytes }) => request(run)?.live?.onTaken(bytes),
+      stopped: ({ run, signal }) => request(run)?.live?.onStopped?.(signal),
       state: ({ run, content }) => request(run)?.stateFile?.onState(content),
       brought: ({ run, folder }) => this.#runs.get(run)?.brought(folder),
       sealed: ({ run, path }) => this.#runs.get(run)?.sealed(path),
@@ -194,7 +195,8 @@ function execOf(run: number, world: string, request: ExecRequest): Exec {
     ...{ run, world, argv, cwd, background, window },
     env: Object.entries(env),
     stdin: live === undefined ? (stdin ?? null) : null,
-    live: live === undefined ? null : { terminal: live.terminal ?? null },
+    live:
+      live === undefined ? null : { terminal: live.terminal ?? null, isJob: live.onStopped !== undefined },
     memoryFile: memoryFile ?? null,
     stateFile: stateFile === undefined ? null : { path: stateFile.path, script: stateFile.script },
     gate:

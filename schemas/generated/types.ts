@@ -300,6 +300,10 @@ export interface AgentMessage {
       readonly run: number;
       readonly bytes: number;
     };
+    readonly stopped?: {
+      readonly run: number;
+      readonly signal: string;
+    };
     readonly state?: {
       readonly run: number;
       readonly content: WireBytes;

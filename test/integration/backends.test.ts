@@ -126,7 +126,7 @@ describe.each(actors())("choosing a backend, as $kind", (actor) => {
       const started = await broker.cli(["broker", "start"], { env: { SUBSTRATE_BACKEND: "gvisor" } });
       expect(started.code).toBe(125);
       expect(started.stderr).toMatch(
-        /'gvisor' as SUBSTRATE_BACKEND: it must be one of linux, podman, docker, agent/,
+        /'gvisor' as SUBSTRATE_BACKEND: it must be one of linux, podman, docker, lima, agent/,
       );
     } finally {
       await broker.stop();

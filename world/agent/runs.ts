@@ -114,6 +114,7 @@ export class AgentRuns {
           : {
               terminal: live.terminal ?? undefined,
               onTaken: (bytes) => peer.tell("taken", { run, bytes }),
+              onStopped: live.isJob ? (signal) => peer.tell("stopped", { run, signal }) : undefined,
             },
       memoryFile: memoryFile ?? undefined,
       stateFile:

@@ -72,7 +72,7 @@ export type Exec = OfRun &
   Pick<ExecRequest, "argv" | "cwd" | "background" | "window"> & {
     readonly env: readonly (readonly [name: string, value: string])[];
     readonly stdin: Uint8Array | null;
-    readonly live: { readonly terminal: TerminalSize | null } | null;
+    readonly live: { readonly terminal: TerminalSize | null; readonly isJob: boolean } | null;
     readonly memoryFile: MemoryFile | null;
     readonly stateFile: { readonly path: string; readonly script: Uint8Array } | null;
     readonly gate: Omit<ProgramGate, "decide"> | null;
@@ -179,6 +179,7 @@ export type BrokerTells = {
   closed: OfRun;
   violation: OfRun & { readonly violation: WorldViolation };
   taken: OfRun & { readonly bytes: number };
+  stopped: OfRun & { readonly signal: string };
   state: OfRun & { readonly content: Uint8Array };
   brought: OfRun & { readonly folder: string };
   sealed: OfRun & { readonly path: string };

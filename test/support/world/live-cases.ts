@@ -51,6 +51,18 @@ export function liveCases(of: () => TestBroker): void {
     expect(await client.ended()).toMatchObject({ exit: 7 });
   });
 
+  test("Ctrl-Z stops a job, which is told, and SIGCONT continues it", async () => {
+    const cmd = "echo ready; until read -r word; do :; done; echo got $word";
+    const client = await StreamClient.open(of(), { cmd, pty: true, job_control: true });
+    await client.shows("ready");
+    client.type("\x1a");
+    await client.until(() => client.last?.type === "stopped", "the stopped message");
+    client.type("word\r");
+    client.tell({ type: "signal", signal: "SIGCONT" });
+    expect(await client.ended()).toMatchObject({ exit: 0 });
+    expect(client.screen).toContain("got word\r\n");
+  });
+
   test("a signal reaches a command without a terminal", async () => {
     const cmd = "trap 'echo caught; exit 5' USR1; echo begun; while :; do sleep 0.05; done";
     const client = await StreamClient.open(of(), { cmd });
