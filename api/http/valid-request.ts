@@ -29,7 +29,7 @@ export function agentDocument<Body>(
   validate: Validator<Body>,
 ): { readonly valid: Body } | Refusal {
   const document = withIdentity(sent, caller);
-  return identityProblem(document, caller) ?? checked(document, validate);
+  return identityProblem(document, caller) ?? worldProblem(document, caller) ?? checked(document, validate);
 }
 
 /** Reads a body without `agent_id`; a missing body counts as empty. */
@@ -123,6 +123,18 @@ function identityProblem(document: unknown, caller: Caller): Refusal | undefined
     );
   }
   return undefined;
+}
+
+/** A world is switched off by a person, never by an agent. */
+function worldProblem(document: unknown, caller: Caller): Refusal | undefined {
+  if (caller.kind === "operator" || !isObject(document) || (document["world"] ?? undefined) === undefined)
+    return undefined;
+  return refusal(
+    "invalid_request",
+    "world: only the operator's socket has it",
+    "Leave 'world' out: the command runs in a world",
+    { path: "world" },
+  );
 }
 
 function describe(document: unknown, errors: Errors): Refusal {

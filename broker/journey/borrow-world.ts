@@ -1,7 +1,8 @@
 import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { join } from "node:path";
-import { WorldUnavailable } from "../../world/backend.ts";
+import { DisabledWorld, WorldUnavailable } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
+import { newId } from "../model/ids.ts";
 import { heldByPolicies, isIsolated, type Job, scopesOfJob } from "../model/job.ts";
 import { followPolicies } from "../policies/judge.ts";
 import type { Effective } from "../model/effective.ts";
@@ -14,11 +15,39 @@ import type { Lease } from "../worlds/worlds.ts";
 
 /** Borrows a world that matches the policy, or refuses. The command has not started yet. */
 export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Refusal> {
+  if (job.request.world === "disabled") return withoutWorld(job);
   const scopes = scopesOfJob(job);
   const fresh = isIsolated(job) || scopes !== undefined || givesFreshWorlds(job.effective);
   if (fresh && job.request.background === "keep") return cannotKeep();
   if (job.ownHome !== undefined && isIsolated(job)) return cannotIsolate(job);
   return scopes === undefined ? await borrow(broker, job, fresh) : await borrowWith(broker, job, scopes);
+}
+
+/** A person has switched the world off: what only a world can do is refused. */
+function withoutWorld(job: Job): Lease | Refusal {
+  const { request, site, live } = job;
+  const needs = [
+    [isIsolated(job), "the policy isolates this command"],
+    [scopesOfJob(job) !== undefined, "a scope token opens a world"],
+    [live?.input?.terminal !== undefined, "a terminal is a world's"],
+    [job.ownHome !== undefined, "a home of its own is a world's"],
+    [request.session_key !== undefined, "a world keeps the state of a session's shell"],
+    [request.background === "keep", "a world keeps processes that outlive their command"],
+  ] as const;
+  const [, why] = needs.find(([isNeeded]) => isNeeded) ?? [];
+  if (why !== undefined)
+    return refusal(
+      "isolation_unavailable",
+      `The world is disabled (SUBSTRATE_WORLD=disabled), and ${why}`,
+      "Unset SUBSTRATE_WORLD, so that the command runs in a world",
+      { policy_id: job.effective.id },
+    );
+  const world = new DisabledWorld(newId("wld"), site.project, site.identity);
+  return asRequired(job.effective, {
+    world,
+    first: false,
+    release: () => void world.end("its command has ended"),
+  });
 }
 
 /** Borrows with a scope token: the token is spent before the world is made, and given back only after a refusal. */

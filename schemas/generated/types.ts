@@ -1247,6 +1247,10 @@ export interface ExecuteRequest {
    * Of a check: true has a denial leave a violation span, for a caller that sends no call after it. A call that runs always leaves one.
    */
   readonly record?: boolean;
+  /**
+   * disabled, on sock/control.sock only: the command runs on the host, by the same policy and with a span; its isolation is off.
+   */
+  readonly world?: "disabled";
   /** The parent span of this command. */
   readonly parent_span?: string;
   /**

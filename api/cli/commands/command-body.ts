@@ -59,11 +59,25 @@ export function parentSpan(terminal: Terminal): Record<string, string> {
  */
 export function commandSocket(terminal: Terminal, options: WhoseOptions): string {
   const { home } = terminal;
+  if (isWorldDisabled(terminal)) return home.controlSocket;
   const agent = agentOf(terminal, options);
   if (!AGENT_NAME.test(agent)) return home.agentSocket;
   const own = join(home.agentSockets, `${agent}.sock`);
   if (isSocket(own)) return own;
   return agent === PERSON && isSocket(home.controlSocket) ? home.controlSocket : home.agentSocket;
+}
+
+/** Whether the person has this command run on the host, by the same policy. */
+export function isWorldDisabled(terminal: Terminal): boolean {
+  return terminal.environment["SUBSTRATE_WORLD"] === "disabled";
+}
+
+/** Throws for a verb whose programs have a terminal, which only a world gives. */
+export function refuseWithoutWorld(terminal: Terminal, verb: string): void {
+  if (isWorldDisabled(terminal))
+    throw new Complaint(
+      `Cannot run 'substrate ${verb}' with SUBSTRATE_WORLD=disabled: its terminal is a world's. Use 'substrate exec', or unset the variable`,
+    );
 }
 
 function isSocket(path: string): boolean {

@@ -4,8 +4,14 @@ import { type Answer, call } from "../../client/client.ts";
 import { askingHere } from "../questions/ask-here.ts";
 import { ask, exitOfRefusal, wordsOf } from "../terminal/replies.ts";
 import { timeLimit } from "../words/durations.ts";
-import { Complaint, EXIT_SUBSTRATE, harmlessLine, printJson, type Terminal } from "../terminal/terminal.ts";
-import { type CommandOptions, commandBody, commandSocket, parentSpan } from "./command-body.ts";
+import { EXIT_SUBSTRATE, harmlessLine, printJson, type Terminal } from "../terminal/terminal.ts";
+import {
+  type CommandOptions,
+  commandBody,
+  commandSocket,
+  isWorldDisabled,
+  parentSpan,
+} from "./command-body.ts";
 import { streamed } from "./exec-stream.ts";
 import { DETACHED, detached } from "./run.ts";
 import { readsInput, stdinField } from "./stdin-field.ts";
@@ -27,11 +33,6 @@ export async function execCommand(
   words: readonly string[],
   options: ExecOptions,
 ): Promise<number> {
-  if (terminal.environment["SUBSTRATE_WORLD"] === "disabled") {
-    throw new Complaint(
-      "Cannot run with SUBSTRATE_WORLD=disabled: this version runs every command in a world. Unset the variable",
-    );
-  }
   const limit = options.timeout === undefined ? undefined : timeLimit(options.timeout);
   const body = {
     ...commandBody(terminal, words, options),
@@ -39,6 +40,7 @@ export async function execCommand(
     ...(limit === undefined ? { no_time_limit: true } : { timeout_ms: limit }),
     ...(options.session === undefined ? {} : { session_key: options.session }),
     ...(options.keep === true ? { background: "keep" } : {}),
+    ...(isWorldDisabled(terminal) ? { world: "disabled" } : {}),
     ...(options.requireApproval === true ? { require_approval: true } : {}),
   };
   return options.json === true

@@ -4,7 +4,14 @@ import type { Answer } from "../../client/client.ts";
 import { exitOfRefusal, wordsOf } from "../terminal/replies.ts";
 import { isTerminal, sizeOf } from "../terminal/raw-mode.ts";
 import { harmlessLine, printLine, type Terminal } from "../terminal/terminal.ts";
-import { type CommandOptions, commandBody, commandSocket, parentSpan, variable } from "./command-body.ts";
+import {
+  type CommandOptions,
+  commandBody,
+  commandSocket,
+  parentSpan,
+  refuseWithoutWorld,
+  variable,
+} from "./command-body.ts";
 import { streamed } from "./exec-stream.ts";
 
 export type RunOptions = Omit<CommandOptions, "shell"> & {
@@ -18,6 +25,7 @@ export async function runCommand(
   words: readonly string[],
   options: RunOptions,
 ): Promise<number> {
+  refuseWithoutWorld(terminal, "run");
   // Whoever attaches later has a terminal; the client that starts a program may have none.
   const pty = options.detach === true || isTerminal(terminal);
   const term = variable(terminal, "TERM");

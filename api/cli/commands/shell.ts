@@ -12,7 +12,14 @@ import { wordsOf } from "../terminal/replies.ts";
 import { Complaint, harmlessLine, type Terminal } from "../terminal/terminal.ts";
 import { coloursFor } from "../words/colours.ts";
 import { callerShell, setVariables } from "./caller-shell.ts";
-import { commandSocket, parentSpan, spotOf, variable, type WhoseOptions } from "./command-body.ts";
+import {
+  commandSocket,
+  parentSpan,
+  refuseWithoutWorld,
+  spotOf,
+  variable,
+  type WhoseOptions,
+} from "./command-body.ts";
 import { execCommand } from "./exec.ts";
 import { endOf } from "./run.ts";
 
@@ -31,6 +38,7 @@ export async function shellCommand(terminal: Terminal, options: ShellOptions): P
       "Cannot start a shell: standard input and output must be a terminal. For a script: substrate exec -- 'COMMAND', or substrate run -- bash SCRIPT",
     );
   }
+  refuseWithoutWorld(terminal, "shell");
   return await new Shell(terminal, options).ended();
 }
 
