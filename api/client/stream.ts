@@ -9,6 +9,9 @@ const STDIN = Buffer.from([0]);
 const STDOUT = 1;
 const STDERR = 2;
 
+/** A close code (RFC 6455, 7.4.1). */
+const TOO_BIG = 1009;
+
 export type StreamEvents = {
   readonly started: (message: object) => void;
   /** `taken` is called when the next output may come. */
@@ -68,11 +71,13 @@ export class Stream {
       response.on("end", () => this.#answer(response.statusCode ?? 0, Buffer.concat(parts)));
     });
     this.#socket.on("error", (error) => this.#fail(connectionError(socketPath, error)));
-    this.#socket.on("close", () =>
+    this.#socket.on("close", (code) =>
       this.#fail(
-        Object.assign(new Error("The broker closed the connection before the command had ended"), {
-          code: "ECONNRESET",
-        }),
+        code === TOO_BIG
+          ? new Error("A message of more than 10 MiB was sent, and the broker takes none: write it to a file")
+          : Object.assign(new Error("The broker closed the connection before the command had ended"), {
+              code: "ECONNRESET",
+            }),
       ),
     );
   }

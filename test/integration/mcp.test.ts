@@ -121,6 +121,8 @@ describe.each(actors())("substrate mcp, as $kind", (actor) => {
     const refused = await mcp.use("write", { path: "long", text: "x".repeat(11_000_000) });
     expect(refused).toMatchObject({ isError: true, text: expect.stringMatching(/^too_large: .*\nhint: /s) });
     expect(existsSync(at("long"))).toBe(false);
+    const command = `echo ${"x".repeat(11_000_000)}`;
+    expect((await mcp.use("bash", { command })).text).toMatch(/^A message of more than 10 MiB/);
     expect((await mcp.use("write", { path: "long", text: "x".repeat(9_000_000) })).isError).toBe(false);
     expect((await mcp.use("bash", { command: "wc -c < long" })).text).toMatch(/^9000000\n/);
   });
