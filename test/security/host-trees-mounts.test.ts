@@ -288,3 +288,34 @@ describe.skipIf(!mayMount).each(actors())("200 mounts in the home folder of $kin
     expect(isolation.mount).toBe("on");
   });
 });
+
+const UNVEILED = `mount -t tmpfs none /srv && mkdir /srv/huge && mount -t hugetlbfs -o mode=755 none /srv/huge && exec "$@"`;
+const mayUnveil = mayMount && readFileSync("/proc/filesystems", "utf8").includes("\thugetlbfs\n");
+if (!mayUnveil)
+  recordSkip({
+    what: "a mount without an overlay",
+    why: "only root can mount hugetlbfs, where the kernel has it",
+  });
+
+describe.skipIf(!mayUnveil).each(actors())(
+  "a mount that the kernel makes no overlay over, as $kind",
+  (actor) => {
+    test("is named where the policy requires mounts, and in the vector where it does not", async () => {
+      const broker = await TestBroker.start(actor, {
+        within: ["unshare", "--mount", "--propagation", "private", "--", "/bin/sh", "-ec", UNVEILED, "sh"],
+        policies: {
+          default: "id: default\nname: Any\n",
+          requires: "id: requires\nname: Requires\nselectable: true\nworld: { require: [mount] }\n",
+        },
+      });
+      try {
+        const { code, message } = await broker.refused({ cmd: "true", profile: "requires" });
+        expect(code).toBe("isolation_unavailable");
+        expect(message).toContain("1 of the host's trees (/srv/huge)");
+        expect((await broker.run("true")).isolation.mount).toContain("(/srv/huge)");
+      } finally {
+        await broker.stop();
+      }
+    });
+  },
+);

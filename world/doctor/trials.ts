@@ -49,7 +49,7 @@ export class Trials {
           homePlaces: [],
           sockets: [],
           unhidden: 0,
-          bare: 0,
+          bare: [],
           beyond: 0,
           opened: [],
           kept: [],

@@ -7,6 +7,12 @@ import { sshIncludes } from "./ssh-includes.ts";
 import type { HostFacts, PathKind } from "../plan/host-facts.ts";
 import { MountTable, parseMounts } from "../plan/mount-table.ts";
 
+/**
+ * File systems of sticks, cards and boot partitions: no mknod(2) and no bind(2) there. The kernel makes no overlay over them, because
+ * their names have no case.
+ */
+const WITHOUT_PIPES: ReadonlySet<string> = new Set(["vfat", "msdos", "exfat"]);
+
 /** Returns facts about the host. Facts about paths are read on demand and cached; mount table and sockets are read now. */
 export function hostFacts(
   known: Pick<HostFacts, "found" | "unveilable" | "userNamespace" | "namesServed" | "layers">,
@@ -22,6 +28,7 @@ export function hostFacts(
     hostname: hostname(),
     mountPoints: [...new Set(mounts.map(({ point }) => point))],
     otherNames: (path) => table.otherNames(path),
+    holdsNoPipes: (path) => WITHOUT_PIPES.has(mounts.findLast(({ point }) => point === path)?.type ?? ""),
     datagramSockets: parseDatagramSockets(unlessScarce(() => readFileSync("/proc/net/unix", "utf8"))),
     ...(known.userNamespace ? { rootsOwn: sshIncludes() } : {}),
     ...known,

@@ -26,7 +26,7 @@ export type Achievements = {
   /** Denied names outside the project that are only masked, because the kernel makes no overlay there. */
   readonly unhidden: number;
   /** Host trees without an overlay, refused by the kernel. */
-  readonly bare: number;
+  readonly bare: readonly string[];
   /** Host trees beyond the maximum of a plan. */
   readonly beyond: number;
   /** The search for names denied in every tree was cut short. */
@@ -102,10 +102,17 @@ function mountWord({
   if (beyond > 0)
     return `degraded: ${beyond} of the host's trees (mounts below its folders) are shown unchanged or not at all: a world places ${MAX_PARTS}, and denied names and sockets in the others are not hidden`;
   if (unwatched > 0) return unwatchedFolders(unwatched);
-  if (unhidden === 0 && bare > 0)
-    return `degraded: ${bare} of the host's trees are shown unchanged, with the named pipes of the host's programs: the kernel cannot make an overlay over them`;
+  if (unhidden === 0 && bare.length > 0)
+    return `degraded: ${bare.length} of the host's trees (${listed(bare)}) are shown unchanged, with the named pipes of the host's programs: the kernel cannot make an overlay over them`;
   if (unhidden === 0) return namespace(achieved, "mount");
   return `degraded: ${unhidden} denied names outside of the project are masked if they existed when the world began, but not hidden: the kernel cannot make an overlay there`;
+}
+
+const MOST_LISTED = 3;
+
+function listed(paths: readonly string[]): string {
+  const more = paths.length - MOST_LISTED;
+  return [...paths.slice(0, MOST_LISTED), ...(more > 0 ? [`${more} more`] : [])].join(", ");
 }
 
 function unwatchedFolders(count: number): string {

@@ -16,6 +16,8 @@ export type Mount = {
   /** The shown folder or file of the file system; undefined if removed, or not a path. */
   readonly root: string | undefined;
   readonly point: string;
+  /** Name of the kind of file system; "" if the line has none. */
+  readonly type: string;
 };
 
 /** Another name of a place. */
@@ -34,7 +36,8 @@ export function parseMounts(mountinfo: string): readonly Mount[] {
     const [id, parent, device, root, point] = line.split(" ");
     if (id === undefined || parent === undefined || device === undefined) return [];
     if (root === undefined || point === undefined) return [];
-    return [{ id, parent, device, root: rootOf(unescapeOctal(root)), point: unescapeOctal(point) }];
+    const type = / - (\S+)/.exec(line)?.[1] ?? "";
+    return [{ id, parent, device, root: rootOf(unescapeOctal(root)), point: unescapeOctal(point), type }];
   });
 }
 

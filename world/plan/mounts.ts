@@ -40,8 +40,8 @@ export type MountPlan = {
   /** Names denied by init from the start and for the world's whole life. */
   readonly denied: readonly DeniedName[];
   readonly zones: readonly Zone[];
-  /** Number of host trees that should have a veil but are shown as they are. */
-  readonly bare: number;
+  /** Host trees that should have a veil but are shown as they are. */
+  readonly bare: readonly string[];
   /** Number of host trees beyond the maximum of a plan. */
   readonly beyond: number;
   /** Mount points that the world's own home must have before init applies the plan. */
@@ -119,7 +119,9 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
     unhidden: gone.hidden.filter((path) => home.shows(path) && !isVeiled(path, parts)).length,
     zones: [...zones(spec, kept, facts), ...unsearched(), ...home.unsearched],
     opened: [...kept.filter((path) => isOwnGit(path, spec)), ...outside],
-    bare: parts.filter(({ kind }) => kind === "bare").length,
+    bare: parts.flatMap(({ kind, path }) =>
+      kind === "bare" && facts.holdsNoPipes?.(path) !== true ? path : [],
+    ),
     beyond: trees.beyond,
     kept: trees.kept,
   };

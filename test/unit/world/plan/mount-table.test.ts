@@ -139,3 +139,14 @@ describe("a pattern at a second mount", () => {
     expect(plan.lines).toContain("hide /var/x");
   });
 });
+
+test("a line of the mount table names its kind of file system, behind any number of optional fields", () => {
+  const lines = [
+    "30 1 8:1 / /media/a\\040stick rw,nosuid shared:5 master:2 - vfat /dev/sdb1 rw,fmask=0022",
+    "31 1 8:2 / /home rw - ext4 /dev/sda2 rw",
+  ];
+  expect(parseMounts(lines.join("\n")).map(({ point, type }) => [point, type])).toEqual([
+    ["/media/a stick", "vfat"],
+    ["/home", "ext4"],
+  ]);
+});

@@ -2,8 +2,6 @@ import { describe, expect, test } from "vitest";
 import { denialWords } from "../../../../world/plan/denials.ts";
 import type { HostFacts } from "../../../../world/plan/host-facts.ts";
 import type { SharedSocket } from "../../../../world/backend.ts";
-import { isolationVector } from "../../../../world/linux/isolation.ts";
-import { ALWAYS, namespaceBits } from "../../../../world/linux/namespaces.ts";
 import { mountPlan } from "../../../../world/plan/mounts.ts";
 import { host, lines, PROJECT, spec } from "../../../support/world/planned.ts";
 
@@ -143,9 +141,14 @@ describe("the mount plan", () => {
       "fill /home/ann",
     ]);
     expect(lines(made)).toContain("sources /dev/.trees");
-    expect(made).toMatchObject({ unhidden: 0, bare: 0 });
+    expect(made).toMatchObject({ unhidden: 0, bare: [] });
     const refused = mountPlan(spec({ files }), { ...facts, unveilable: new Set(["/home/ann/mnt"]) });
-    expect(refused).toMatchObject({ unhidden: 1, bare: 1 });
+    expect(refused).toMatchObject({ unhidden: 1, bare: ["/home/ann/mnt"] });
+    const stick = {
+      unveilable: new Set(["/home/ann/mnt"]),
+      holdsNoPipes: (path: string) => path === "/home/ann/mnt",
+    };
+    expect(mountPlan(spec({ files }), { ...facts, ...stick })).toMatchObject({ unhidden: 1, bare: [] });
     expect(lines(refused)).toEqual(
       expect.arrayContaining([
         "spine /home/ann/mnt",
@@ -381,20 +384,4 @@ describe("the mount plan", () => {
     for (const name of ["sys", "sysrq-trigger", "irq", "bus"])
       expect(plan.indexOf(`readonly /proc/${name}`)).toBeGreaterThan(proc);
   });
-});
-
-test("host trees beyond those that a plan places are counted, and the vector says so", () => {
-  const points = Array.from({ length: 600 }, (_each, at) => `/srv/m${at}`);
-  const facts: HostFacts = {
-    ...host(),
-    folders: (path) => (path === "/" ? ["srv"] : []),
-    mountPoints: ["/", ...points],
-  };
-  expect(mountPlan(spec(), facts).beyond).toBe(89);
-  const none = { unwatched: 0, unrefreshed: 0, unhidden: 0, bare: 0, cut: false, overlay: false };
-  const rest = { cgroup: "on", network: "on", seccomp: "enforce", namespaces: "denied" } as const;
-  const achieved = { achieved: namespaceBits(ALWAYS), gated: true, sockets: [], ...none, ...rest };
-  const mount = (count: number): string => isolationVector({ ...achieved, beyond: count }).mount;
-  expect(mount(0)).toBe("on");
-  expect(mount(89)).toMatch(/^degraded: 89 of the host's trees .* a world places 512/);
 });
