@@ -73,8 +73,8 @@ describe.each(actors())("a world agent, as $kind", (actor) => {
 
   test("killed in the middle of a command: the span is closed with the cause, nothing is left, the next command runs", async () => {
     const marker = marked();
-    const running = broker.run(`echo begun; : ${marker}; sleep 600`);
-    expect(await eventually(() => processesWith(marker).length > 0, 10_000)).toBe(true);
+    const running = broker.run(`echo begun; : ${marker}; touch begun; sleep 600`);
+    expect(await eventually(() => existsSync(join(broker.project, "begun")), 10_000)).toBe(true);
     await agent.kill("SIGKILL");
     const lost = await running;
     expect(lost).toMatchObject({ signal: "SIGKILL", stdout: "begun\n" });

@@ -94,6 +94,12 @@ export class AgentRuns {
     }
   }
 
+  /** Ends a run whose world is gone. */
+  lose(run: number, cause: string): void {
+    this.#peer.tell("ending", { run, ending: { kind: "world_lost", cause } });
+    this.#peer.tell("closed", { run });
+  }
+
   #forget(number: number, run: CommandRun): void {
     this.#running.delete(number);
     this.#numbers.delete(run);

@@ -133,7 +133,11 @@ export class Session {
 
   #hears(): Hears<AgentTells> {
     return {
-      exec: (exec) => this.#runs.exec(this.#world(exec.world), exec),
+      exec: (exec) => {
+        const world = this.#worlds.get(exec.world)?.world;
+        if (world === undefined) this.#runs.lose(exec.run, "it has ended");
+        else this.#runs.exec(world, exec);
+      },
       grant: ({ run, bytes }) => this.#runs.of(run)?.grant(bytes),
       endInput: ({ run }) => this.#runs.of(run)?.endInput(),
       resize: ({ run, size }) => this.#runs.of(run)?.resize(size),
