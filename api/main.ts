@@ -6,6 +6,7 @@ import type { BackendChoice, WorldBackend } from "../broker/broker.ts";
 import { type Home, HomeRefused, homeLayout } from "../broker/settings/home.ts";
 import type { Candidate } from "../world/choice.ts";
 import type { LinuxOptions } from "../world/linux/backend.ts";
+import type { NoWorlds } from "../world/none.ts";
 import { type BackendName, backendNames } from "./cli/backend-names.ts";
 import { runCli } from "./cli/program.ts";
 import { EXIT_SUBSTRATE, type Terminal } from "./cli/terminal/terminal.ts";
@@ -48,6 +49,7 @@ function terminalOf(host: NodeJS.Process): Terminal {
     installation,
     createBackend: (onChoice) => firstBackend(host.env, inits, home, onChoice),
     createChecks: async (order) => {
+      if (host.platform !== "linux") return (await noWorlds(host.platform)).checks();
       const { linuxChecks } = await import("../world/doctor/checks.ts");
       const { LinuxBackend } = await import("../world/linux/backend.ts");
       return await linuxChecks(inits, new LinuxBackend(inits), order, AbortSignal.timeout(FIRST_TRY_MS));
@@ -74,8 +76,15 @@ async function firstBackend(
 ): Promise<WorldBackend> {
   const names = backendNames(environment["SUBSTRATE_BACKEND"]);
   const { FirstThatWorks } = await import("../world/choice.ts");
+  if (process.platform !== "linux")
+    return new FirstThatWorks([{ backend: await noWorlds(process.platform), yields: () => false }], onChoice);
   const candidates = await Promise.all(names.map((name) => candidate(name, environment, native, home)));
   return new FirstThatWorks(candidates, onChoice);
+}
+
+async function noWorlds(platform: NodeJS.Platform): Promise<NoWorlds> {
+  const { NoWorlds: Backend } = await import("../world/none.ts");
+  return new Backend(platform);
 }
 
 async function candidate(

@@ -24,7 +24,7 @@ await journey(async () => {
   }
   requireWritable();
   await withLock(async () => {
-    for (const part of [init, shim, front, sh, preload]) await part.make();
+    if (machine.platform === "linux") for (const part of [init, shim, front, sh, preload]) await part.make();
     if (packed.platform !== machine.platform || packed.arch !== machine.arch)
       await fetchPrebuilds(packed.lmdb);
     // The last step: until then, every verb says that this one is to be run.
