@@ -68,6 +68,10 @@ function terminalOf(host: NodeJS.Process): Terminal {
         const { agentChecks } = await import("../lima/checks.ts");
         return agentChecks(await elsewhere(agentPlace(names(), host.env, at)));
       }
+      if (host.platform !== "linux") {
+        const { NoWorlds } = await import("../world/none.ts");
+        return new NoWorlds(host.platform).checks();
+      }
       const { linuxChecks } = await import("../world/doctor/checks.ts");
       const { LinuxBackend } = await import("../world/linux/backend.ts");
       return await linuxChecks(inits, new LinuxBackend(inits), order, AbortSignal.timeout(FIRST_TRY_MS));
@@ -102,6 +106,11 @@ async function firstBackend(names: readonly BackendName[], of: Ground): Promise<
 }
 
 async function candidate(name: BackendName, { environment, native, at, ground }: Ground): Promise<Candidate> {
+  const isElsewhere = name === "agent" || name === "lima";
+  if (!isElsewhere && process.platform !== "linux") {
+    const { NoWorlds } = await import("../world/none.ts");
+    return { backend: new NoWorlds(process.platform), yields: () => false };
+  }
   if (name === "linux") {
     const { LinuxBackend } = await import("../world/linux/backend.ts");
     const { isHostRefusal } = await import("../world/linux/launch.ts");

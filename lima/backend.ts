@@ -72,7 +72,7 @@ export class LimaBackend extends RemoteBackend {
 /** The machine shows folders from its start on, so they must be known before. */
 function noProjects(): WorldUnavailable {
   return new WorldUnavailable(
-    "Substrate runs commands in a virtual machine here, and does not know which folders it may show there",
+    "Substrate needs a Linux VM here: it makes one, and does not know which folders the virtual machine may show",
     "Name the folders of your projects in config.yaml, such as 'projects: [~/code]', and try again",
   );
 }

@@ -121,7 +121,7 @@ function failureOf(verb: string, error: ExecaError): WorldUnavailable {
   // ENOTDIR: an entry of PATH is a file.
   if (error.code === "ENOENT" || error.code === "ENOTDIR")
     return new WorldUnavailable(
-      "Substrate runs commands in a Linux virtual machine here, and Lima, which manages it, is not installed",
+      "Substrate needs a Linux VM here: Lima, which manages the virtual machine, is not installed",
       INSTALL,
       { cause: error },
     );

@@ -12,16 +12,13 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import type { HostCheck, HostFinding } from "../../broker/broker.ts";
-import type { Home } from "../../broker/settings/home.ts";
+import { type Home, MAX_SOCKET_PATH } from "../../broker/settings/home.ts";
 
 const LEAST_NODE = [20, 19] as const;
 
 /** Minimum room for trace, database and held changes; with less room a broker soon refuses commands. */
 const LEAST_ROOM = 256 * 1024 * 1024;
 const LEAST_FILES = 1000;
-
-/** `sun_path` has 108 bytes including the NUL (unix(7)). */
-const MAX_SOCKET_PATH = 107;
 
 export function homeChecks(home: Home, uid: number, node: string): readonly HostCheck[] {
   const check = (name: string, what: string, needed: boolean, run: () => HostFinding): HostCheck => ({

@@ -267,7 +267,7 @@ function writeDefaultPolicy(home: Home, installation: Installation): void {
 /** The image of each seccomp mode; log mode's filter is hashed at its first use. */
 function worldImages(init: string, backend: WorldBackend): Broker["worldImages"] {
   const shared = {
-    init_hash: `sha256:${createHash("sha256").update(readFileSync(init)).digest("hex")}`,
+    init_hash: process.platform === "linux" ? hashOf(init) : null,
     os_release: osRelease(),
     kernel: release(),
   };
@@ -279,6 +279,10 @@ function worldImages(init: string, backend: WorldBackend): Broker["worldImages"]
       return log;
     },
   };
+}
+
+function hashOf(file: string): string {
+  return `sha256:${createHash("sha256").update(readFileSync(file)).digest("hex")}`;
 }
 
 function osRelease(): string | null {

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { linkSync, readFileSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
 
 const ATTEMPTS = 20;
@@ -18,7 +19,10 @@ export type Claim = {
  * process's start time, so a reused pid is not taken for a broker. Throws {@link AlreadyRunning}.
  */
 export function claimStart(path: string): Claim {
-  const own = `${process.pid} ${beginOf(process.pid)}`;
+  const begin = beginOf(process.pid);
+  if (begin === undefined)
+    throw new Error("Cannot tell when this process started: another broker would take the home");
+  const own = `${process.pid} ${begin}`;
   const draft = `${path}.${process.pid}`;
   writeFileSync(draft, own, { mode: 0o600 });
   try {
@@ -27,8 +31,8 @@ export function claimStart(path: string): Claim {
       if (linkNew(draft, path)) return claimOf(path, own);
       const holder = readIfThere(path);
       if (holder === undefined) continue;
-      const [pid, begin] = holder.split(" ");
-      if (pid !== undefined && begin !== undefined && beginOf(Number(pid)) === begin) {
+      const [pid, since] = holder.split(" ");
+      if (pid !== undefined && since !== undefined && beginOf(Number(pid)) === since) {
         throw new AlreadyRunning(`Another broker (pid ${pid}) runs with this SUBSTRATE_HOME`);
       }
       removeStale(path, holder);
@@ -83,10 +87,28 @@ function readIfThere(path: string): string | undefined {
 }
 
 /**
- * Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat, proc(5)); undefined for an ended process, also while
- * its parent has not reaped it: in a container, process 1 may never do so.
+ * Start time of a process, as text that only the same process has; undefined for an ended process, also while its parent has not
+ * reaped it: in a container, process 1 may never do so.
  */
 export function beginOf(pid: number): string | undefined {
+  return process.platform === "linux" ? beginFromProc(pid) : beginFromPs(pid);
+}
+
+/** In seconds, from ps(1) of BSD: `lstart` follows locale and time zone, which a service manager may set otherwise. */
+function beginFromPs(pid: number): string | undefined {
+  const words = ["-o", "stat=", "-o", "lstart=", "-p", String(pid)];
+  const { status, stdout, error } = spawnSync("/bin/ps", words, {
+    encoding: "utf8",
+    env: { LC_ALL: "C", TZ: "UTC" },
+  });
+  // Without an answer a live broker would count as dead, and two would write one trace.
+  if (error !== undefined) throw new Error(`Cannot ask '/bin/ps' for process ${pid}: ${error.message}`);
+  const [state = "Z", ...begin] = stdout.trim().split(/\s+/);
+  return status !== 0 || state.startsWith("Z") ? undefined : begin.join("_");
+}
+
+/** In clock ticks since boot: field 22 of /proc/PID/stat (proc(5)). */
+function beginFromProc(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

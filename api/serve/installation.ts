@@ -6,8 +6,10 @@ export type Installation = {
   readonly root: string;
   readonly version: string;
   readonly init: string;
-  /** The native program for people, shells and agents' settings. */
+  /** The program for people, shells and agents' settings: native on Linux, elsewhere the launcher. */
   readonly front: string;
+  /** The same as a shell. */
+  readonly shell: string;
   /** Binary of the shims on PATH. */
   readonly shim: string;
   /** Telemetry library loaded into a world's programs. */
@@ -45,24 +47,33 @@ const RUNS = [
   "world",
 ] as const;
 
+const LAUNCHER = "api/bin/substrate.mjs";
+
 /** Describes the installation in a folder. Throws for an incomplete installation. */
 export function installationAt(folder: string): Installation {
   const root = realpathSync(folder);
   const init = join(root, ".build/substrate-init");
-  if (!existsSync(init))
-    throw new Error(`'${init}' is missing. Run 'npm run build' in '${root}', or install the package again`);
+  const bundle = join(root, ".build/substrate.mjs");
+  const isLinux = process.platform === "linux";
+  const built = isLinux ? [init, bundle] : [bundle];
+  const missing = built.find((path) => !existsSync(path));
+  if (missing !== undefined)
+    throw new Error(
+      `'${missing}' is missing. Run 'npm run build' in '${root}', or install the package again`,
+    );
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
   return {
     root,
     version,
     init,
-    front: join(root, ".build/substrate"),
+    front: join(root, isLinux ? ".build/substrate" : LAUNCHER),
+    shell: join(root, isLinux ? ".build/substrate-sh" : "api/bin/substrate-sh.mjs"),
     shim: join(root, ".build/substrate-shim"),
     preload: join(root, ".build/substrate-preload.so"),
-    built: [init, join(root, ".build/substrate.mjs")],
+    built,
     policies: join(root, "policies"),
     units: join(root, "systemd"),
-    launcher: join(root, "api/bin/substrate.mjs"),
+    launcher: join(root, LAUNCHER),
     setup: join(root, "api/setup/setup.mjs"),
     sealed: RUNS.map((name) => join(root, name)),
   };

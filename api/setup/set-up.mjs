@@ -20,23 +20,14 @@ import { validators } from "./validators.mjs";
  * }} Step
  */
 
-/** All steps in order of dependency: generator and bundler are packages, the bundle contains the validators. @type {readonly Step[]} */
-export const EVERYTHING = [
-  packages,
-  tools,
-  init,
-  shim,
-  nodeLink,
-  front,
-  sh,
-  preload,
-  prebuilds,
-  validators,
-  bundle,
-];
+/** The C of this project is Linux only. Elsewhere the launchers in `api/bin` stand for the front. @type {readonly Step[]} */
+const NATIVE = process.platform === "linux" ? [init, shim, nodeLink, front, sh, preload] : [];
 
 /** @type {readonly Step[]} */
-export const BUILD_ONLY = [init, shim, nodeLink, front, sh, preload, prebuilds, validators, bundle];
+export const BUILD_ONLY = [...NATIVE, prebuilds, validators, bundle];
+
+/** All steps in order of dependency: generator and bundler are packages, the bundle contains the validators. @type {readonly Step[]} */
+export const EVERYTHING = [packages, ...(process.platform === "linux" ? [tools] : []), ...BUILD_ONLY];
 
 /**
  * Makes the checkout ready to run. Safe to repeat and to run concurrently.

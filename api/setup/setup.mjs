@@ -27,7 +27,7 @@ await journey(async () => {
   }
   requireWritable();
   await withLock(async () => {
-    for (const part of [init, shim, front, sh, preload]) await part.make();
+    if (machine.platform === "linux") for (const part of [init, shim, front, sh, preload]) await part.make();
     const isAgents = process.argv.includes("--agent");
     if (!isAgents && (packed.platform !== machine.platform || packed.arch !== machine.arch))
       await fetchPrebuilds(packed.lmdb);

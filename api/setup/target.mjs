@@ -19,7 +19,8 @@ export function packedFor() {
 
 /** @returns {Omit<Target, "lmdb">} */
 export function thisMachine() {
-  return { platform: process.platform, arch: process.arch, libc: libcOf(process.execPath) };
+  const libc = process.platform === "linux" ? libcOf(process.execPath) : "system";
+  return { platform: process.platform, arch: process.arch, libc };
 }
 
 /** @param {Omit<Target, "lmdb">} target */

@@ -96,7 +96,7 @@ export function runsOfPlist(text: string): { readonly home: string; readonly fro
   const home = /<key>SUBSTRATE_HOME<\/key><string>(.*)<\/string>/.exec(text)?.[1];
   const root = /<array>\n.*\n\s*<string>(.*)\/api\/bin\/substrate\.mjs<\/string>/.exec(text)?.[1];
   return isOurs(text) && home !== undefined && root !== undefined
-    ? { home: unescaped(home), front: join(unescaped(root), ".build/substrate") }
+    ? { home: unescaped(home), front: join(unescaped(root), "api/bin/substrate.mjs") }
     : undefined;
 }
 

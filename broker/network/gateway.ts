@@ -289,8 +289,13 @@ const WITHOUT_LIMIT = 65_536;
  *
  * @param limits text as of /proc/self/limits (proc_pid_limits(5)); Node raises its soft limit to the hard one.
  */
-export function mostConnections(limits = readFileSync("/proc/self/limits", "utf8")): number {
+export function mostConnections(limits = ownLimits()): number {
   const soft = /^Max open files\s+(\d+)/m.exec(limits)?.[1];
   const descriptors = soft === undefined ? WITHOUT_LIMIT : Math.min(Number(soft), WITHOUT_LIMIT);
   return Math.floor((descriptors * SHARE) / OF_CONNECTION);
+}
+
+/** Other systems have no such file, and no worlds whose connections would count. */
+function ownLimits(): string {
+  return process.platform === "linux" ? readFileSync("/proc/self/limits", "utf8") : "";
 }

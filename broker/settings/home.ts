@@ -3,8 +3,8 @@ import { chmodSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { realPlace } from "../model/real-place.ts";
 
-/** `sun_path` is 108 bytes with its NUL (unix(7)); Node truncates longer paths silently. */
-const MAX_SOCKET_PATH = 107;
+/** `sun_path` has 108 bytes with its NUL (unix(7)), 104 on BSD; Node truncates longer paths silently. */
+export const MAX_SOCKET_PATH = process.platform === "linux" ? 107 : 103;
 
 /** The longest socket path present in every home; a named agent's path is checked when opened. */
 const LONGEST_SOCKET = "sock/control.sock";

@@ -7,11 +7,12 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { machineImage } from "./image.mjs";
+import { compilePrograms } from "./programs.ts";
 
 export type Said = { readonly code: number; readonly out: string; readonly err: string };
 
 /** A script that hangs would hold the port for ever. It ends with 124 (timeout(1)). */
-const LONGEST_S = 600;
+const LONGEST_S = 300;
 
 export class Guest {
   readonly #qemu: ChildProcess;
@@ -34,8 +35,8 @@ export class Guest {
     const qemu = spawn(
       "qemu-system-x86_64",
       [
-        // TCG: an emulated processor is there wherever qemu is.
-        ..."-machine q35,smm=off -accel tcg,thread=multi -cpu max -smp 2 -m 1536 -nodefaults -display none -no-reboot".split(
+        // TCG: an emulated processor is there wherever qemu is. A second one costs more in locks than it gives.
+        ..."-machine q35,smm=off -accel tcg -cpu max -smp 1 -m 1536 -nodefaults -display none -no-reboot".split(
           " ",
         ),
         ...["-kernel", kernel, "-initrd", initrd, "-serial", `file:${join(folder, "console")}`],
@@ -85,9 +86,10 @@ export class Guest {
   }
 }
 
-/** A disk with the package as npm installs it, which needs no registry: it has no dependencies. */
+/** A disk with the programs of the tests, and the package as npm installs it: it has no dependencies, so npm needs no registry. */
 function withPackage(tarball: string, folder: string): string {
   mkdirSync(folder);
+  compilePrograms(join(folder, "programs"));
   const words = ["install", "--global", "--silent", "--offline", "--prefix", join(folder, "npm"), tarball];
   execFileSync("npm", words, { env: { ...process.env, npm_config_cache: `${folder}.cache` } });
   execFileSync("mke2fs", ["-q", "-t", "ext4", "-d", folder, `${folder}.disk`, "128M"]);

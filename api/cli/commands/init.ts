@@ -84,6 +84,7 @@ function groundOf(terminal: Terminal, project: string | undefined): Ground {
     project,
     environment: terminal.environment,
     front: terminal.installation.front,
+    shell: terminal.installation.shell,
     read: (path) => (existsSync(path) ? readFileSync(path, "utf8") : undefined),
   };
 }

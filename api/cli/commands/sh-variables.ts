@@ -39,7 +39,8 @@ function isSetByTools(name: string, value: string): boolean {
 
 /** The environment that make was started with; undefined where the parent is no make. */
 function environmentOfMake(environment: Environment): ReadonlySet<string> | undefined {
-  if (environment["MAKELEVEL"] === undefined) return undefined;
+  // macOS shows no other process's environment.
+  if (environment["MAKELEVEL"] === undefined || process.platform !== "linux") return undefined;
   try {
     const parent = readFileSync(`/proc/${process.ppid}/comm`, "utf8");
     if (parent !== "make\n" && parent !== "gmake\n") return undefined;

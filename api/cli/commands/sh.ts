@@ -34,7 +34,7 @@ type Asked = {
 export async function shCommand(terminal: Terminal, words: readonly string[]): Promise<number> {
   if (isInsideWorld(terminal)) return becomeSh(words);
   const asked = askedBy(words);
-  if (!isUtf8(readFileSync("/proc/self/cmdline")))
+  if (process.platform === "linux" && !isUtf8(readFileSync("/proc/self/cmdline")))
     throw cannot("…", "a word is not UTF-8, and the broker would get another one");
   const isTyped = !asked.hasCommand && !asked.fromInput && asked.rest.length === 0;
   if (isTyped && terminal.stdin.isTTY) return await shellCommand(terminal, {});
@@ -119,6 +119,7 @@ function becomeSh(words: readonly string[]): number {
  * and run there. False in a world that has a broker of its own.
  */
 function isInsideWorld({ home }: Terminal): boolean {
+  if (process.platform !== "linux") return false;
   try {
     if (!/^NoNewPrivs:\t1$/m.test(readFileSync("/proc/self/status", "utf8"))) return false;
     if (readFileSync("/proc/1/comm", "utf8") !== "substrate-init\n") return false;

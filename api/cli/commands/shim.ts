@@ -11,6 +11,10 @@ export async function installShims(
   { json }: ShimOptions,
 ): Promise<number> {
   const { shim } = terminal.installation;
+  if (process.platform !== "linux")
+    throw new Complaint(
+      "Shims are not built on this system: they are Linux programs. 'substrate init' connects an agent by its hooks",
+    );
   if (!existsSync(shim))
     throw new Complaint(`'${shim}' is missing. Run 'npm run build' in '${terminal.installation.root}'`);
   const folder = await terminal.shims();

@@ -28,8 +28,10 @@ export type Ground = {
   /** The project whose settings are written; undefined: the person's own settings. */
   readonly project: string | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** The native front: settings name it by its absolute path. */
+  /** The front: settings name it by its absolute path. */
   readonly front: string;
+  /** The front as a shell. */
+  readonly shell: string;
   /** Text of a file; undefined for a missing file. */
   readonly read: (path: string) => string | undefined;
 };
@@ -250,10 +252,10 @@ const AIDER: Agent = {
   title: "Aider",
   programs: ["aider"],
   folder: ({ home }) => join(home, ".aider"),
-  plan: ({ home, project, front }) => [
+  plan: ({ home, project, shell }) => [
     {
       path: join(project ?? home, AIDER_FILE),
-      part: { kind: "yaml-list", key: "set-env", items: [`SHELL=${front}-sh`, "SUBSTRATE_AGENT_ID=aider"] },
+      part: { kind: "yaml-list", key: "set-env", items: [`SHELL=${shell}`, "SUBSTRATE_AGENT_ID=aider"] },
       what: "Commands that Aider runs at a terminal run in Substrate's worlds",
     },
   ],

@@ -14,5 +14,8 @@ export function refuseInside(terminal: Terminal, verb: string, hint = ""): void 
 export function isInside({ environment }: Terminal): boolean {
   if (environment["SUBSTRATE_SPAN_ID"] !== undefined) return true;
   const first = "/proc/1/comm";
-  return existsSync(first) && readFileSync(first, "utf8") === "substrate-init\n";
+  // Worlds are Linux's.
+  return (
+    process.platform === "linux" && existsSync(first) && readFileSync(first, "utf8") === "substrate-init\n"
+  );
 }

@@ -20,7 +20,7 @@ const backend = (projects: readonly string[]): LimaBackend =>
 describe("the backend of the virtual machine", () => {
   test("without folders for projects says where to name them, and asks Lima nothing", async () => {
     await expect(backend([]).probe(new AbortController().signal)).rejects.toMatchObject({
-      message: expect.stringMatching(/does not know which folders it may show there/),
+      message: expect.stringMatching(/does not know which folders the virtual machine may show/),
       hint: expect.stringMatching(/'projects: \[~\/code\]'/),
     });
   });

@@ -162,7 +162,7 @@ describe("the property list", () => {
   });
 
   test("names what it starts, and holds no control character", () => {
-    expect(runsOfPlist(plist(odd))).toEqual({ home: odd.home, front: "/opt/x & y/.build/substrate" });
+    expect(runsOfPlist(plist(odd))).toEqual({ home: odd.home, front: "/opt/x & y/api/bin/substrate.mjs" });
     expect(runsOfPlist("<plist/>")).toBeUndefined();
     expect(() => plist(runs({ home: "/Users/\u0001" }))).toThrow(ServiceRefused);
   });
