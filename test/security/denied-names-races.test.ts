@@ -1,4 +1,13 @@
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+} from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -15,7 +24,7 @@ name: Denied names under attack
 mode: enforce
 fs:
   deny_read: ["**/.env"]
-  deny_write: [".git/commondir", ".git/hooks", ".husky"]
+  deny_write: [".git/commondir", ".git/hooks", "**/.husky"]
 `;
 
 /** The child of PID 1 with the lowest pid: the forker. Its death ends the world. */
@@ -58,6 +67,35 @@ describe.each(actors())("who works against the guard of denied names, as $kind",
       expect(await broker.run("echo kept > kept && cat kept")).toMatchObject({ stdout: "kept\n" });
     },
   );
+
+  test("leaves nothing when its broker is killed: what it made gets another name, what a person has stays", async () => {
+    const own = await TestBroker.start(actor, { policies: { default: POLICY } });
+    const inOwn = (...names: readonly string[]): string => join(own.project, ...names);
+    try {
+      own.write(inOwn(".git/HEAD"), "ref: refs/heads/main\n");
+      own.write(inOwn("old/.env"), "a person's");
+      const running = own.post({
+        cmd: `mkdir d .husky; echo made | tee d/.env .husky/run plain; git init -q sub; chmod 555 d; touch ready
+          while echo and the channel is full; do mkdir -p again/.husky; done`,
+      });
+      running.catch(() => undefined);
+      expect(await eventually(() => existsSync(inOwn("ready")), 5000)).toBe(true);
+      await sleep(300);
+      own.write(inOwn("new.txt"), "a person's");
+      own.process.kill("SIGKILL");
+      const left = [".husky", "d/.env", "sub/.git", "again/.husky"];
+      expect(await eventually(() => left.every((name) => !existsSync(inOwn(name))), 3000)).toBe(true);
+      await sleep(300);
+      expect(left.filter((name) => existsSync(inOwn(name)))).toEqual([]);
+      for (const folder of [".", "d", "sub"])
+        expect(readdirSync(inOwn(folder)).join(" ")).toMatch(/substrate-denied-[0-9a-f]{16}/);
+      const kept = ["old/.env", "new.txt", "plain"].map((name) => readFileSync(inOwn(name), "utf8"));
+      expect(kept).toEqual(["a person's", "a person's", "made\n"]);
+    } finally {
+      chmodSync(inOwn("d"), 0o755);
+      await own.stop();
+    }
+  });
 
   test("leaves nothing as a kept process either, whether its leader is killed or its world ended", async () => {
     for (let round = 0; round < 4; round += 1) {

@@ -388,7 +388,7 @@ static void look_again(void) {
 void names_look(void) {
   used = now_ms();
   calls_mark_over();
-  if (events >= 0) look(unwatched > 0);
+  if (events >= 0) look(unwatched > 0 || late_names_alone());
   else if (names_guarded()) look_again();
   if (names_nobody_runs()) calls_forget();
   else calls_drop_over();

@@ -1,14 +1,22 @@
 #define _GNU_SOURCE
 #include "deny/late_names.h"
 
+#include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/random.h>
+#include <unistd.h>
 
+#include "deny/denials.h"
 #include "deny/folder_links.h"
 #include "deny/rules.h"
 #include "lib/channel.h"
 #include "lib/commands.h"
+#include "lib/credentials.h"
 #include "lib/fields.h"
 #include "lib/frames.h"
 
@@ -22,6 +30,7 @@ struct late {
 
 static struct late names[LATE_MAX];
 static int count;
+static bool alone;
 
 bool late_commands_run(void) {
   for (const struct command *command = command_after(NULL); command != NULL; command = command_after(command)) {
@@ -30,9 +39,39 @@ bool late_commands_run(void) {
   return false;
 }
 
+void late_names_be_alone(void) {
+  alone = true;
+}
+
+bool late_names_alone(void) {
+  return alone;
+}
+
+/* Gives a name the meaningless name that the broker gives where its quarantine is out of reach (world/linux/quarantine.ts).
+   Rights stay raised: PID 1 is about to exit. */
+static void move_aside(const char *path) {
+  char folder[PATH_MAX], aside[64];
+  uint64_t number = 0;
+  const char *leaf = strrchr(path, '/') + 1;
+  snprintf(folder, sizeof folder, "%.*s", (int)(leaf - path), path);
+  (void)getrandom(&number, sizeof number, 0);
+  snprintf(aside, sizeof aside, "substrate-denied-%016" PRIx64, number);
+  credentials_raise();
+  while (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0) continue;
+  int place = denial_open(folder, O_PATH | O_DIRECTORY);
+  if (place < 0) return;
+  (void)renameat2(place, leaf, place, aside, RENAME_NOREPLACE);
+  close(place);
+}
+
 void late_name_tell(const char *path, unsigned denies) {
   /* The link may have become the folder meanwhile. */
   if ((denies & DENY_FOLDER_LINK) != 0 && !folder_link_is_new(path)) return;
+  if (alone) {
+    /* What is sealed in place would only be judged, and stays. */
+    if ((denies & DENY_JUDGED) == 0) move_aside(path);
+    return;
+  }
   uint8_t payload[2 * FIELD_HEADER_SIZE + 8 + PATH_MAX];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   field_put_string(&writer, TAG_PATH, path);
@@ -57,9 +96,9 @@ bool late_name_add(const char *path, unsigned denies) {
 }
 
 void late_names_tell(void) {
-  for (int i = 0; i < count; i++) {
-    late_name_tell(names[i].path, names[i].denies);
-    free(names[i].path);
-  }
-  count = 0;
+  /* Telling may find the broker gone: the last look then comes here again, and goes on with the same name. */
+  static int at;
+  for (; at < count; at++) late_name_tell(names[at].path, names[at].denies);
+  while (count > 0) free(names[--count].path);
+  at = 0;
 }

@@ -13,5 +13,8 @@ bool late_name_add(const char *path, unsigned denies);
 void late_name_tell(const char *path, unsigned denies);
 /* Reports all queued names. */
 void late_names_tell(void);
+/* From here on names are renamed in their own folder instead of reported: the broker is gone. */
+void late_names_be_alone(void);
+bool late_names_alone(void);
 
 #endif

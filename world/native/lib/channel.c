@@ -27,9 +27,9 @@ static size_t start, end;
 /* Bytes kept for a broker that does not read. Beyond this limit PID 1 blocks: outputs are bounded
    separately. */
 #define BACKLOG_MAX (8 * 1024 * 1024)
-static bool patient;
+static bool patient, gone;
 static uint8_t *backlog;
-static void (*on_end)(void);
+static void (*on_end)(void), (*on_loss)(void);
 static size_t backlog_start, backlog_length, backlog_room;
 
 void channel_open(void) {
@@ -63,7 +63,7 @@ static size_t send_some(struct iovec *parts, size_t count, int flags) {
     sent = sendmsg(CHANNEL_FD, &message, MSG_NOSIGNAL | flags);
   } while (sent < 0 && errno == EINTR);
   if (sent < 0 && (flags & MSG_DONTWAIT) != 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return 0;
-  if (sent <= 0) _exit(1);
+  if (sent <= 0) channel_lost();
   return (size_t)sent;
 }
 
@@ -79,6 +79,7 @@ static void send_backlog(int flags) {
 }
 
 void channel_send(uint8_t type, uint32_t id, const void *payload, size_t length) {
+  if (gone) return;
   uint8_t header[FRAME_HEADER_SIZE] = {0};
   write_u32(header, (uint32_t)length);
   header[4] = type;
@@ -118,8 +119,17 @@ void channel_send_backlog(void) {
   send_backlog(MSG_DONTWAIT);
 }
 
-void world_on_end(void (*look)(void)) {
+void world_on_end(void (*look)(void), void (*alone)(void)) {
   on_end = look;
+  on_loss = alone;
+}
+
+void channel_lost(void) {
+  void (*look)(void) = on_loss;
+  on_loss = NULL;
+  gone = true;
+  if (look != NULL) look();
+  _exit(0);
 }
 
 /* Clears the callback before the call: the callback may fail the world itself, and the failure continues from
@@ -161,11 +171,12 @@ bool channel_receive(bool wait) {
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
   /* Without the broker the world ends: the kernel kills every process of the pid namespace with PID 1. A
      broker that only closed its sending side still listens. */
-  if (count <= 0) {
+  if (count < 0) channel_lost();
+  if (count == 0) {
     patient = false;
     before_end();
     send_backlog(0);
-    _exit(count == 0 ? 0 : 1);
+    _exit(0);
   }
   end += (size_t)count;
   return true;

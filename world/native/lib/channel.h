@@ -19,7 +19,7 @@ struct frame {
 void channel_open(void);
 
 /* Sends a frame. Blocks until the broker has taken the frame, unless patient mode is on: then unsent bytes
-   wait in a backlog. Exits when the broker is gone. */
+   wait in a backlog. A broker that is gone ends the world (channel_lost). */
 void channel_send(uint8_t type, uint32_t id, const void *payload, size_t length);
 
 /* Switches patient mode: a broker that does not read no longer blocks PID 1. */
@@ -37,6 +37,9 @@ bool channel_receive(bool wait);
 /* True: `frame` holds the next whole frame. False: more bytes are needed. A malformed header ends the
    world. */
 bool channel_next(struct frame *frame);
+
+/* Ends the world of a broker that is gone. */
+_Noreturn void channel_lost(void);
 
 /* Removes the frame of channel_next from the buffer, and frees a large buffer. */
 void channel_release(void);

@@ -2,8 +2,9 @@
 #ifndef SUBSTRATE_LIB_FAILURE_H
 #define SUBSTRATE_LIB_FAILURE_H
 
-/* Registers a callback to run once before the world ends, by failure or by the end of its broker. */
-void world_on_end(void (*look)(void));
+/* Registers callbacks to run once before the world ends: `look` while the broker can still be told, `alone` when the broker is
+   gone. */
+void world_on_end(void (*look)(void), void (*alone)(void));
 
 _Noreturn void fail_world(const char *step, const char *path, int error);
 _Noreturn void fail_protocol(const char *what);

@@ -202,7 +202,7 @@ static void watch_channel(void) {
 }
 
 static void on_channel(int proc, uint32_t events) {
-  if ((events & (EPOLLHUP | EPOLLERR)) != 0) _exit(0);
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) channel_lost();
   if ((events & EPOLLOUT) != 0) channel_send_backlog();
   if ((events & (EPOLLIN | EPOLLRDHUP)) == 0) return;
   bool received = channel_receive(false);
