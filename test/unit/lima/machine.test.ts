@@ -166,7 +166,9 @@ describe("the virtual machine", () => {
   test("without Lima is an error that names it and how to install it", async () => {
     given();
     await expect(ready(machine(join(folder, "nowhere")))).rejects.toMatchObject({
-      message: expect.stringMatching(/needs a Linux VM here: Lima, which manages the virtual machine, is not installed/),
+      message: expect.stringMatching(
+        /needs a Linux VM here: Lima, which manages the virtual machine, is not installed/,
+      ),
       hint: expect.stringMatching(/brew install lima/),
     });
   });
