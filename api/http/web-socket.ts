@@ -29,6 +29,9 @@ const NORMAL = 1000;
 const REFUSED = 1008;
 const BROKEN = 1011;
 
+/** Bytes of a short frame before its data: two, and the mask (RFC 6455, 5.2). */
+const CLIENT_HEADER = 6;
+
 /** A paused connection is not read, so its end is only noticed by writing. */
 const PING_MS = 500;
 
@@ -125,6 +128,11 @@ class Connection {
         this.#fail(logBug(this.#context.log, this.#id, error));
       }
     });
+    // No parts of a message: whoever pings for days must not fill the room.
+    for (const name of ["ping", "pong"] as const)
+      socket.on(name, (data: Buffer) => {
+        this.#partial = Math.max(0, this.#partial - data.length - CLIENT_HEADER);
+      });
     socket.once("close", () => {
       clearTimeout(this.#firstMessage);
       clearInterval(this.#pings);

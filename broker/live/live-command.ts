@@ -3,9 +3,13 @@ import { INPUT_WINDOW, type CommandRun, type LiveInput, type TerminalSize } from
 import type { LineJudge, Live, LiveStart } from "../model/live.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { LastOutput } from "./last-output.ts";
+import { Merged } from "./merged.ts";
 
 /** Longest INPUT frame: an input is cut into pieces, so that other frames of the world get their turns. */
 const PIECE = 64 * 1024;
+
+/** A program at a terminal reads one or two ends of input; what a flood sends beyond has no reader. */
+const MOST_ENDS = 64;
 
 /** The side of whoever looks at a command and types for it. */
 export type LiveClient = {
@@ -58,6 +62,9 @@ export class LiveCommand implements Live {
   #hasInput = false;
   #signal: NodeJS.Signals | undefined;
   #size: TerminalSize | undefined;
+  readonly #merged = new Merged();
+  /** Ends of input at a terminal, one after the other. */
+  #ends = 0;
 
   /** @param onStarted called with the span once the command's start is on record. */
   constructor(
@@ -156,12 +163,14 @@ export class LiveCommand implements Live {
     if (bytes.length === 0 || this.#isInputOver || this.input === undefined || this.#outcome !== undefined)
       return;
     this.#hasInput = true;
+    this.#ends = 0;
     this.#waiting.push(bytes);
     this.#send();
   }
 
   endInput(): void {
-    if (this.#isInputOver || this.input === undefined) return;
+    if (this.#isInputOver || this.input === undefined || this.#ends === MOST_ENDS) return;
+    this.#ends += 1;
     // A terminal has no end: after this one more may be typed.
     this.#isInputOver = this.#options.terminal === undefined;
     this.#waiting.push(END_OF_INPUT);
@@ -170,12 +179,12 @@ export class LiveCommand implements Live {
 
   resize(size: TerminalSize): void {
     this.#size = size;
-    this.#run?.resize(size);
+    this.#merged.send("size", () => this.#run?.resize(size));
   }
 
   interrupt(name: NodeJS.Signals): void {
     this.#signal = name;
-    this.#run?.interrupt(name);
+    this.#merged.send(name, () => this.#run?.interrupt(name));
   }
 
   /** The client's connection is closed. */

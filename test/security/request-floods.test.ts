@@ -52,6 +52,36 @@ describe.each(actors().slice(0, 1))(
       },
       60_000,
     );
+
+    test("sizes and signals by the million: the broker stays small and answers, and the last ones count", async () => {
+      const broker = await TestBroker.start(actor, { policies: { default: "id: default\nname: x\n" } });
+      const cmd = `trap 'stty size; exit 7' INT; echo ready; while :; do sleep 0.05; done`;
+      const stream = connect(join(broker.home, "sock/agent.sock"));
+      open.push(() => stream.destroy());
+      let output = "";
+      stream.on("error", () => {}).on("data", (bytes: Buffer) => (output += bytes.toString("latin1")));
+      try {
+        stream.write(
+          "GET /v1/stream HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade\r\n" +
+            "sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
+        );
+        stream.write(frame({ agent_id: "me", cwd: broker.project, cmd, pty: true, cols: 80, rows: 24 }));
+        await expect.poll(() => output, { timeout: 10_000 }).toContain("ready");
+        const size = frame({ type: "resize", cols: 80, rows: 24 });
+        const signal = frame({ type: "signal", signal: "SIGWINCH" });
+        const many = Buffer.concat(Array.from({ length: 2000 }, () => [size, signal]).flat());
+        for (let count = 0; count < 700; count += 1)
+          await new Promise((resolve) => stream.write(many, resolve));
+        expect(resident(broker)).toBeLessThan(MOST_MIB);
+        expect(await broker.run("echo short")).toMatchObject({ stdout: "short\n" });
+        stream.write(frame({ type: "resize", cols: 101, rows: 33 }));
+        stream.write(frame({ type: "signal", signal: "SIGINT" }));
+        await expect.poll(() => output, { timeout: 10_000 }).toContain('"exit":7');
+        expect(output).toContain("33 101");
+      } finally {
+        await broker.stop();
+      }
+    }, 60_000);
   },
 );
 
@@ -70,6 +100,13 @@ async function message(path: string, open: (() => void)[]): Promise<void> {
   await once(stream, "open");
   stream.send(Buffer.alloc(9 * MI, 34), { fin: false, binary: false });
   await sleep(1000);
+}
+
+/** A text message of a client, masked with zeros. */
+function frame(message: object): Buffer {
+  const text = Buffer.from(JSON.stringify(message));
+  const length = text.length < 126 ? [128 | text.length] : [254, text.length >> 8, text.length & 255];
+  return Buffer.concat([Buffer.from([129, ...length, 0, 0, 0, 0]), text]);
 }
 
 /** Resolves when the broker has taken the bytes, or stopped taking any. */
