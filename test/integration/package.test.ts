@@ -59,7 +59,7 @@ test("the package holds what runs and what builds the native parts, and depends 
   const names = execFileSync("tar", ["-tzf", tarball], { encoding: "utf8" }).trim().split("\n");
   const strangers = names.filter(
     (name) =>
-      !/^package\/(package\.json|README\.md|LICENSE|\.build\/(substrate[\w.-]*|target\.json|client\/[\w./-]+\.(mjs|d\.ts)|prebuilds\/[\w./-]+\.node)|api\/(bin|setup)\/[\w-]+\.mjs|lima\/(provision\.sh|substrate\.yaml)|policies\/.*\.yaml|schemas\/[\w-]+\.schema\.json|(shim|world\/native)\/.*\.[ch]|systemd\/(user|system)\/substrate\.(service|socket))$/.test(
+      !/^package\/(package\.json|README\.md|LICENSE|\.build\/(substrate[\w.-]*|target\.json|client\/[\w./-]+\.(mjs|d\.ts)|prebuilds\/[\w./-]+\.node)|api\/(bin|setup)\/[\w-]+\.mjs|lima\/(provision\.sh|substrate\.yaml)|policies\/.*\.yaml|schemas\/[\w-]+\.schema\.json|(shim|world\/native)\/.*\.[ch]|systemd\/(user|system)\/substrate(-agent)?\.(service|socket))$/.test(
         name,
       ),
   );
