@@ -92,7 +92,8 @@ describe.each(actors())("terminals, as $kind", (actor) => {
     await withBroker(actor, {}, async (broker) => {
       const marker = `stopped-${randomBytes(6).toString("hex")}`;
       const client = await StreamClient.open(broker, {
-        cmd: `: ${marker}; echo ready; sleep 600; :`,
+        // A builtin waits: dash starts a program by vfork(2), and a stop in that moment halts the child alone, outside too.
+        cmd: `: ${marker}; echo ready; read -r word`,
         pty: true,
         job_control: true,
       });
