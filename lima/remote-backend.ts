@@ -29,7 +29,7 @@ type Connected = { readonly peer: ToAgent; readonly welcome: Welcome; readonly r
 
 /**
  * Connects at the first need, and again after a loss. The agent keeps held changes; an empty folder at their path here stands for each,
- * so that whoever looks for held changes finds them.
+ * because the broker lists held changes by the folders in its overlay folder.
  */
 export class RemoteBackend implements WorldBackend {
   readonly held: HeldElsewhere;

@@ -83,7 +83,7 @@ const LACKS: readonly Lack[] = [
     sentence: ACCOUNTS,
     says: /could not read (?:Username|Password)|fatal: Authentication failed/,
   },
-  // These run what others wrote, which says other things about logins.
+  // Package managers run scripts of packages, whose own messages about logins must not match.
   { names: "npm pnpm yarn", sentence: ACCOUNTS, says: /\b(?:ENEEDAUTH|E401)\b/ },
   {
     names:

@@ -1,4 +1,4 @@
-/** One connected broker: its worlds, which end with the connection. */
+/** A connected broker and its worlds; the agent ends the worlds when the connection closes. */
 import { join } from "node:path";
 import { existsSync } from "node:fs";
 import type { WebSocket } from "ws";

@@ -49,7 +49,7 @@ function filesNamed(pattern: string): readonly string[] {
       .map((name) => join(folder, name))
       .filter((path) => covers(path));
   } catch {
-    // No such folder, or none that ssh could read either.
+    // The folder is missing or unreadable, ignoring: ssh cannot include its files either.
     return [];
   }
 }

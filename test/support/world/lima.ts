@@ -56,7 +56,7 @@ export class TestLima {
     };
   }
 
-  /** The verbs that were called, without those that only look. */
+  /** The calls of `limactl` that change the machine: each call's verb. */
   get verbs(): readonly string[] {
     const calls = join(this.folder, "calls");
     if (!existsSync(calls)) return [];

@@ -5,7 +5,7 @@ import type { HostFacts } from "../../../../world/plan/host-facts.ts";
 import { mountPlan } from "../../../../world/plan/mounts.ts";
 import { host, spec } from "../../../support/world/planned.ts";
 
-/** What a world's vector says of its mounts that lacks nothing else. */
+/** The word for `mount` in the isolation vector of a world whose other parts are complete. */
 function mountWord(lacks: { readonly beyond?: number; readonly bare?: readonly string[] }): string {
   const none = { unwatched: 0, unrefreshed: 0, unhidden: 0, bare: [], beyond: 0, cut: false, overlay: false };
   const rest = { cgroup: "on", network: "on", seccomp: "enforce", namespaces: "denied" } as const;
