@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, rmSync, statSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../support/users/users.ts";
@@ -118,20 +118,28 @@ describe.each(CASES)("a warm world, as $kind in $mode mode, below '$below'", ({ 
   });
 });
 
+/** The mount points, other than the root, of a process. */
+function mountPoints(pid: number | undefined): readonly string[] {
+  const rows = readFileSync(`/proc/${pid}/mountinfo`, "utf8").trimEnd().split("\n");
+  return rows.map((row) => row.split(" ")[4] ?? "/").filter((place) => place !== "/");
+}
+
 /** The kernel makes no overlay over an ordinary user's root: there each tree is a file system of its own. */
 describe.each(actors().filter(({ uid }) => uid === 0))(
   "trees in the mount of the host's root, as $kind",
   (actor) => {
     test("are one file system, so that one is refreshed after each command", async () => {
-      const broker = await TestBroker.start(actor);
+      // In a mount namespace of its own: files that run meanwhile mount folders of the same disk.
+      const broker = await TestBroker.start(actor, { within: ["unshare", "--mount"] });
       try {
+        const others = mountPoints(broker.process.pid);
         const { stdout } = await broker.run("cat /proc/self/mountinfo");
         const rows = stdout
           .split("\n")
           .map((row) => row.split(" "))
           .filter((row) => row.includes("overlay") && row[5]?.startsWith("ro,") === true)
           .map(([, , device, , target = ""]) => ({ device, target }))
-          .filter(({ target }) => statSync(target).dev === statSync("/").dev);
+          .filter(({ target }) => !others.some((place) => `${target}/`.startsWith(`${place}/`)));
         expect(rows.length).toBeGreaterThan(1);
         expect(new Set(rows.map(({ device }) => device)).size).toBe(1);
       } finally {
