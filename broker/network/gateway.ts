@@ -8,6 +8,7 @@ import { Violations } from "../spans/violations.ts";
 import { type Allowance, allowanceOf, followingAllowance } from "./allowance.ts";
 import { Bound } from "./bound.ts";
 import { connectionSpan, type Counted, type Resident } from "./connection-span.ts";
+import type { PolicyNet } from "./names/entries.ts";
 import { OwnAddresses } from "./names/internal-addresses.ts";
 import { Pacer } from "./pacer.ts";
 import type { Reach, Reaches } from "./reach.ts";
@@ -83,6 +84,11 @@ export class Gateway {
     holds.current = served;
     this.#served.set(world, served);
     void world.ended.then(() => this.#forget(world));
+  }
+
+  /** Asks the tools of a policy's presets before a command needs them. */
+  askAhead(net: PolicyNet): void {
+    this.#options.reaches.askAhead(net);
   }
 
   /** The network of a world; undefined for a world without network. */

@@ -4,7 +4,7 @@ import type { NetworkRules } from "../../world/backend.ts";
 import { type Allowance, allowanceOf } from "../budgets/limits.ts";
 import type { Effective } from "../model/effective.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
-import { type NetEntry, type PresetName, presetsIn } from "./names/entries.ts";
+import { type NetEntry, type PolicyNet, type PresetName, presetsIn } from "./names/entries.ts";
 import type { Expansion } from "./presets/preset.ts";
 import type { Presets } from "./presets/presets.ts";
 import { HostResolver } from "./resolver.ts";
@@ -75,6 +75,11 @@ export class Reaches {
       for (const [name, expansion] of await this.#presets.expandAll(policy.net, project))
         this.#expansions.set(`${name} ${project}`, expansion);
     return this.#of(effective, project, performance.now() + FRESH_MS);
+  }
+
+  /** Asks the tools of all presets but `@git`, which depends on the project: {@link fresh} then need not wait. */
+  askAhead(net: PolicyNet): void {
+    for (const name of presetsIn(net)) if (name !== "@git") void this.#presets.expand(name, "/");
   }
 
   /** Returns the reach at once, with presets as last known. A preset never asked for allows nothing yet. */

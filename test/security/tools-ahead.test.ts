@@ -1,15 +1,15 @@
-/** A broker that starts asks the host's npm what it is set to: never one that commands could have written before. */
+/** A broker that starts asks the host's tools what they are set to: never one that commands could have written before. */
 import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { actors } from "../support/users/users.ts";
 import { eventually, TestBroker } from "../support/broker/broker.ts";
 
-const policy = (write: string): string => `id: default
+const policy = (write: string, net = "other.example"): string => `id: default
 name: Tools
 mode: enforce
 fs: { write: ["$PROJECT/**"${write}] }
-net: { allowed: [other.example] }
+net: { allowed: ["${net}"] }
 `;
 
 describe.each(actors())("npm on the broker's PATH, as $kind,", (actor) => {
@@ -61,7 +61,24 @@ describe.each(actors())("npm on the broker's PATH, as $kind,", (actor) => {
     expect(await eventually(ran, 1500)).toBe(false);
   });
 
-  test("is not asked where the policy only observes", async () => {
+  test.each(["enforce", "observe"])(
+    "is asked ahead for its preset in a policy with mode %s",
+    async (mode) => {
+      await start({ default: policy("", "@npm").replace("enforce", mode) });
+      expect(await eventually(ran, 10_000)).toBe(true);
+    },
+  );
+
+  test("is never run for its preset where another policy lets commands write it", async () => {
+    const here = await start(
+      { default: policy("", "@npm"), other: policy(`, "${folder}/bin/**"`) },
+      "agents: { deployer: { policy: other } }\n",
+    );
+    expect((await here.run("true")).exit).toBe(0);
+    expect(await eventually(ran, 1500)).toBe(false);
+  });
+
+  test("is not asked where a policy without its preset only observes", async () => {
     await start({ default: policy("").replace("enforce", "observe") });
     expect(await eventually(ran, 1500)).toBe(false);
   });
