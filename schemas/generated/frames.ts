@@ -17,6 +17,10 @@ export interface SetupFrame {
    */
   readonly network?: number;
   /**
+   * 1: the world keeps the host's network namespace. Abstract Unix sockets are refused, and a path reaches only a socket on which a command of the world listens.
+   */
+  readonly host_network?: number;
+  /**
    * The filter of every command: a classic BPF program, eight bytes an instruction. Loaded once, before the first command; a world whose filter does not load is not made.
    */
   readonly seccomp?: Uint8Array;
@@ -738,4 +742,6 @@ export const TAG = {
   NESTED: 120,
   /** repeated text: TCP ports of the world's localhost that refused the command's last connect there. */
   CLOSED_PORT: 121,
+  /** u64: 1: the world keeps the host's network namespace. Abstract Unix sockets are refused, and a path reaches only a socket on which a command of the world listens. */
+  HOST_NETWORK: 122,
 } as const;

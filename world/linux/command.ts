@@ -314,7 +314,10 @@ function hit(fields: ReadonlyMap<number, Buffer>): Hit {
 /** From inside, the socket file of a dead server looks the same as a socket bound by a program of the host. */
 function refusedSocket(fields: ReadonlyMap<number, Buffer>): WorldViolation {
   const path = fields.get(TAG.PATH)?.toString("utf8") ?? "";
-  const message = `The Unix socket '${path}' was refused: no program of this world has bound it, and world.sockets of the policy does not name it`;
+  const why = path.startsWith("@")
+    ? "in the host's network (world.isolate_network: false) abstract sockets belong to the host's programs. Use a socket with a path"
+    : "no program of this world has bound it, and world.sockets of the policy does not name it";
+  const message = `The Unix socket '${path}' was refused: ${why}`;
   return { kind: "connection", subject: path, message };
 }
 

@@ -119,6 +119,8 @@ export type WorldSpec = {
    * depend on the refusal; those are reported too.
    */
   readonly seccomp: "enforce" | "log";
+  /** The world keeps the host's network namespace; absent: it has its own. */
+  readonly hostNetwork?: true;
   /** Commands may make namespaces of their own, as far as the world can hold then; absent: they may not. */
   readonly namespaces?: "allow";
   /**

@@ -322,5 +322,7 @@
 #define TAG_NESTED 120
 /* repeated text: TCP ports of the world's localhost that refused the command's last connect there. */
 #define TAG_CLOSED_PORT 121
+/* u64: 1: the world keeps the host's network namespace. Abstract Unix sockets are refused, and a path reaches only a socket on which a command of the world listens. */
+#define TAG_HOST_NETWORK 122
 
 #endif
