@@ -468,6 +468,11 @@ export interface WireViolation {
   readonly kind: "system_call" | "namespace" | "denied_name" | "limit" | "name" | "connection" | "write" | "setting";
   readonly subject: string;
   readonly message: string;
+  /** A TCP connection that the world's network refused. */
+  readonly dialled?: {
+    readonly address: string;
+    readonly port: number;
+  };
 }
 /** Bytes in base64. */
 export interface WireBytes {

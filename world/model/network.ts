@@ -31,6 +31,8 @@ export type Captured = {
 /** What is used of `node:net`'s Socket: a world on another machine has another kind. */
 export interface WorldSocket extends Duplex {
   allowHalfOpen: boolean;
+  /** Absent on another machine's sockets. */
+  readonly remotePort?: number | undefined;
   setNoDelay(on?: boolean): unknown;
   setKeepAlive(on?: boolean, delayMs?: number): unknown;
   setTimeout(ms: number, listener: () => void): unknown;

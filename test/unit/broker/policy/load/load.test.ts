@@ -216,9 +216,7 @@ describe("what this version cannot enforce", () => {
     const host = "world: { isolate_network: false }";
     const [, path = ""] = /^(\w+: \{ \w+)/.exec(key) ?? [];
     for (const mode of ["enforce", "observe"]) {
-      expect(withKey(`${key}\n${host}`, mode).join()).toContain(
-        `Cannot keep ${path.replace(": { ", ".")}`,
-      );
+      expect(withKey(`${key}\n${host}`, mode).join()).toContain(`Cannot keep ${path.replace(": { ", ".")}`);
       expect(withKey(host, mode)).toEqual([]);
       expect(withKey(key, mode)).toEqual([]);
     }
