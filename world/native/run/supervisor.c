@@ -70,8 +70,13 @@ static bool hear_names(int listener, const struct seccomp_notif *notice, struct 
 }
 
 /* Starts, connects and refused namespaces create no name, so denied names need no check first. */
-static const struct notice_service SERVICES[] = {{start_serve, true}, {dial_serve, true},         {listen_serve, true}, {namespace_call_serve, false},
-                                                 {hear_names, false}, {replacement_serve, false}, {record_serve, true},
+static const struct notice_service SERVICES[] = {{start_serve, true},
+                                                 {dial_serve, true},
+                                                 {listen_serve, true},
+                                                 {namespace_call_serve, false},
+                                                 {hear_names, false},
+                                                 {replacement_serve, false},
+                                                 {record_serve, true},
                                                  {NULL, false}};
 
 /* Drop the calls that wait at a listener. */
