@@ -1,5 +1,5 @@
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
-import type { Asker } from "../model/world.ts";
+import type { Asker } from "../model/network.ts";
 import { decodeFields, decodeNumber, encodeNumber } from "./frame-codec.ts";
 
 /** The command, by number, that has a socket open. */

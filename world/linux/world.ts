@@ -4,8 +4,8 @@ import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
+import type { Asker } from "../model/network.ts";
 import type {
-  Asker,
   CommandRun,
   ExecRequest,
   Settled,

@@ -9,7 +9,7 @@ import { FRAME_INPUT_WINDOW } from "../../schemas/generated/frames.ts";
 import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
 import type { Ending } from "./endings.ts";
 import type { HeldStore } from "./held.ts";
-import type { NetworkRules, WorldNetwork } from "./network.ts";
+import type { Asker, Dialled, NetworkRules, WorldNetwork } from "./network.ts";
 import type { ProgramEvent, ProgramGate } from "./programs.ts";
 import type { TelemetryReport, WorldTelemetry } from "./telemetry.ts";
 
@@ -157,12 +157,6 @@ export type WorldViolation = {
   /** The address of a TCP connection that the world's network refused: the broker knows the rule behind the refusal. */
   readonly dialled?: Dialled | undefined;
 };
-
-/** An address without a name, and a port. */
-export type Dialled = { readonly address: string; readonly port: number };
-
-/** The socket that asked the world's name server: its own port. */
-export type Asker = { readonly transport: "udp" | "tcp"; readonly port: number };
 
 /** A rename with which a command would replace or create a sealed file. */
 export type Replacement = {
@@ -349,10 +343,7 @@ export interface World {
   exec(request: ExecRequest): CommandRun;
   /** Finds the first process with the socket of that inode open; null when no such process is left or readable. */
   ownerOf(inode: number): Promise<SocketOwner | null>;
-  /**
-   * Returns the owner of a socket that asks the world's name server and still waits for the answer. Null if no process, or more
-   * than one socket, can be meant. Absent: this backend does not know. Never rejects.
-   */
+  /** Finds the owner of a socket that waits for the world's name server; null if unknown. Absent: never known. Never rejects. */
   askerOf?(asker: Asker): Promise<SocketOwner | null>;
   processes(signal: AbortSignal): Promise<readonly WorldProcess[]>;
   /** The changes in the upper layer of an `overlay` project, relative to the project. */
