@@ -73,6 +73,11 @@ export class RemoteBackend implements WorldBackend {
   }
 
   async start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
+    if (spec.hostNetwork === true)
+      throw new WorldUnavailable(
+        "Cannot give a world the host's network (world.isolate_network: false): worlds are on another machine",
+        "Remove 'isolate_network: false' from the policy, and list the wanted hosts in net.allowed",
+      );
     const { peer, runs } = await this.#connected();
     const { access } = spec;
     if (access.kind === "overlay") await mkdir(access.layers, { recursive: true, mode: 0o700 });

@@ -18,8 +18,10 @@ export type {
   PathReason,
 } from "./model/held.ts";
 export type {
+  Asker,
   Captured,
   DatagramPort,
+  Dialled,
   DnsSockets,
   NetworkRules,
   Ports,

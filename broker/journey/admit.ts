@@ -1,5 +1,6 @@
 import type { WorldViolation } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
+import { sharesHostNetwork } from "../model/effective.ts";
 import type { Job } from "../model/job.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 import type { SpanRecord } from "../spans/trace.ts";
@@ -27,7 +28,10 @@ export type TimeOver =
 
 /** Reserves budget for a job, or refuses with the exhausted budget. Also in observe mode: a budget is no rule about commands. */
 export function admit({ budgets }: Broker, job: Job): Admission | Refusal {
-  const limit = timeLimitOf(job.request, job.effective.policies);
+  const { request, effective } = job;
+  if (request.budget?.max_egress_bytes !== undefined && sharesHostNetwork(effective.policies))
+    return uncounted(effective.id);
+  const limit = timeLimitOf(request, effective.policies);
   const order = orderOf(job, limit);
   const reserved = budgets.reserve(order);
   switch (reserved.kind) {
@@ -110,6 +114,14 @@ function budgetField(order: Order): Pick<SpanRecord, "budget"> {
 function cutShort(agent: string, timeoutMs: number, { spent }: Shortage): TimeOver {
   const message = `The command was ended after ${timeoutMs} ms: ${whose(agent, spent)} had used up ${wordsOf(spent)}`;
   return { kind: "limit", violation: { kind: "limit", subject: spent.name, message } };
+}
+
+function uncounted(policy: string): Refusal {
+  return refusal(
+    "invalid_request",
+    `Cannot keep budget.max_egress_bytes: policy '${policy}' gives commands the host's network (world.isolate_network: false), where no byte is counted`,
+    "Leave the limit out, or use a policy that isolates the network",
+  );
 }
 
 function crowded(names: number): Refusal {

@@ -47,7 +47,7 @@ export function completedSpan(started: SpanRecord, job: Job, completion: Complet
     duration_ms: Math.round(ran.durationMs * 1000) / 1000,
     scopes_used: scopesOf(job, changes, network),
     fs_diff: changes,
-    usage: usageOf(ran.ending, network),
+    usage: usageOf(ran.ending, started, network),
     stdout_sha256: ran.stdout.sha256(),
     stderr_sha256: ran.stderr.sha256(),
     ...(programs === undefined ? {} : { programs }),

@@ -68,12 +68,18 @@ function emptied(lease: Lease): Lease | string {
 
 /**
  * Describes the preview's world: like that of an isolated command, with no write outside the overlay, even where stray writes
- * would be kept. No network is served, and no network rules apply.
+ * would be kept. No network is served, not the host's either, and no network rules apply.
  */
 function previewed(broker: Broker, job: Job, layers: string): Wanted {
   const { effective, site } = job;
   const access = { kind: "overlay", layers: join(broker.home.overlay, layers) } as const;
-  const spec = worldSpec(effective.policies, site, access, broker.around, heldByPolicies(job));
+  const { hostNetwork: _host, ...spec } = worldSpec(
+    effective.policies,
+    site,
+    access,
+    broker.around,
+    heldByPolicies(job),
+  );
   return {
     spec,
     network: { ports: [], ranges: [] },

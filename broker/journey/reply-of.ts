@@ -1,6 +1,6 @@
 import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import { constants } from "node:os";
-import type { FsDiff, Notice } from "../../schemas/generated/types.ts";
+import type { FsDiff, Isolation, Notice } from "../../schemas/generated/types.ts";
 import type { Ending, World } from "../../world/backend.ts";
 import { join } from "node:path";
 import { fileLists } from "../policy/files/file-lists.ts";
@@ -76,7 +76,7 @@ export function replyOf(
       truncated: ran.stdout.truncated || ran.stderr.truncated,
       scopes_used: scopesOf(job, changes, network),
       fs_diff: changes,
-      usage: usageOf(ran.ending, network),
+      usage: usageOf(ran.ending, world, network),
       notices,
       hint: hint ?? null,
       isolation: world.isolation,
@@ -99,9 +99,13 @@ function someOf(sentences: readonly string[], what: string): readonly string[] {
   return [...sentences.slice(0, MAX_NETWORK_WORDS), ...(more > 0 ? [`${more} more ${what} like these`] : [])];
 }
 
-/** Resource usage. Bytes are 0, not null, in a world without a network: no byte can have left or arrived. */
+/**
+ * Resource usage. Bytes are 0, not null, in a world without a network: no byte can have left or arrived. They are null where the
+ * network is not isolated: nobody has counted them.
+ */
 export function usageOf(
   ending: Ending,
+  { isolation }: { readonly isolation: Isolation | null },
   network: CommandNetwork | undefined,
 ): {
   cpu_ms: number | null;
@@ -111,11 +115,12 @@ export function usageOf(
   processes: number | null;
 } {
   const usage = "usage" in ending ? ending.usage : { cpuMs: null, memoryPeakBytes: null, processes: null };
+  const unseen = isolation?.net.startsWith("off") === true ? null : 0;
   return {
     cpu_ms: usage.cpuMs,
     memory_peak_bytes: usage.memoryPeakBytes,
-    egress_bytes: network?.traffic.egress ?? 0,
-    ingress_bytes: network?.traffic.ingress ?? 0,
+    egress_bytes: network?.traffic.egress ?? unseen,
+    ingress_bytes: network?.traffic.ingress ?? unseen,
     processes: usage.processes,
   };
 }

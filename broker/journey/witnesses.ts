@@ -1,5 +1,5 @@
 /** Observers of one running command: its violations, programs, network and telemetry. */
-import type { World, WorldViolation } from "../../world/backend.ts";
+import type { Dialled, World, WorldViolation } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
 import { type Job, secretsOfJob } from "../model/job.ts";
 import type { CommandNetwork } from "../network/command-network.ts";
@@ -17,6 +17,7 @@ export class Witnesses {
   readonly telemetry: TelemetryRecorder;
   readonly lacks: WorldLacks;
   readonly #networkOf: (run: Ran["run"]) => CommandNetwork | undefined;
+  readonly #refuseDial: (dialled: Dialled) => void;
   #network: CommandNetwork | undefined;
 
   /** `started`: the command's start line. `record`: writes the line of a violation. */
@@ -32,6 +33,7 @@ export class Witnesses {
     this.programs = new ProgramRecorder({ trace, command: started, known });
     this.telemetry = new TelemetryRecorder(world, known);
     this.lacks = new WorldLacks(projectRules().uid);
+    this.#refuseDial = (dialled) => gateway.of(world)?.refuseDial(this.#network, dialled);
     this.#networkOf = (run) => gateway.of(world)?.register(run, started, this.tell);
   }
 
@@ -45,7 +47,10 @@ export class Witnesses {
   /** Callbacks for the run. */
   get listeners(): Pick<RunRequest, "onViolation" | "onRun" | "onPrograms" | "onTelemetry"> {
     return {
-      onViolation: this.tell,
+      onViolation: (violation) => {
+        if (violation.dialled === undefined) this.tell(violation);
+        else this.#refuseDial(violation.dialled);
+      },
       onRun: (run) => {
         this.#network = this.#networkOf(run);
       },

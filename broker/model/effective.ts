@@ -26,3 +26,16 @@ export type Beyond = {
 export function silentPolicy({ policies }: Effective): string | undefined {
   return policies.find(({ document }) => document.approval?.interactive === false)?.id;
 }
+
+/**
+ * Whether commands get the host's network: only if every policy says `world.isolate_network: false`. A policy that isolates
+ * narrows the others.
+ */
+export function sharesHostNetwork(policies: readonly CompiledPolicy[]): boolean {
+  return policies.every((policy) => !hasNetworkRules(policy));
+}
+
+/** Whether a policy limits names and connections; in the host's network a policy has no say about them. */
+export function hasNetworkRules({ document }: CompiledPolicy): boolean {
+  return document.world?.isolate_network !== false;
+}

@@ -1,4 +1,5 @@
 /** Computes the reply of a world's DNS stub to one message. Pure, apart from the callbacks in `StubAnswers`. */
+import type { Asker } from "../../world/backend.ts";
 import {
   CODE,
   type Code,
@@ -9,11 +10,18 @@ import {
   writeUnusable,
 } from "./dns-message.ts";
 
+/** Who asks, and what the reply waits for. */
+export type Asking = {
+  readonly asker: Asker;
+  /** Holds the reply back: the asker's socket stays open, so that its owner can be found. The promise must never reject. */
+  readonly until: (settled: Promise<unknown>) => void;
+};
+
 export type StubAnswers = {
   /** Normalizes a host name; null for an invalid name. `text` has only letters, digits, `-`, `_` and dots. */
   spell(text: string): string | null;
   /** Whether the normalized name is allowed on any port. Called for each question, because rules change. */
-  decide(name: string): boolean;
+  decide(name: string, asking: Asking): boolean;
   /** Returns the synthetic address of an allowed name; null when all are in use. */
   addressOf(name: string): string | null;
   /**
@@ -22,7 +30,7 @@ export type StubAnswers = {
    * @param name normalized, or escaped as in master files when not a host name.
    * @param type in words: `A`, `AAAA`, `TYPE1234`.
    */
-  onRefused(name: string, type: string): void;
+  onRefused(name: string, type: string, asking: Asking): void;
   /** Reports a socket error or an error thrown by the other callbacks; the stub goes on. */
   onFault(error: unknown): void;
 };
@@ -46,22 +54,23 @@ const OWN_REVERSE = /(?:^|\.)(?:(?:18|19)\.198|127)\.in-addr\.arpa$/;
 type Answer = { readonly code: Code; readonly address?: string };
 
 /** Computes the reply to a message; undefined when no reply is due. Throws only errors of `answers`. */
-export function replyTo(message: Buffer, answers: StubAnswers): Buffer | undefined {
+export function replyTo(message: Buffer, answers: StubAnswers, asking: Asking): Buffer | undefined {
   const query = readQuery(message);
   if (query === undefined) return undefined;
   if (query.kind === "unusable") return writeUnusable(query);
-  const { code, address } = answerTo(query, answers);
+  const { code, address } = answerTo(query, answers, asking);
   return writeReply(query, code, address === undefined ? undefined : { address, ttl: TTL_SECS });
 }
 
-function answerTo(query: Query, answers: StubAnswers): Answer {
+function answerTo(query: Query, answers: StubAnswers, asking: Asking): Answer {
   if (query.edns !== undefined && query.edns.version > 0) return { code: CODE.badVersion };
   if (query.class !== CLASS_IN) return { code: CODE.refused };
   if (query.type >= META_TYPES.first && query.type <= META_TYPES.last) return { code: CODE.refused };
   const name = query.name === null ? null : answers.spell(query.name);
-  if (name === null) return withheld(printableName(query), query, answers);
+  if (name === null) return withheld(printableName(query), query, answers, asking);
   if (isLocalhost(name)) return query.type === TYPE_A ? found("127.0.0.1") : EMPTY;
-  if (!answers.decide(name)) return isNobodys(name, answers) ? MISSING : withheld(name, query, answers);
+  if (!answers.decide(name, asking))
+    return isNobodys(name, answers, asking) ? MISSING : withheld(name, query, answers, asking);
   return query.type === TYPE_A ? given(answers.addressOf(name)) : EMPTY;
 }
 
@@ -80,8 +89,8 @@ function given(address: string | null): Answer {
   return address === null ? { code: CODE.serverFailure } : found(address);
 }
 
-function withheld(name: string, { type }: Query, answers: StubAnswers): Answer {
-  answers.onRefused(name, recordType(type));
+function withheld(name: string, { type }: Query, answers: StubAnswers, asking: Asking): Answer {
+  answers.onRefused(name, recordType(type), asking);
   return MISSING;
 }
 
@@ -94,10 +103,10 @@ function isLocalhost(name: string): boolean {
  * Whether a name is missing rather than withheld: `_http._tcp.` before an allowed name (RFC 8552), or a reverse name of
  * `OWN_REVERSE`.
  */
-function isNobodys(name: string, answers: StubAnswers): boolean {
+function isNobodys(name: string, answers: StubAnswers, asking: Asking): boolean {
   if (OWN_REVERSE.test(name)) return true;
   const host = name.replace(/^(?:_[^.]*\.)+/, "");
-  return host !== name && answers.decide(host);
+  return host !== name && answers.decide(host, asking);
 }
 
 /** The types that programs ask for, from the IANA registry of DNS resource record types. */

@@ -2,7 +2,7 @@
 import { BoundedMap } from "../model/bounded-map.ts";
 import type { NetworkRules } from "../../world/backend.ts";
 import { type Allowance, allowanceOf } from "../budgets/limits.ts";
-import type { Effective } from "../model/effective.ts";
+import { type Effective, hasNetworkRules } from "../model/effective.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
 import { type NetEntry, type PolicyNet, type PresetName, presetsIn } from "./names/entries.ts";
 import type { Expansion } from "./presets/preset.ts";
@@ -103,7 +103,7 @@ export class Reaches {
   }
 
   #make(effective: Effective, project: string): Reach {
-    const { policies } = effective;
+    const policies = effective.policies.filter(hasNetworkRules);
     const enforcing = policies.filter(({ mode }) => mode === "enforce");
     const beyond = effective.beyond?.net ?? [];
     const enforced = enforcing.length === 0 ? null : withGrants(this.#rules(enforcing, project), beyond);
@@ -114,7 +114,7 @@ export class Reaches {
       all: withGrants(this.#rules(policies, project), beyond),
       captured: enforced === null ? EVERYTHING : { ports: enforced.ports, ranges: enforced.ranges },
       resolver: this.#resolver(policies),
-      allowances: policies.map(({ document }) => allowanceOf(document)),
+      allowances: effective.policies.map(({ document }) => allowanceOf(document)),
       bytesPerSecond: rates.length === 0 ? undefined : Math.min(...rates),
     };
   }

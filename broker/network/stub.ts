@@ -1,4 +1,4 @@
-import type { DatagramPort, DnsSockets, StreamListener, WorldSocket } from "../../world/backend.ts";
+import type { Asker, DatagramPort, DnsSockets, StreamListener, WorldSocket } from "../../world/backend.ts";
 import { replyTo, type StubAnswers } from "./dns-answer.ts";
 
 export type { StubAnswers } from "./dns-answer.ts";
@@ -26,7 +26,7 @@ export class DnsStub {
     this.#udp = sockets.udp;
     this.#udp.on("error", onFault);
     this.#udp.on("message", (message, from) => this.#onDatagram(message, from));
-    this.#streams = new DnsStreams(sockets.tcp, (message) => this.#reply(message), onFault);
+    this.#streams = new DnsStreams(sockets.tcp, (message, asker) => this.#reply(message, asker), onFault);
   }
 
   /** Closes both sockets and every connection; idempotent. */
@@ -39,18 +39,26 @@ export class DnsStub {
 
   #onDatagram(message: Buffer, from: { readonly port: number; readonly address: string }): void {
     if (this.#closed || this.#udp.getSendQueueCount() > MOST_UNSENT) return;
-    const reply = this.#reply(message);
+    const { reply, waits } = this.#reply(message, { transport: "udp", port: from.port });
+    if (reply === undefined) return;
+    if (waits.length === 0) return this.#send(reply, from);
+    void Promise.all(waits).then(() => this.#send(reply, from));
+  }
+
+  #send(reply: Buffer, to: { readonly port: number; readonly address: string }): void {
     // The client has left, ignoring: a client still interested asks again.
-    if (reply !== undefined) this.#udp.send(reply, from.port, from.address, () => {});
+    if (!this.#closed) this.#udp.send(reply, to.port, to.address, () => {});
   }
 
   /** Replies even when the rules throw: a client without an answer waits for seconds. */
-  #reply(message: Buffer): Buffer | undefined {
+  #reply(message: Buffer, asker: Asker): Replied {
+    const waits: Promise<unknown>[] = [];
+    const until = (settled: Promise<unknown>): void => void waits.push(settled);
     try {
-      return replyTo(message, this.#answers);
+      return { reply: replyTo(message, this.#answers, { asker, until }), waits };
     } catch (error) {
       this.#answers.onFault(error);
-      return failed(message);
+      return { reply: failed(message), waits: [] };
     }
   }
 }
@@ -74,7 +82,10 @@ const MAX_MESSAGE = 4096;
 
 const MIN_MESSAGE = 12;
 
-type Reply = (message: Buffer) => Buffer | undefined;
+/** A reply, and what it waits for. */
+export type Replied = { readonly reply: Buffer | undefined; readonly waits: readonly Promise<unknown>[] };
+
+type Reply = (message: Buffer, asker: Asker) => Replied;
 
 /** DNS over TCP (RFC 7766): messages with a two-byte length prefix, any number per connection, answered in order. */
 export class DnsStreams {
@@ -100,18 +111,29 @@ export class DnsStreams {
 
   #serve(socket: WorldSocket, reply: Reply, idleMs: number): void {
     this.#open.add(socket);
+    const asker = { transport: "tcp", port: socket.remotePort ?? 0 } as const;
     let waiting: Buffer = Buffer.alloc(0);
+    /** Settles when every earlier reply is written; undefined: nothing waits. */
+    let earlier: Promise<unknown> | undefined;
+    // Stops reading from a client that does not read its replies; the idle timeout then closes the connection.
+    const write = (replies: Buffer): void => {
+      if (replies.length > 0 && !socket.destroyed && !socket.write(replies)) socket.pause();
+    };
     socket.setTimeout(idleMs, () => socket.destroy());
     socket.on("close", () => this.#open.delete(socket));
     // The client left before its reply, ignoring: nobody waits for an answer.
     socket.on("error", () => socket.destroy());
     socket.on("drain", () => socket.resume());
     socket.on("data", (bytes: Buffer) => {
-      const taken = takeMessages(Buffer.concat([waiting, bytes]), reply);
+      const taken = takeMessages(Buffer.concat([waiting, bytes]), (message) => reply(message, asker));
       if (taken === undefined) return void socket.destroy();
       waiting = taken.rest;
-      // Stops reading from a client that does not read its replies; the idle timeout then closes the connection.
-      if (taken.replies.length > 0 && !socket.write(taken.replies)) socket.pause();
+      if (earlier === undefined && taken.waits.length === 0) return write(taken.replies);
+      const written = Promise.all([earlier, ...taken.waits]).then(() => {
+        write(taken.replies);
+        if (earlier === written) earlier = undefined;
+      });
+      earlier = written;
     });
   }
 }
@@ -120,8 +142,12 @@ export class DnsStreams {
  * Replies to all complete messages and returns the remaining bytes. Undefined for an impossible length, or when no
  * reply is due.
  */
-function takeMessages(bytes: Buffer, reply: Reply): { replies: Buffer; rest: Buffer } | undefined {
+function takeMessages(
+  bytes: Buffer,
+  reply: (message: Buffer) => Replied,
+): { replies: Buffer; rest: Buffer; waits: readonly Promise<unknown>[] } | undefined {
   const replies: Buffer[] = [];
+  const waits: Promise<unknown>[] = [];
   let at = 0;
   while (at + 2 <= bytes.length) {
     const length = bytes.readUInt16BE(at);
@@ -129,11 +155,12 @@ function takeMessages(bytes: Buffer, reply: Reply): { replies: Buffer; rest: Buf
     const end = at + 2 + length;
     if (end > bytes.length) break;
     const answer = reply(bytes.subarray(at + 2, end));
-    if (answer === undefined) return undefined;
-    replies.push(framed(answer));
+    if (answer.reply === undefined) return undefined;
+    replies.push(framed(answer.reply));
+    waits.push(...answer.waits);
     at = end;
   }
-  return { replies: Buffer.concat(replies), rest: bytes.subarray(at) };
+  return { replies: Buffer.concat(replies), rest: bytes.subarray(at), waits };
 }
 
 function framed(message: Buffer): Buffer {

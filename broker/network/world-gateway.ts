@@ -1,4 +1,12 @@
-import type { Captured, CommandRun, World, WorldNetwork, WorldViolation } from "../../world/backend.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import type {
+  Captured,
+  CommandRun,
+  Dialled,
+  World,
+  WorldNetwork,
+  WorldViolation,
+} from "../../world/backend.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import type { Allowance } from "./allowance.ts";
 import { CommandNetwork } from "./command-network.ts";
@@ -7,6 +15,7 @@ import { type ConnectionFacts, newConnectionId, type Resident } from "./connecti
 import { Bound } from "./bound.ts";
 import { HOST_INTERNAL, hostName } from "./names/names.ts";
 import { judgeBy, type Reach } from "./reach.ts";
+import type { Asking } from "./dns-answer.ts";
 import { DnsStub } from "./stub.ts";
 import { SyntheticAddresses } from "./synthetic.ts";
 import { judgeTarget, type Target } from "./target.ts";
@@ -36,6 +45,12 @@ const MAX_HELD_BYTES = 8 * 1024 * 1024;
 /** Concurrent lookups per world: a quarter of the resolver's bound for all worlds. */
 const MAX_NAMES = 32;
 
+/** Concurrent questions for the owner of a lookup: init scans the descriptors of the whole world for each. */
+const MAX_ASKERS = 32;
+
+/** How long a lookup waits for its owner. Resolvers wait for seconds before they ask again. */
+const ASKER_PATIENCE_MS = 1000;
+
 /** Reverse names and service names: programs ask for them unprompted, and they lead to no connection. */
 const NOBODYS = /\.arpa$|^_/;
 
@@ -50,6 +65,7 @@ export class WorldGateway {
   readonly #addresses = new SyntheticAddresses();
   readonly #commands = new Map<CommandRun, CommandNetwork>();
   readonly #open = new Set<Open>();
+  readonly #askers = new Bound(MAX_ASKERS);
   readonly #share: WorldShare = { heldBytes: new Bound(MAX_HELD_BYTES), names: new Bound(MAX_NAMES) };
   #captured: Reach["captured"];
   /** Settles when the world has the newest rules. */
@@ -62,9 +78,9 @@ export class WorldGateway {
     this.#captured = parts.reach().captured;
     this.#stub = new DnsStub(network.takeDns(), {
       spell: hostName,
-      decide: (name) => this.#isKnown(name),
+      decide: (name, asking) => this.#isKnown(name, asking),
       addressOf: (name) => this.#addresses.addressOf(name),
-      onRefused: (name, type) => this.#refuseName(name, type),
+      onRefused: (name, type, asking) => this.#refuseName(name, type, asking),
       onFault: (error) => parts.onFault("dns", error),
     });
     network.onConnection((captured) => this.#take(captured));
@@ -99,12 +115,27 @@ export class WorldGateway {
     return this.#ruled;
   }
 
-  #isKnown(name: string): boolean {
+  /**
+   * Records the refusal of a command's TCP connection that no listener has seen, because the world's rules or the lack of a
+   * route refused it. Does nothing for an address that the policies allow.
+   */
+  refuseDial(command: CommandNetwork | undefined, { address, port }: Dialled): void {
+    const target = this.#targetOf({ address, port });
+    if (target === undefined) return;
+    const { blocked, verdict } = judgeTarget(this.#parts.reach(), target);
+    if (!blocked) return;
+    const [subject, message] = [wordOf(target), refusedWords(target, verdict.source)];
+    this.#tell(command, { kind: "connection", subject, message });
+  }
+
+  #isKnown(name: string, asking: Asking): boolean {
     const reach = this.#parts.reach();
     const { blocked, denied, verdict } = judgeBy(reach, (rules) => rules.name(name));
     if (name === HOST_INTERNAL) return !denied;
     if (denied && !blocked && !NOBODYS.test(name))
-      this.#sole()?.observe(name, observedWords(reach, `not look up the name '${name}'`, verdict.source));
+      this.#forAsker(asking, (command) =>
+        command?.observe(name, observedWords(reach, `not look up the name '${name}'`, verdict.source)),
+      );
     return !blocked;
   }
 
@@ -115,7 +146,7 @@ export class WorldGateway {
     const { blocked, denied, verdict } = judgeTarget(reach, target);
     const owner = this.#ownerOf(captured);
     if (blocked) {
-      const message = `A connection to ${target.host}:${target.port} was refused: net.allowed (${verdict.source}) does not allow it`;
+      const message = refusedWords(target, verdict.source);
       void owner.then(({ command }) =>
         this.#tell(command, { kind: "connection", subject: wordOf(target), message }),
       );
@@ -196,7 +227,7 @@ export class WorldGateway {
     this.#tell(command, { kind: "limit", subject: "max_egress_bytes", message });
   }
 
-  #targetOf({ address, port }: Captured): Target | undefined {
+  #targetOf({ address, port }: Dialled): Target | undefined {
     const name = this.#addresses.nameOf(address);
     if (name !== undefined) return { kind: "name", host: name, port };
     return /^198\.1[89]\./.test(address) ? undefined : { kind: "address", host: address, port };
@@ -222,10 +253,25 @@ export class WorldGateway {
     return second === undefined ? first : undefined;
   }
 
-  #refuseName(name: string, type: string): void {
+  #refuseName(name: string, type: string, asking: Asking): void {
     const { verdict } = judgeBy(this.#parts.reach(), (rules) => rules.name(name));
     const message = `The name '${name}' was not looked up (${type}): net.allowed (${verdict.source}) does not allow it`;
-    this.#tell(this.#sole(), { kind: "name", subject: name, message });
+    this.#forAsker(asking, (command) => this.#tell(command, { kind: "name", subject: name, message }));
+  }
+
+  /**
+   * Calls `act` with the command that asked for a name: the sole command, or else the holder of the asking socket, with
+   * undefined if nobody can tell. The reply waits until then, and so do the replies of the commands.
+   */
+  #forAsker({ asker, until }: Asking, act: (command: CommandNetwork | undefined) => void): void {
+    if (this.#commands.size < 2 || this.#world.askerOf === undefined || !this.#askers.take(1))
+      return act(this.#sole());
+    const found = this.#world.askerOf(asker).finally(() => this.#askers.giveBack(1));
+    const told = Promise.race([found, sleep(ASKER_PATIENCE_MS, null, { ref: false })]).then((owner) =>
+      act(owner === null ? undefined : this.#commands.get(owner.run)),
+    );
+    until(told);
+    for (const command of this.#commands.values()) command.expect(told);
   }
 
   /** Never throws: a command can fill the disk, and an uncaught error would end the broker and all worlds. */
@@ -255,8 +301,17 @@ function observedWords({ effective }: Reach, would: string, source: string): str
   return `Policy '${effective.id}' only observes; with 'mode: enforce' it would ${would}: net.allowed (${source}) does not allow it`;
 }
 
+/** Says what to write into the policy: a program shows only a refused connection. */
+function refusedWords(target: Target, source: string): string {
+  const subject = wordOf(target);
+  const why = `A connection to ${subject} was refused: net.allowed (${source}) does not allow it`;
+  if (target.host.includes(":")) return `${why}, and a world has no IPv6. Use a name, or an IPv4 address`;
+  if (target.kind === "name") return why;
+  return `${why}. "substrate policy allow net ${subject}" adds it`;
+}
+
 function wordOf({ host, port }: Target): string {
-  return `${host}:${port}`;
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 /** Refuses a captured connection with a reset, as for a closed port. */

@@ -28,11 +28,20 @@ export function publishedAlready(hostPort: number, owner: string, port: number):
 }
 
 export function noNetwork(port: number, word: string): Problem {
+  const [why, hint] = word.startsWith("off")
+    ? [
+        "commands have the host's network",
+        `Nothing needs to be published: a server of theirs listens on the host's own port ${port}`,
+      ]
+    : [
+        "this world's network cannot be reached from the host",
+        "'substrate world doctor' shows what this host lacks and how to mend it",
+      ];
   return {
     kind: "no_network",
-    reason: "this world's network cannot be reached from the host",
-    message: `Cannot publish port ${port}: this world's network cannot be reached from the host (net is '${word}')`,
-    hint: "'substrate world doctor' shows what this host lacks and how to mend it",
+    reason: why,
+    message: `Cannot publish port ${port}: ${why} (net is '${word}')`,
+    hint,
   };
 }
 

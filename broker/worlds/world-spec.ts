@@ -1,5 +1,6 @@
 /** Converts policies to a world's spec: paths with variables replaced, and the intersection of two policies. */
 import { BoundedMap } from "../model/bounded-map.ts";
+import { sharesHostNetwork } from "../model/effective.ts";
 import type { GitFolder, Site } from "../model/site.ts";
 import { isDeepStrictEqual } from "node:util";
 import {
@@ -162,6 +163,7 @@ export function worldSpec(
     sealed: sealedInstallation(project, around),
     limits: policies.map((policy) => worldLimits(policy.document.world?.limits)).reduce(lowerLimits),
     seccomp: seccompMode(policies),
+    ...(sharesHostNetwork(policies) ? { hostNetwork: true as const } : {}),
     ...(allowsNamespaces(policies) ? { namespaces: "allow" as const } : {}),
     ...(sockets.length === 0 ? {} : { sockets }),
     ...(asksForTelemetry(policies) ? { telemetry: true as const } : {}),

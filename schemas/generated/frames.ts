@@ -17,6 +17,10 @@ export interface SetupFrame {
    */
   readonly network?: number;
   /**
+   * 1: the world keeps the host's network namespace. Abstract Unix sockets are refused, and a path reaches only a socket on which a command of the world listens.
+   */
+  readonly host_network?: number;
+  /**
    * The filter of every command: a classic BPF program, eight bytes an instruction. Loaded once, before the first command; a world whose filter does not load is not made.
    */
   readonly seccomp?: Uint8Array;
@@ -380,6 +384,14 @@ export interface RefusedSocketFrame {
   readonly path: string;
 }
 /**
+ * The world's network refused a command's TCP connection to an address that is not its own localhost. Once for each address and port, the first sixteen of a command.
+ */
+export interface RefusedAddressFrame {
+  /** IPv4 or IPv6, as inet_ntop(3) writes it. */
+  readonly address: string;
+  readonly port: number;
+}
+/**
  * A mount of the world refuses a write: once for each path and errno, the first FRAME_MAX_REFUSED_WRITES of a command, before EXIT. Only for commands whose writes are recorded (TOUCHED).
  */
 export interface RefusedWriteFrame {
@@ -492,6 +504,8 @@ export const FRAME = {
   LIST: 6,
   /** broker → init, id question, u64: Asks which process has the socket of this inode open; OWNED answers. The id is the question's. */
   OWNER: 7,
+  /** broker → init, id question, u64: Asks which process has the socket open from which the world's name server at 127.0.0.53 was asked: its port, plus 65536 for TCP. OWNED answers. The id is the question's. */
+  ASKER: 24,
   /** init → broker, id question, fields: The owner of a socket; empty if no visible process has the socket open any more. */
   OWNED: 74,
   /** init → broker, id 0, fields: The world is made. */
@@ -550,6 +564,8 @@ export const FRAME = {
   STATE: 83,
   /** init → broker, id command, fields: A command named a Unix socket that was not bound in its world and is not shared with it, and got ECONNREFUSED. The first sixteen of a command are reported. */
   REFUSED_SOCKET: 80,
+  /** init → broker, id command, fields: The world's network refused a command's TCP connection to an address that is not its own localhost. Once for each address and port, the first sixteen of a command. */
+  REFUSED_ADDRESS: 97,
   /** init → broker, id command, fields: A mount of the world refuses a write: once for each path and errno, the first FRAME_MAX_REFUSED_WRITES of a command, before EXIT. Only for commands whose writes are recorded (TOUCHED). */
   REFUSED_WRITE: 81,
 } as const;
@@ -738,4 +754,10 @@ export const TAG = {
   NESTED: 120,
   /** repeated text: TCP ports of the world's localhost that refused the command's last connect there. */
   CLOSED_PORT: 121,
+  /** u64: 1: the world keeps the host's network namespace. Abstract Unix sockets are refused, and a path reaches only a socket on which a command of the world listens. */
+  HOST_NETWORK: 122,
+  /** text: IPv4 or IPv6, as inet_ntop(3) writes it. */
+  ADDRESS: 123,
+  /** u64: undefined */
+  PORT: 124,
 } as const;

@@ -468,6 +468,11 @@ export interface WireViolation {
   readonly kind: "system_call" | "namespace" | "denied_name" | "limit" | "name" | "connection" | "write" | "setting";
   readonly subject: string;
   readonly message: string;
+  /** A TCP connection that the world's network refused. */
+  readonly dialled?: {
+    readonly address: string;
+    readonly port: number;
+  };
 }
 /** Bytes in base64. */
 export interface WireBytes {
@@ -1712,7 +1717,9 @@ export interface PolicyDocument {
   readonly world?: {
     /** false: a new world for every command. Absent: true. */
     readonly reuse_session?: boolean;
-    /** false: the host's network; net.allowed must be absent then. Absent: true. */
+    /**
+     * false: the host's network, every server of its localhost included; nothing is counted, and 'net' in 'isolation' is off. Limits on the network (net, publish, max_egress_bytes) must be absent then. Of two policies, both must set it. Absent: true.
+     */
     readonly isolate_network?: boolean;
     /**
      * true: a preloaded library reports what programs start, open for writing, connect to and delete. The span lists the reports as telemetry; they never refuse anything. Of two policies, both must set it. Programs built with gcc's AddressSanitizer do not start with it. Absent: false.

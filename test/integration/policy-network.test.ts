@@ -56,6 +56,14 @@ describe.each(actors())("net.allowed in the words of the CLI, as $kind", (actor)
       }
   });
 
+  test("policy show says that commands have the host's network", async () => {
+    const file = join(broker.home, "policies/open.yaml");
+    broker.write(file, "id: open\nname: Open\nmode: enforce\nworld: { isolate_network: false }\n");
+    expect((await broker.cli(["policy", "show", "open"])).stdout).toMatch(
+      /^ {2}net\.allowed +absent: commands have the host's network/m,
+    );
+  });
+
   test("a repository that somebody made inside the project has the remotes of the project", async () => {
     const cwd = join(broker.project, "vendor");
     const { stdout } = await broker.cli(["policy", "show", "--json"], { cwd });

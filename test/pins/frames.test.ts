@@ -44,6 +44,14 @@ describe("the wire between broker and init", () => {
     expect(TAG.NESTED).toBe(120);
   });
 
+  test("SETUP says by this tag that the world has the host's network", () => {
+    expect(TAG.HOST_NETWORK).toBe(122);
+  });
+
+  test("an asker and a refused address have these frame numbers and tags", () => {
+    expect([FRAME.ASKER, FRAME.REFUSED_ADDRESS, TAG.ADDRESS, TAG.PORT]).toEqual([24, 97, 123, 124]);
+  });
+
   test("a shell's state has this frame number, and EXEC these tags for it", () => {
     expect([FRAME.STATE, TAG.STATE_PATH, TAG.STATE_SCRIPT]).toEqual([83, 29, 30]);
   });

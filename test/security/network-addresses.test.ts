@@ -79,6 +79,44 @@ describe.each(actorsWith("python3", "nft"))("addresses, as $kind", (actor) => {
   });
   afterAll(() => place.close());
 
+  test("that the policy does not allow are told with the rule and what to write, however they are dialled", async () => {
+    const ways = {
+      "203.0.113.20 80": "python3 dial.py",
+      "203.0.113.21 8443": `node -e 'require("net").connect({ host: process.argv[1], port: +process.argv[2] }).on("error", () => {})'`,
+      "2001:db8::12 443": "python3 dial.py",
+    };
+    const cmd = Object.entries(ways).map(([target, how]) => `${how} ${target}`);
+    const ran = await place.run(`${[...cmd, ...cmd].join("; ")}; python3 dial.py 127.0.0.1 9`);
+    const rule = "was refused: net.allowed (default.yaml:5) does not allow it";
+    expect(ran.notices.map(({ kind, message }) => `${kind}: ${message}`).sort()).toEqual([
+      `network: A connection to 203.0.113.20:80 ${rule}. "substrate policy allow net 203.0.113.20:80" adds it`,
+      `network: A connection to 203.0.113.21:8443 ${rule}. "substrate policy allow net 203.0.113.21:8443" adds it`,
+      `network: A connection to [2001:db8::12]:443 ${rule}, and a world has no IPv6. Use a name, or an IPv4 address`,
+    ]);
+    const lines = place.broker.spans().filter(({ parent_span: parent }) => parent === ran.span_id);
+    expect(lines.flatMap(({ violation }) => violation ?? [])).toContainEqual({
+      kind: "connection",
+      subject: "203.0.113.20:80",
+    });
+  });
+
+  test("of an allowed name are told by that name, on a port that no name has; and allowed ones are not told", async () => {
+    const refused = await place.run("python3 dial.py registry.example.test 9999");
+    expect(refused.notices.map(({ message }) => message)).toEqual([
+      "A connection to registry.example.test:9999 was refused: net.allowed (default.yaml:5) does not allow it",
+    ]);
+    expect((await place.run("python3 dial.py registry.example.test 80")).notices).toEqual([]);
+  });
+
+  test("are told to the command that dialled, beside another, and at most sixteen of them", async () => {
+    const many = Array.from({ length: 40 }, (_one, at) => `203.0.113.${100 + at} 80`).join(" ");
+    const rans = await Promise.all([
+      place.run(`sleep 0.3; python3 dial.py ${many}; sleep 0.3`),
+      place.run("sleep 2"),
+    ]);
+    expect(rans.map(({ notices }) => notices.length)).toEqual([16, 0]);
+  });
+
   async function refusedAtOnce(targets: readonly string[]): Promise<void> {
     const { dialled, seen } = await place.dial(targets);
     expect(seen.connections).toEqual([]);

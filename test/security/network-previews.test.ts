@@ -46,3 +46,29 @@ describe.each(actorsWith("python3", "nft"))(
     });
   },
 );
+
+describe.each(actorsWith("python3"))("a command that would have the host's network, as $kind", (actor) => {
+  let place: NetworkPlace;
+  beforeAll(async () => {
+    const rules = 'world: { isolate_network: false }\ncommands: { ask: ["sh dial.sh"] }\n';
+    place = await NetworkPlace.open(actor, { default: `id: default\nname: x\nmode: enforce\n${rules}` });
+    const dial =
+      "python3 dial.py 203.0.113.10 80 > came; grep -q connected came && touch reached; touch ended\n";
+    place.broker.write(`${place.broker.project}/dial.sh`, dial);
+  });
+  afterAll(() => place.close());
+
+  test("has none while it is tried out, and has it once somebody says yes", async () => {
+    const person = new Person(place.broker);
+    const { approval_id: id } = await person.told({ cmd: "sh dial.sh" });
+    const { result, seen } = await place.internet.during(() =>
+      place.broker.operator("POST", `/v1/approvals/${id}/preview`),
+    );
+    const { preview } = result.document as ApprovalPreviewReply;
+    expect(preview).toMatchObject({ state: "done", exit: 0, names: ["came", "ended"] });
+    expect(seen.connections).toEqual([]);
+    await person.answer(id, "once");
+    const ran = await place.internet.during(() => place.broker.run("sh dial.sh"));
+    expect(ran.seen.connections.map(({ to }) => to.address)).toEqual(["203.0.113.10"]);
+  });
+});

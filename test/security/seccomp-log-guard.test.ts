@@ -95,7 +95,11 @@ describe.skipIf(process.arch !== "x64")("log mode on a kernel that", () => {
       quarantine: join(folder, "quarantine"),
     });
   };
-  const start = (backend: LinuxBackend, seccomp: WorldSpec["seccomp"]): Promise<World> => {
+  const start = (
+    backend: LinuxBackend,
+    seccomp: WorldSpec["seccomp"],
+    more: Pick<WorldSpec, "hostNetwork"> = {},
+  ): Promise<World> => {
     const files = { read: ["/**"], denyRead: [], write: [`${folder}/**`], denyWrite: [], seal: [] };
     const spec = { project: folder, identity: "x", access: { kind: "direct" }, files } as const;
     const rest = {
@@ -106,7 +110,7 @@ describe.skipIf(process.arch !== "x64")("log mode on a kernel that", () => {
       strays: "refused",
       network: { ports: [], ranges: [] },
     } as const;
-    return backend.start("wld_x", { ...spec, ...rest }, AbortSignal.timeout(15_000));
+    return backend.start("wld_x", { ...spec, ...rest, ...more }, AbortSignal.timeout(15_000));
   };
 
   test.each(["knows no notifications", "has a listener already"] as const)(
@@ -121,6 +125,26 @@ describe.skipIf(process.arch !== "x64")("log mode on a kernel that", () => {
           hint: expect.stringContaining("world.seccomp: enforce"),
         });
         expect((await start(backend, "enforce")).isolation.seccomp).toBe("on");
+      } finally {
+        await backend.close();
+      }
+    },
+  );
+
+  test.each(["has a listener already"] as const)(
+    "%s gives no world the host's network, whose sockets would be open; a network of its own it has",
+    async (kernel) => {
+      const backend = await backendOn(kernel);
+      try {
+        const error = await start(backend, "enforce", { hostNetwork: true }).catch(
+          (reason: unknown) => reason,
+        );
+        expect(error).toBeInstanceOf(WorldUnavailable);
+        expect(error).toMatchObject({
+          message: expect.stringContaining("isolate_network: false"),
+          hint: expect.stringContaining("Remove 'isolate_network: false'"),
+        });
+        expect((await start(backend, "enforce")).isolation.net).toBe("on");
       } finally {
         await backend.close();
       }

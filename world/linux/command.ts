@@ -1,3 +1,4 @@
+import { isIPv6 } from "node:net";
 import { constants } from "node:os";
 import { FRAME, FRAME_MAX_MEMORY_FILE, FRAME_MEMORY_FILE_FD, TAG } from "../../schemas/generated/frames.ts";
 import type { FsDiff } from "../../schemas/generated/types.ts";
@@ -164,6 +165,10 @@ export class LinuxCommand implements CommandRun {
       this.onViolation(refusedSocket(fields));
       return false;
     }
+    if (type === FRAME.REFUSED_ADDRESS) {
+      this.onViolation(refusedAddress(fields));
+      return false;
+    }
     if (type === FRAME.REFUSED_WRITE) {
       this.onViolation(refusedWrite(fields));
       return false;
@@ -314,8 +319,23 @@ function hit(fields: ReadonlyMap<number, Buffer>): Hit {
 /** From inside, the socket file of a dead server looks the same as a socket bound by a program of the host. */
 function refusedSocket(fields: ReadonlyMap<number, Buffer>): WorldViolation {
   const path = fields.get(TAG.PATH)?.toString("utf8") ?? "";
-  const message = `The Unix socket '${path}' was refused: no program of this world has bound it, and world.sockets of the policy does not name it`;
+  const why = path.startsWith("@")
+    ? "in the host's network (world.isolate_network: false) abstract sockets belong to the host's programs. Use a socket with a path"
+    : "no program of this world has bound it, and world.sockets of the policy does not name it";
+  const message = `The Unix socket '${path}' was refused: ${why}`;
   return { kind: "connection", subject: path, message };
+}
+
+function refusedAddress(fields: ReadonlyMap<number, Buffer>): WorldViolation {
+  const dialled = {
+    address: fields.get(TAG.ADDRESS)?.toString("utf8") ?? "",
+    port: numberOf(fields, TAG.PORT) ?? 0,
+  };
+  const subject = isIPv6(dialled.address)
+    ? `[${dialled.address}]:${dialled.port}`
+    : `${dialled.address}:${dialled.port}`;
+  const message = `A connection to ${subject} was refused by the world's network`;
+  return { kind: "connection", subject, message, dialled };
 }
 
 /** The broker, which knows the policy, replaces the message with the rule behind the refusal. */

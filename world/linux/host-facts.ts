@@ -6,6 +6,7 @@ import { unlessScarce } from "./scarce.ts";
 import { sshIncludes } from "./ssh-includes.ts";
 import type { HostFacts, PathKind } from "../plan/host-facts.ts";
 import { MountTable, parseMounts } from "../plan/mount-table.ts";
+import { isPrivate } from "../plan/scopes.ts";
 
 /**
  * File systems of sticks, cards and boot partitions: no mknod(2) and no bind(2) there. The kernel makes no overlay over them, because
@@ -15,7 +16,10 @@ const WITHOUT_PIPES: ReadonlySet<string> = new Set(["vfat", "msdos", "exfat"]);
 
 /** Returns facts about the host. Facts about paths are read on demand and cached; mount table and sockets are read now. */
 export function hostFacts(
-  known: Pick<HostFacts, "found" | "unveilable" | "userNamespace" | "namesServed" | "layers">,
+  known: Pick<
+    HostFacts,
+    "found" | "unveilable" | "userNamespace" | "namesServed" | "layers" | "hostResolver"
+  >,
 ): HostFacts {
   const looked = new Map<string, Looked>();
   const mounts = parseMounts(unlessScarce(() => readFileSync("/proc/self/mountinfo", "utf8")));
@@ -33,6 +37,16 @@ export function hostFacts(
     ...(known.userNamespace ? { rootsOwn: sshIncludes() } : {}),
     ...known,
   };
+}
+
+/** Returns the text of the host's resolv.conf if a link leads to a folder that is private to each world; otherwise undefined. */
+export function linkedResolver(path = "/etc/resolv.conf"): string | undefined {
+  try {
+    return isPrivate(realpathSync(path)) ? readFileSync(path, "utf8") : undefined;
+  } catch {
+    // No file, ignoring: programs of the world find the same as the host's.
+    return undefined;
+  }
 }
 
 /**

@@ -30,8 +30,10 @@ export type LaunchPlan = SeccompPrograms & {
   readonly limits: readonly string[];
   /** Whether commands may use telemetry. */
   readonly reports: boolean;
-  /** Process that holds the network namespace to join; undefined: the world makes its own. */
-  readonly network: number | undefined;
+  /**
+   * Process that holds the network namespace to join; `host`: the world keeps the host's; undefined: the world makes its own.
+   */
+  readonly network: number | "host" | undefined;
   /** Descriptor of the world's cgroup folder; the caller closes it. */
   readonly cgroup: number | undefined;
 };

@@ -12,13 +12,20 @@ import { mountPlan } from "../plan/mounts.ts";
 import { operationLine } from "../plan/operations.ts";
 import { telemetryOf } from "../plan/preload.ts";
 import { NetworkHelper } from "../network/helper.ts";
-import { launchBeside, type Networked, networkWord, startNetwork } from "../network/launch.ts";
+import {
+  hostsNetwork,
+  launchBeside,
+  type Networked,
+  networkWord,
+  requireJudged,
+  startNetwork,
+} from "../network/launch.ts";
 import { SpareNetwork } from "../network/spare.ts";
 import { namespaceState, opennessOf } from "../seccomp/openness.ts";
 import type { seccompPrograms } from "../seccomp/programs.ts";
 import { ALL, type Asked, lessAfter } from "./asked.ts";
 import { FoundNames } from "./found-names.ts";
-import { hostFacts } from "./host-facts.ts";
+import { hostFacts, linkedResolver } from "./host-facts.ts";
 import { isolationVector } from "./isolation.ts";
 import { DIRECT, type Launcher } from "./launch.ts";
 import { launchLimited } from "./limits.ts";
@@ -53,6 +60,10 @@ type Begun = Order & { readonly mountedAt: bigint | null };
 
 /** Bound of retries: a host has a few dozen trees, so more refused overlays mean a different fault. */
 const MAX_RETRIES = 256;
+
+/** Why a world in the host's network namespace has no telemetry. */
+const NO_TELEMETRY =
+  "programs report by an abstract Unix socket, and in the host's network (world.isolate_network: false) those belong to the host";
 
 /** Makes worlds, and caches the host's refusals so that a refused step is not tried again. */
 export class WorldMaker {
@@ -117,7 +128,10 @@ export class WorldMaker {
   async #makeAs(order: Begun, asked: Asked, signal: AbortSignal): Promise<LinuxWorld> {
     const start = (until: AbortSignal): Promise<NetworkHelper> =>
       this.#spare?.take(until) ?? NetworkHelper.start(this.#options.init, until);
-    const networked = await startNetwork(start, asked.networkRefusal, signal);
+    const networked =
+      order.spec.hostNetwork === true
+        ? hostsNetwork(this.#launcher.networkRefusal)
+        : await startNetwork(start, asked.networkRefusal, signal);
     try {
       return await this.#makeIn(networked, order, asked, signal);
     } catch (error) {
@@ -134,19 +148,28 @@ export class WorldMaker {
   ): Promise<LinuxWorld> {
     const userNamespace = asked.userNamespace ?? false;
     const kept = join(this.#options.strays, id);
-    const { network } = networked;
+    const { network, beside = false } = networked;
     const namesServed = network !== undefined;
     const { paths: found, cut } = await this.#found.of(spec, signal);
-    const known = { found, unveilable: asked.unveilable, userNamespace, namesServed, layers: kept };
+    const hostResolver = beside ? linkedResolver() : undefined;
+    const known = {
+      found,
+      unveilable: asked.unveilable,
+      userNamespace,
+      namesServed,
+      layers: kept,
+      hostResolver,
+    };
     const host = hostFacts(known);
     const { preload } = this.#options;
-    const telemetry = telemetryOf(spec, { library: preload, refusal: asked.preloadRefusal }, host);
+    const refusal = beside ? NO_TELEMETRY : asked.preloadRefusal;
+    const telemetry = telemetryOf(spec, { library: preload, refusal }, host);
     const reports = telemetry?.on === true;
     const facts = reports ? { ...host, preloadSource: preload } : host;
     const plan = mountPlan(spec, facts);
     if (spec.access.kind === "overlay") this.#changes.warm();
     prepareStrays(plan.kept);
-    const own = ALWAYS.filter((name) => name !== "net" || network === undefined);
+    const own = ALWAYS.filter((name) => name !== "net" || (network === undefined && !beside));
     const namespaces = userNamespace ? (["user", ...own] as const) : own;
     const base = this.#groups.base(asked.cgroupRefusal);
     const state = namespaceState(spec, {
@@ -155,19 +178,21 @@ export class WorldMaker {
       overlayKeepsMasks: isKernelAtLeast(release(), 5, 14),
     });
     const openness = opennessOf(state);
-    const { withCgroup, withoutCgroup } = this.#programs(spec.seccomp === "log" ? "log" : openness);
+    const { withCgroup, withoutCgroup } = this.#programs(spec.seccomp === "log" ? "log" : openness, beside);
     // An overlay's upper layer holds every change; init records only direct writes.
     const recorded = spec.access.kind === "direct" ? spec.project : undefined;
     const launch = () =>
       launchLimited(this.#groups, base, spec.limits, userNamespace, (limited) => {
         const { plain, recording } = limited.cgroup === undefined ? withoutCgroup : withCgroup;
         const programs = { ...(recorded === undefined ? plain : recording), recorded };
-        const joined = { namespaces, openness, network: network?.pid, plan, reports };
+        const joining = beside ? ("host" as const) : network?.pid;
+        const joined = { namespaces, openness, network: joining, plan, reports };
         const asking = { ...this.#options, ...joined, ...programs, ...limited };
         return this.#launcher.launch(id, asking, signal);
       });
     const make = async (): Promise<LinuxWorld> => {
       const launched = await launchBeside(network, spec.network, launch);
+      if (beside) requireJudged(launched);
       if (this.#asked.userNamespace === undefined) this.#asked = { ...this.#asked, userNamespace };
       const overlay = spec.access.kind === "overlay";
       const cgroup = cgroupWord(base);

@@ -1,8 +1,12 @@
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
+import type { Asker } from "../model/network.ts";
 import { decodeFields, decodeNumber, encodeNumber } from "./frame-codec.ts";
 
 /** The command, by number, that has a socket open. */
 export type Owner = { readonly command: number; readonly pid: number; readonly program: string };
+
+/** Marks a port of TCP in ASKER. */
+const ASKED_BY_TCP = 65_536;
 
 /** Bound of pending questions: init scans all descriptors of the world for each. Further questions are answered with undefined. */
 const MOST_ASKED = 1024;
@@ -22,12 +26,21 @@ export class Owners {
    * pending. Never rejects.
    */
   ask(inode: number): Promise<Owner | undefined> {
+    return this.#ask(FRAME.OWNER, inode);
+  }
+
+  /** Asks for the owner of a socket that asked the world's name server; settles as `ask`. */
+  askFor({ transport, port }: Asker): Promise<Owner | undefined> {
+    return this.#ask(FRAME.ASKER, transport === "tcp" ? port + ASKED_BY_TCP : port);
+  }
+
+  #ask(frame: number, value: number): Promise<Owner | undefined> {
     if (this.#waiting.size >= MOST_ASKED) return Promise.resolve(undefined);
     this.#last = (this.#last % 0xffff_ffff) + 1;
     const question = this.#last;
     return new Promise((resolve) => {
       this.#waiting.set(question, resolve);
-      this.#send(encodeNumber(FRAME.OWNER, question, inode));
+      this.#send(encodeNumber(frame, question, value));
     });
   }
 

@@ -16,7 +16,7 @@ export function encodeSetup(plan: LaunchPlan): Buffer {
     ...(plan.openness === "closed" ? [] : [[TAG.NESTED, NESTED[plan.openness]] as const]),
     [TAG.UID, plan.uid],
     [TAG.GID, plan.gid],
-    ...(plan.network === undefined ? [] : [[TAG.NETWORK, plan.network] as const]),
+    ...networkField(plan.network),
     [TAG.SECCOMP, plan.filter],
     ...(plan.guard === undefined ? [] : [[TAG.SECCOMP_GUARD, plan.guard] as const]),
     ...(plan.commandFilter === undefined ? [] : [[TAG.COMMAND_FILTER, plan.commandFilter] as const]),
@@ -30,6 +30,11 @@ export function encodeSetup(plan: LaunchPlan): Buffer {
     ...zones.map(({ kind, path }): Field => [TAG.ZONE, `${kind}\0${path}`]),
     ...(plan.reports ? [[TAG.REPORTS, 1] as const] : []),
   ]);
+}
+
+function networkField(network: LaunchPlan["network"]): readonly Field[] {
+  if (network === undefined) return [];
+  return network === "host" ? [[TAG.HOST_NETWORK, 1]] : [[TAG.NETWORK, network]];
 }
 
 export function readReady(payload: Buffer): Ready {

@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
+import type { Asker } from "../model/network.ts";
 import type {
   CommandRun,
   ExecRequest,
@@ -30,7 +31,7 @@ import { Intruders } from "./intruders.ts";
 import { DefinedGates } from "./program-gates.ts";
 import type { Launched } from "./launch.ts";
 import { abortError } from "../model/unavailable.ts";
-import { Owners } from "./owners.ts";
+import { type Owner, Owners } from "./owners.ts";
 import { Pins } from "./own-homes.ts";
 import { answerReplacement, Seals } from "./replacements.ts";
 import { Settling } from "./settling.ts";
@@ -160,7 +161,15 @@ export class LinuxWorld implements World {
   }
 
   async ownerOf(inode: number): Promise<SocketOwner | null> {
-    const owner = inode === 0 || this.#loss !== undefined ? undefined : await this.#owners.ask(inode);
+    return inode === 0 ? null : await this.#owner(() => this.#owners.ask(inode));
+  }
+
+  askerOf(asker: Asker): Promise<SocketOwner | null> {
+    return this.#owner(() => this.#owners.askFor(asker));
+  }
+
+  async #owner(ask: () => Promise<Owner | undefined>): Promise<SocketOwner | null> {
+    const owner = this.#loss === undefined ? await ask() : undefined;
     const run = owner === undefined ? undefined : this.#commands.get(owner.command);
     return owner === undefined || run === undefined ? null : { run, pid: owner.pid, program: owner.program };
   }

@@ -28,9 +28,17 @@ export type Captured = {
   readonly inode: number;
 };
 
+/** A dialled address without a name, and a port. */
+export type Dialled = { readonly address: string; readonly port: number };
+
+/** The socket that asked the world's name server: its own port. */
+export type Asker = { readonly transport: "udp" | "tcp"; readonly port: number };
+
 /** What is used of `node:net`'s Socket: a world on another machine has another kind. */
 export interface WorldSocket extends Duplex {
   allowHalfOpen: boolean;
+  /** Absent on another machine's sockets. */
+  readonly remotePort?: number | undefined;
   setNoDelay(on?: boolean): unknown;
   setKeepAlive(on?: boolean, delayMs?: number): unknown;
   setTimeout(ms: number, listener: () => void): unknown;

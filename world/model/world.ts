@@ -9,7 +9,7 @@ import { FRAME_INPUT_WINDOW } from "../../schemas/generated/frames.ts";
 import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
 import type { Ending } from "./endings.ts";
 import type { HeldStore } from "./held.ts";
-import type { NetworkRules, WorldNetwork } from "./network.ts";
+import type { Asker, Dialled, NetworkRules, WorldNetwork } from "./network.ts";
 import type { ProgramEvent, ProgramGate } from "./programs.ts";
 import type { TelemetryReport, WorldTelemetry } from "./telemetry.ts";
 
@@ -119,6 +119,8 @@ export type WorldSpec = {
    * depend on the refusal; those are reported too.
    */
   readonly seccomp: "enforce" | "log";
+  /** The world keeps the host's network namespace; absent: it has its own. */
+  readonly hostNetwork?: true;
   /** Commands may make namespaces of their own, as far as the world can hold then; absent: they may not. */
   readonly namespaces?: "allow";
   /**
@@ -152,6 +154,8 @@ export type WorldViolation = {
   readonly subject: string;
   /** A sentence for people: the event, and the reaction to it. */
   readonly message: string;
+  /** The address of a TCP connection that the world's network refused: the broker knows the rule behind the refusal. */
+  readonly dialled?: Dialled | undefined;
 };
 
 /** A rename with which a command would replace or create a sealed file. */
@@ -339,6 +343,8 @@ export interface World {
   exec(request: ExecRequest): CommandRun;
   /** Finds the first process with the socket of that inode open; null when no such process is left or readable. */
   ownerOf(inode: number): Promise<SocketOwner | null>;
+  /** Finds the owner of a socket that waits for the world's name server; null if unknown. Absent: never known. Never rejects. */
+  askerOf?(asker: Asker): Promise<SocketOwner | null>;
   processes(signal: AbortSignal): Promise<readonly WorldProcess[]>;
   /** The changes in the upper layer of an `overlay` project, relative to the project. */
   fsDiff(signal: AbortSignal): Promise<FsDiff>;

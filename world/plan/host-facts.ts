@@ -38,6 +38,8 @@ export type HostFacts = {
   readonly hostname: string;
   /** Whether the world has a DNS stub and the files that point to the stub. */
   readonly namesServed: boolean;
+  /** For a world with the host's network: the text of the host's resolv.conf, if the file lies where no world shows it. */
+  readonly hostResolver?: string | undefined;
   /** Folder for the upper layers of this world's scratch folders; absent: no scratch folders. */
   readonly layers?: string | undefined;
   /** Library to preload into the world's programs; absent: no library. */

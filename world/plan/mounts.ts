@@ -8,7 +8,7 @@ import { type DeniedName, denials, unsearched, type Zone } from "./denials.ts";
 import type { HostFacts } from "./host-facts.ts";
 import { hostTrees } from "./host-trees.ts";
 import { devices, privateFolders, processes } from "./kernel-folders.ts";
-import { nameFiles } from "./name-files.ts";
+import { hostNameFiles, nameFiles } from "./name-files.ts";
 import {
   type HomePlace,
   homePlan,
@@ -103,7 +103,7 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
       ...(kept.includes(spec.gitFolder ?? "") ? git : []),
       ...(kept.includes(spec.project) ? (project ?? []) : []),
       ...writable.filter((path) => seen(path) && isWithin(path, spec.project)).map(bindWritable),
-      ...(facts.namesServed ? nameFiles(facts.hostname) : []),
+      ...(facts.namesServed ? nameFiles(facts.hostname) : hostNameFiles(facts.hostResolver)),
       ...sharedSocketMounts(shared, spec, ground),
       ...pinned(spec, opened, facts),
       ...sealed(spec, opened, facts),

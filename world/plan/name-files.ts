@@ -12,6 +12,14 @@ function hosts(name: string): string {
   return `127.0.0.1 localhost${own}\n::1 localhost ip6-localhost ip6-loopback\n`;
 }
 
+/**
+ * Plans the host's own resolv.conf for a world with the host's network. `text`: its content where the file lies in a folder that
+ * worlds do not show (systemd-resolved: /run); undefined: the world shows the host's file.
+ */
+export function hostNameFiles(text: string | undefined): readonly MountOperation[] {
+  return text === undefined ? [] : [{ op: "text", target: "/etc/resolv.conf", text }];
+}
+
 /** Plans the files that configure name lookup: the world's own, not writable by anybody. */
 export function nameFiles(hostname: string): readonly MountOperation[] {
   return [

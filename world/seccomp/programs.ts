@@ -1,9 +1,9 @@
 import { assembleFilter, assembleGuard, assembleLogFilter, assembleShortFilter } from "./assemble.ts";
-import { FILE_CALLS, NAMING_CALLS } from "./file-calls.ts";
-import { SOCKET_CALLS } from "./socket-calls.ts";
+import { FILE_CALLS, type FileCall, NAMING_CALLS } from "./file-calls.ts";
+import { LISTEN_CALLS, SOCKET_CALLS } from "./socket-calls.ts";
 import { START_CALLS } from "./start-calls.ts";
 import type { Architecture } from "./numbers.ts";
-import { DENIED, deniedIn, dividedRows, type Openness, type SeccompRule } from "./table.ts";
+import { BESIDE_HOST, DENIED, deniedIn, dividedRows, type Openness, type SeccompRule } from "./table.ts";
 
 /**
  * Filters of a world: the filter of all its processes, the guard that decides notifications in log mode, and the filter that each
@@ -31,28 +31,45 @@ export type SeccompMode = Openness | "log";
 /** Calls notified for every command. */
 const ALWAYS_TOLD = [...START_CALLS, ...SOCKET_CALLS];
 
+/** What a world's filters depend on. `besideHost`: the world has the host's network namespace. */
+type Ground = {
+  readonly architecture: Architecture;
+  readonly besideHost: boolean;
+  readonly withCgroup: boolean;
+};
+
 /** Returns the programs of a mode, assembled at their first use: most brokers use one mode, and one of three backends. */
-export function seccompPrograms(architecture: Architecture): (mode: SeccompMode) => SeccompChoice {
-  const made = new Map<SeccompMode, SeccompChoice>();
-  return (mode) => {
-    const known = made.get(mode);
+export function seccompPrograms(
+  architecture: Architecture,
+): (mode: SeccompMode, besideHost?: boolean) => SeccompChoice {
+  const made = new Map<string, SeccompChoice>();
+  return (mode, besideHost = false) => {
+    const key = `${mode} ${besideHost}`;
+    const known = made.get(key);
     if (known !== undefined) return known;
-    const choice =
-      mode === "log"
-        ? { withoutCgroup: logging(false, architecture), withCgroup: logging(true, architecture) }
-        : {
-            withoutCgroup: enforcing(mode, false, architecture),
-            withCgroup: enforcing(mode, true, architecture),
-          };
-    made.set(mode, choice);
+    const variants = (withCgroup: boolean): SeccompVariants => {
+      const ground = { architecture, besideHost, withCgroup };
+      return mode === "log" ? logging(ground) : enforcing(mode, ground);
+    };
+    const choice = { withoutCgroup: variants(false), withCgroup: variants(true) };
+    made.set(key, choice);
     return choice;
   };
 }
 
-function enforcing(openness: Openness, withCgroup: boolean, architecture: Architecture): SeccompVariants {
-  const { all, commands } = dividedRows(deniedIn(openness), withCgroup);
+function toldIn({ besideHost }: Ground): readonly FileCall[] {
+  return besideHost ? [...ALWAYS_TOLD, ...LISTEN_CALLS] : ALWAYS_TOLD;
+}
+
+function rowsIn(rows: readonly SeccompRule[], { besideHost }: Ground): readonly SeccompRule[] {
+  return besideHost ? [...rows, ...BESIDE_HOST] : rows;
+}
+
+function enforcing(openness: Openness, ground: Ground): SeccompVariants {
+  const { architecture, withCgroup } = ground;
+  const { all, commands } = dividedRows(rowsIn(deniedIn(openness), ground), withCgroup);
   const refused = commands.filter(({ reported }) => reported !== true);
-  const always = [...commands.filter(({ reported }) => reported === true), ...ALWAYS_TOLD];
+  const always = [...commands.filter(({ reported }) => reported === true), ...toldIn(ground)];
   const plain: SeccompPrograms = {
     filter: assembleFilter(all, architecture),
     guard: undefined,
@@ -64,16 +81,19 @@ function enforcing(openness: Openness, withCgroup: boolean, architecture: Archit
 }
 
 /** A task has at most one listener, in log mode that of the long filter, so the notified calls are added there. */
-function logging(withCgroup: boolean, architecture: Architecture): SeccompVariants {
-  const commands = DENIED.filter(({ leaderNeeds }) => withCgroup && leaderNeeds === true);
-  const all = DENIED.filter((row) => !commands.includes(row));
+function logging(ground: Ground): SeccompVariants {
+  const { architecture, withCgroup } = ground;
+  const rows = rowsIn(DENIED, ground);
+  const commands = rows.filter(({ leaderNeeds }) => withCgroup && leaderNeeds === true);
+  const all = rows.filter((row) => !commands.includes(row));
+  const always = toldIn(ground);
   const plain: SeccompPrograms = {
-    filter: assembleLogFilter(all, architecture, ALWAYS_TOLD),
-    guard: assembleGuard(DENIED, architecture),
+    filter: assembleLogFilter(all, architecture, always),
+    guard: assembleGuard(rows, architecture),
     commandFilter: short(commands, architecture),
     recordFilter: undefined,
   };
-  const told = [...FILE_CALLS, ...ALWAYS_TOLD];
+  const told = [...FILE_CALLS, ...always];
   return { plain, recording: { ...plain, filter: assembleLogFilter(all, architecture, told) } };
 }
 

@@ -14,3 +14,6 @@ export const SOCKET_CALLS: readonly FileCall[] = [
   { call: "connect" },
   { call: "sendto", when: [{ argument: 5, notIn: [0] }] },
 ];
+
+/** Also made by `substrate-init` in the host's network namespace (`native/notify/connects/listens.c`). */
+export const LISTEN_CALLS: readonly FileCall[] = [{ call: "listen" }];

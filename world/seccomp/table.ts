@@ -253,6 +253,27 @@ const IN_OPEN_WORLDS: readonly SeccompRule[] = [
   },
 ];
 
+/** AF_UNIX. */
+const UNIX = 1;
+
+/** SOCK_DGRAM and SOCK_RAW (a datagram socket too, for AF_UNIX), with and without SOCK_CLOEXEC and SOCK_NONBLOCK. */
+const DATAGRAMS = [2, 3].flatMap((type) => [0, 0x8_0000, 0x800, 0x8_0800].map((flags) => type | flags));
+
+const HOST_DATAGRAMS =
+  "in the host's network namespace sendmsg to an abstract name, which lies in memory, would reach the host's programs";
+
+/** Rows for a world that has the host's network namespace. */
+export const BESIDE_HOST: readonly SeccompRule[] = ["socket", "socketpair"].map((call) => ({
+  call,
+  action: "EAFNOSUPPORT",
+  reason: HOST_DATAGRAMS,
+  when: [
+    { argument: 0, isIn: [UNIX] },
+    { argument: 1, isIn: DATAGRAMS },
+  ],
+  inLogMode: { reason: HOST_DATAGRAMS, told: true },
+}));
+
 /** Returns the rows for a world that is open this far. */
 export function deniedIn(openness: Openness): readonly SeccompRule[] {
   if (openness === "closed") return DENIED;

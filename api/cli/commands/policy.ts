@@ -44,7 +44,7 @@ export async function showPolicy(terminal: Terminal, name: string, json: boolean
   }
   for (const [list, paths] of Object.entries(fileLists(document)))
     for (const path of paths) printLine(terminal, `  ${list.padEnd(15)} ${harmless(path)}`);
-  printNet(terminal, net, mode, presets);
+  printNet(terminal, net, document.world?.isolate_network === false ? "host" : mode, presets);
   const passed = document.world?.env ?? PASSED_BY_DEFAULT;
   printLine(terminal, `  ${"world.env".padEnd(15)} ${harmlessLine(passed.join(" ")) || "nothing"}`);
   for (const note of notes) printLine(terminal, `  note: ${note}`);
@@ -91,11 +91,12 @@ async function inForce(terminal: Terminal, name: string): Promise<PolicyReply | 
   }
 }
 
-/** Meaning of an empty `net.allowed`, by the policy's mode. */
+/** Meaning of an empty `net.allowed`, by the policy's mode; `host`: commands have the host's network. */
 const NO_ENTRY = {
   enforce: "nothing: commands have no network",
   observe:
     "nothing: in observe mode commands still reach every host, and connections are recorded as would_deny",
+  host: "absent: commands have the host's network (world.isolate_network: false), and reach every host",
 } as const;
 
 /** `net.allowed  @npm  = registry.example:443`; a list that is empty, or not there, says what that means. */

@@ -60,11 +60,10 @@ export function compilePolicy(document: PolicyDocument, places: Places, passed: 
       problems.push(...found.map((message) => ({ path, message })));
     }
   }
-  const { notes: missing, refusals } = notYet(document);
   const { net, notes: idle, problems: unusableEntries } = readNet(document, places);
-  problems.push(...refusals, ...unusablePatterns(document), ...unusableEntries);
+  problems.push(...withoutOwnNetwork(document), ...unusablePatterns(document), ...unusableEntries);
   if (problems.length > 0) return { problems };
-  const notes = [...lostDenials(document), ...missing, ...idle];
+  const notes = [...lostDenials(document), ...notYet(document), ...idle];
   return { ok: assemble(document, places, { rules, net, notes }) };
 }
 
@@ -233,14 +232,13 @@ function canonicalJson(value: unknown): string {
 /**
  * Keys that this version does not carry out as written.
  *
- * - `unbuilt`: the feature does not exist. Refused in either mode.
  * - `stricter`: the key is ignored, so less is possible than the policy says. Noted.
  * - `vector`: the reply's `isolation` reports the feature, and `world.require` insists on the feature. Noted.
  * - `nothing`: no command is decided or run otherwise. Noted.
  */
 interface NotYetRow {
   readonly key: string;
-  readonly effect: "unbuilt" | "stricter" | "vector" | "nothing";
+  readonly effect: "stricter" | "vector" | "nothing";
   /** Whether the document sets the key. */
   readonly asked: (document: PolicyDocument) => boolean;
   readonly sentence: string;
@@ -252,12 +250,6 @@ const ROWS: readonly NotYetRow[] = [
     effect: "stricter",
     asked: ({ net }) => net?.dns?.pinned === false,
     sentence: "net.dns.pinned: false has no effect: only the world's own DNS stub answers names",
-  },
-  {
-    key: "world.isolate_network",
-    effect: "unbuilt",
-    asked: ({ world }) => world?.isolate_network === false,
-    sentence: "world.isolate_network: false (the host's network) is not built yet",
   },
   {
     key: "world.limits",
@@ -274,21 +266,31 @@ const ROWS: readonly NotYetRow[] = [
   },
 ];
 
-interface NotYet {
-  readonly notes: readonly string[];
-  readonly refusals: readonly { readonly path: readonly string[]; readonly message: string }[];
+/** Returns the notes about keys of a document that are not carried out as written. */
+function notYet(document: PolicyDocument): readonly string[] {
+  return ROWS.filter((row) => row.asked(document)).map((row) => row.sentence);
 }
 
-/** Returns the notes about a document, and the reasons to refuse the document. */
-function notYet(document: PolicyDocument): NotYet {
-  const asked = ROWS.filter((row) => row.asked(document));
-  const refused = asked.filter((row) => row.effect === "unbuilt");
-  return {
-    notes: asked.filter((row) => !refused.includes(row)).map((row) => row.sentence),
-    refusals: refused.map((row) => ({ path: row.key.split("."), message: refusal(row) })),
-  };
-}
+/** Keys that need a network of the world's own: nothing passes through the broker in the host's network. */
+const OF_OWN_NETWORK: readonly {
+  readonly path: readonly string[];
+  readonly asked: (document: PolicyDocument) => boolean;
+}[] = [
+  { path: ["net", "allowed"], asked: ({ net }) => net?.allowed !== undefined },
+  { path: ["net", "dns"], asked: ({ net }) => net?.dns !== undefined },
+  { path: ["net", "egress_budget"], asked: ({ net }) => net?.egress_budget !== undefined },
+  { path: ["world", "publish"], asked: ({ world }) => (world?.publish ?? []).length > 0 },
+  ...(["default", "shared"] as const).map((whose) => ({
+    path: ["budgets", whose, "max_egress_bytes"],
+    asked: ({ budgets }: PolicyDocument) => budgets?.[whose]?.max_egress_bytes !== undefined,
+  })),
+];
 
-function refusal(row: NotYetRow): string {
-  return `Cannot load a policy with this value of ${row.key}: ${row.sentence}`;
+/** Refuses what no world in the host's network can keep, also where a key comes from the policy named by `extends`. */
+function withoutOwnNetwork(document: PolicyDocument): readonly CompileProblem[] {
+  if (document.world?.isolate_network !== false) return [];
+  return OF_OWN_NETWORK.filter(({ asked }) => asked(document)).map(({ path }) => ({
+    path,
+    message: `Cannot keep ${path.join(".")} while world.isolate_network is false: in the host's network no connection passes through the broker. Remove one of the two`,
+  }));
 }

@@ -22,6 +22,16 @@ struct closed_ports {
   uint16_t list[CLOSED_PORTS_MAX];
 };
 
+/* Refused addresses told of one command. */
+#define REFUSED_ADDRESSES_MAX 16
+struct refused_addresses {
+  unsigned count;
+  struct refused_address {
+    uint8_t address[16]; /* IPv4 mapped to IPv6 */
+    uint16_t port;
+  } list[REFUSED_ADDRESSES_MAX];
+};
+
 struct group;
 struct refused_calls;
 struct touched;
@@ -86,6 +96,7 @@ struct command {
   int64_t refused_at;
   unsigned sockets_told; /* number of refused sockets reported */
   struct closed_ports closed_ports; /* of the world's localhost, that refused it */
+  struct refused_addresses refused_addresses; /* by the world's network */
   struct refused_writes *refused_writes; /* NULL until the first */
   struct own_program *own; /* program that the runner was told to start, NULL: the broker is not asked about it */
   struct measured measured;

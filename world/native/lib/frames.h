@@ -79,6 +79,8 @@
 #define FRAME_LIST 6
 /* broker → init, id question, u64: Asks which process has the socket of this inode open; OWNED answers. The id is the question's. */
 #define FRAME_OWNER 7
+/* broker → init, id question, u64: Asks which process has the socket open from which the world's name server at 127.0.0.53 was asked: its port, plus 65536 for TCP. OWNED answers. The id is the question's. */
+#define FRAME_ASKER 24
 /* init → broker, id question, fields: The owner of a socket; empty if no visible process has the socket open any more. */
 #define FRAME_OWNED 74
 /* init → broker, id 0, fields: The world is made. */
@@ -137,6 +139,8 @@
 #define FRAME_STATE 83
 /* init → broker, id command, fields: A command named a Unix socket that was not bound in its world and is not shared with it, and got ECONNREFUSED. The first sixteen of a command are reported. */
 #define FRAME_REFUSED_SOCKET 80
+/* init → broker, id command, fields: The world's network refused a command's TCP connection to an address that is not its own localhost. Once for each address and port, the first sixteen of a command. */
+#define FRAME_REFUSED_ADDRESS 97
 /* init → broker, id command, fields: A mount of the world refuses a write: once for each path and errno, the first FRAME_MAX_REFUSED_WRITES of a command, before EXIT. Only for commands whose writes are recorded (TOUCHED). */
 #define FRAME_REFUSED_WRITE 81
 
@@ -322,5 +326,11 @@
 #define TAG_NESTED 120
 /* repeated text: TCP ports of the world's localhost that refused the command's last connect there. */
 #define TAG_CLOSED_PORT 121
+/* u64: 1: the world keeps the host's network namespace. Abstract Unix sockets are refused, and a path reaches only a socket on which a command of the world listens. */
+#define TAG_HOST_NETWORK 122
+/* text: IPv4 or IPv6, as inet_ntop(3) writes it. */
+#define TAG_ADDRESS 123
+/* u64: undefined */
+#define TAG_PORT 124
 
 #endif

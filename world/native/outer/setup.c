@@ -86,6 +86,11 @@ const char *setup_parse(uint8_t *payload, size_t length, const struct setup_take
           return "SETUP: bad NETWORK";
         }
         break;
+      case TAG_HOST_NETWORK:
+        if (setup->host_network != 0 || !field_u64(&field, &setup->host_network) || setup->host_network != 1) {
+          return "SETUP: bad HOST_NETWORK";
+        }
+        break;
       case TAG_SECCOMP:
         if (!take_program(&field, &setup->filter, &setup->filter_length)) return "SETUP: bad SECCOMP";
         break;
@@ -140,6 +145,10 @@ const char *setup_parse(uint8_t *payload, size_t length, const struct setup_take
   if (setup->network != 0 && (setup->namespaces & CLONE_NEWNET) != 0) {
     return "SETUP: a network namespace is joined or unshared";
   }
+  bool own_network = setup->network != 0 || (setup->namespaces & CLONE_NEWNET) != 0;
+  if (own_network == (setup->host_network == 1)) return "SETUP: a network namespace of its own, or HOST_NETWORK";
+  /* The queue of telemetry's datagrams, and its abstract addresses, would be the host's. */
+  if (setup->host_network == 1 && setup->reports == 1) return "SETUP: HOST_NETWORK excludes REPORTS";
   if (setup->hostname != NULL && (setup->namespaces & CLONE_NEWUTS) == 0) {
     return "SETUP: a host name needs its own UTS namespace";
   }

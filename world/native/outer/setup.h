@@ -29,6 +29,7 @@ struct setup {
   uint32_t gid;
   bool has_uid, has_gid;
   uint64_t network; /* pid whose network namespace to join; 0: unshare a network namespace like the others */
+  uint64_t host_network; /* 1: neither unshare nor join a network namespace */
   uint64_t nested;  /* NESTED_*; 0: commands make no namespaces */
   const char *hostname; /* NULL: keep the namespace's initial host name */
   const uint8_t *filter; /* instructions of a BPF program, unaligned; NULL: no filter */

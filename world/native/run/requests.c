@@ -19,6 +19,7 @@
 #include "run/input.h"
 #include "run/listing.h"
 #include "run/outputs.h"
+#include "run/lookups.h"
 #include "run/owner.h"
 #include "run/pins.h"
 #include "run/terminal.h"
@@ -27,6 +28,9 @@
 
 /* A leader gives up after 1 s by itself; PID 1 kills a leader that has not answered by then. */
 #define LEADER_DEADLINE_MS 1500
+
+/* Marks a port of TCP in ASKER. */
+#define ASKED_BY_TCP 65536
 
 static bool deadlines;
 
@@ -87,6 +91,10 @@ static void discard(const struct frame *frame) {
   outputs_resume(command);
 }
 
+static void send_asker(int proc, uint32_t question, uint64_t socket) {
+  owner_send(proc, question, lookups_inode((socket & ASKED_BY_TCP) != 0, (uint16_t)socket));
+}
+
 bool requests_serve(int proc) {
   struct frame frame;
   while (channel_next(&frame)) {
@@ -139,6 +147,9 @@ bool requests_serve(int proc) {
         break;
       case FRAME_OWNER:
         owner_send(proc, frame.id, number_of(&frame, "OWNER: not eight bytes"));
+        break;
+      case FRAME_ASKER:
+        send_asker(proc, frame.id, number_of(&frame, "ASKER: not eight bytes"));
         break;
       default:
         fail_protocol("unknown frame type");

@@ -33,6 +33,7 @@
 #include "mount/spines.h"
 #include "notify/connects/dial_calls.h"
 #include "notify/connects/dials.h"
+#include "notify/connects/listens.h"
 #include "notify/connects/own_sockets.h"
 #include "notify/listener.h"
 #include "notify/namespace_calls.h"
@@ -69,8 +70,13 @@ static bool hear_names(int listener, const struct seccomp_notif *notice, struct 
 }
 
 /* Starts, connects and refused namespaces create no name, so denied names need no check first. */
-static const struct notice_service SERVICES[] = {{start_serve, true}, {dial_serve, true},         {namespace_call_serve, false},
-                                                 {hear_names, false}, {replacement_serve, false}, {record_serve, true},
+static const struct notice_service SERVICES[] = {{start_serve, true},
+                                                 {dial_serve, true},
+                                                 {listen_serve, true},
+                                                 {namespace_call_serve, false},
+                                                 {hear_names, false},
+                                                 {replacement_serve, false},
+                                                 {record_serve, true},
                                                  {NULL, false}};
 
 /* Drop the calls that wait at a listener. */
@@ -169,7 +175,7 @@ static int build(const struct setup *setup, int null) {
   groups_open(&setup->limits);
   callers_may_nest = setup->nested != 0;
   lookups_open(stage.proc, setup->project);
-  own_sockets_open();
+  own_sockets_open(setup->host_network == 1);
   dial_calls_open();
   raise_descriptor_limit(setup->reports == 1);
   close(null);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { OptAnswer } from "dns-packet";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { replyTo } from "../../../../broker/network/dns-answer.ts";
+import { replyTo as replyToAsker, type StubAnswers } from "../../../../broker/network/dns-answer.ts";
 import {
   OPT,
   UdpClient,
@@ -11,6 +11,12 @@ import {
   rawQuestion,
   spell,
 } from "../../../support/network/world-stub.ts";
+
+const ASKING = { asker: { transport: "udp", port: 40_000 }, until: () => {} } as const;
+
+function replyTo(message: Buffer, answers: StubAnswers): Buffer | undefined {
+  return replyToAsker(message, answers, ASKING);
+}
 
 const ALLOWED = ["a.example", "b.example", "xn--bcher-kva.example"];
 

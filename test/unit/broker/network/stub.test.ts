@@ -256,7 +256,7 @@ describe("DNS over TCP", () => {
     const faults: unknown[] = [];
     const streams = new DnsStreams(
       server,
-      () => Buffer.alloc(298),
+      () => ({ reply: Buffer.alloc(298), waits: [] }),
       (error) => faults.push(error),
       300,
     );

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "lib/frames.h"
+#include "notify/connects/refused_addresses.h"
 
 /* States of tcp_info (net/tcp_states.h is the kernel's own). */
 #define STATE_ESTABLISHED 1
@@ -46,7 +47,8 @@ static uint16_t *find(struct closed_ports *ports, uint16_t port) {
    non-blocking socket says EINPROGRESS. SO_ERROR would take the error from the caller. */
 void closed_ports_note(uint32_t id, int socket, const struct dial_address *address, int error) {
   uint16_t port = own_port(address);
-  struct command *command = port == 0 ? NULL : command_find(id);
+  if (port == 0) return refused_addresses_note(id, socket, address, error);
+  struct command *command = command_find(id);
   if (command == NULL || (error != 0 && error != ECONNREFUSED && error != EINPROGRESS)) return;
   struct tcp_info info = {0};
   socklen_t length = sizeof info;

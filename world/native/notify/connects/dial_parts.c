@@ -88,6 +88,14 @@ static int judge(int target, bool *foreign) {
   return *foreign ? ECONNREFUSED : 0;
 }
 
+/* An abstract name with its leading zero byte shown as '@', up to the next zero byte. */
+static void show_abstract(const struct sockaddr_un *name, socklen_t length, char text[sizeof(struct sockaddr_storage)]) {
+  size_t size = length - PATH_AT;
+  text[0] = '@';
+  memcpy(text + 1, name->sun_path + 1, size - 1);
+  text[size] = 0;
+}
+
 int dial_address_read(pid_t task, uint64_t at, uint64_t length, struct dial_address *address,
                       char refused[sizeof(struct sockaddr_storage)]) {
   struct sockaddr_un *name = (struct sockaddr_un *)&address->name;
@@ -101,8 +109,13 @@ int dial_address_read(pid_t task, uint64_t at, uint64_t length, struct dial_addr
   if ((uint32_t)length > 0 && !callers_memory(task, at, &address->name, (uint32_t)length)) {
     return errno == EPERM ? EPERM : EFAULT;
   }
-  if (address->length <= PATH_AT || address->name.ss_family != AF_UNIX || name->sun_path[0] == 0) return 0;
+  if (address->length <= PATH_AT || address->name.ss_family != AF_UNIX) return 0;
+  if (name->sun_path[0] == 0 && !own_sockets_beside_hosts()) return 0;
   if (address->length > sizeof *name) return EINVAL;
+  if (name->sun_path[0] == 0) {
+    show_abstract(name, address->length, refused);
+    return ECONNREFUSED;
+  }
   memcpy(path, name->sun_path, address->length - PATH_AT);
   address->target = open_target(task, path);
   if (address->target < 0) return errno;

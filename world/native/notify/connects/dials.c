@@ -19,6 +19,7 @@
 #include "lib/watch.h"
 #include "notify/connects/closed_ports.h"
 #include "notify/connects/dial_calls.h"
+#include "notify/connects/own_sockets.h"
 #include "notify/notices.h"
 
 /* Bounds for pending dials in a world; further dials get EAGAIN. Each dial takes two descriptors. */
@@ -65,9 +66,13 @@ uint64_t dials_fit(uint64_t descriptors) {
   return 2 * most;
 }
 
-/* In log mode the listener gets calls of other ABIs too, whose numbers name other calls. */
+/* In log mode the listener gets calls of other ABIs too. */
+bool dial_is_own_call(const struct seccomp_data *call) {
+  return call->arch == OWN_AUDIT;
+}
+
 static bool is_dial(const struct seccomp_data *call) {
-  return call->arch == OWN_AUDIT && (call->nr == SYS_connect || call->nr == SYS_sendto);
+  return dial_is_own_call(call) && (call->nr == SYS_connect || call->nr == SYS_sendto);
 }
 
 static bool is_unfinished(int error) {
@@ -96,7 +101,7 @@ static bool try(struct dial *dial) {
     return false;
   }
   if (error == EINTR) error = EAGAIN;
-  if (!dial->sends) closed_ports_note(dial->command, dial->socket, &dial->address, error);
+  if (!dial->sends && !own_sockets_beside_hosts()) closed_ports_note(dial->command, dial->socket, &dial->address, error);
   notice_return(dial->listener, dial->id, sent, error);
   return true;
 }
@@ -172,7 +177,7 @@ void dials_forget(int listener) {
   }
 }
 
-static void tell(struct command *command, const char *path) {
+void dial_tell_refused(struct command *command, const char *path) {
   uint8_t payload[FIELD_HEADER_SIZE + sizeof(struct sockaddr_storage)];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   if (command == NULL || command->sockets_told == TOLD_MAX) return;
@@ -228,7 +233,7 @@ static void serve(int listener, const struct seccomp_notif *notice, struct comma
     else put_off(dial);
     return;
   }
-  if (refused[0] != 0) tell(command, refused);
+  if (refused[0] != 0) dial_tell_refused(command, refused);
   notice_return(listener, notice->id, 0, error);
   release(dial);
 }

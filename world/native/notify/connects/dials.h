@@ -9,6 +9,11 @@
 
 struct command;
 
+/* False for a call of another ABI, whose numbers name other calls (log mode). */
+bool dial_is_own_call(const struct seccomp_data *call);
+/* Reports a socket refused to a command. */
+void dial_tell_refused(struct command *command, const char *path);
+
 /* Bounds the pending dials by PID 1's descriptor limit. Returns the number of descriptors reserved for
    dials. */
 uint64_t dials_fit(uint64_t descriptors);

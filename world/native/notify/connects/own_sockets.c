@@ -18,6 +18,8 @@
 #include "lib/failure.h"
 
 #define SHARED_MAX 16
+/* Listening sockets known in the host's network namespace; the oldest is forgotten first, and then unreachable. */
+#define LISTENING_MAX 65536
 
 /* An inode in the kernel's numbers: the file system's device (s_dev) and the inode number (i_ino). */
 struct inode {
@@ -36,6 +38,11 @@ static size_t shared_count;
 static int kernel = -1; /* NETLINK_SOCK_DIAG, in the world's network namespace */
 static uint32_t sequence;
 
+/* Cookies (SO_COOKIE), which the kernel never uses twice; 0: a free place. */
+static bool beside_hosts;
+static uint64_t listening[LISTENING_MAX];
+static size_t listening_next;
+
 const char *own_sockets_share(const uint8_t *path, size_t length) {
   if (shared_count == SHARED_MAX) return "SETUP: too many SOCKET";
   if (length < 2 || length >= PATH_MAX || path[0] != '/' || memchr(path, 0, length) != NULL) return "SETUP: bad SOCKET";
@@ -45,7 +52,29 @@ const char *own_sockets_share(const uint8_t *path, size_t length) {
   return NULL;
 }
 
-void own_sockets_open(void) {
+bool own_sockets_beside_hosts(void) { return beside_hosts; }
+
+void own_sockets_add(int socket) {
+  uint64_t cookie = 0;
+  socklen_t length = sizeof cookie;
+  if (getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &length) < 0 || cookie == 0) return;
+  for (size_t i = 0; i < LISTENING_MAX && listening[i] != 0; i++) {
+    if (listening[i] == cookie) return;
+  }
+  listening[listening_next] = cookie;
+  listening_next = (listening_next + 1) % LISTENING_MAX;
+}
+
+static bool is_listening(const struct unix_diag_msg *found) {
+  uint64_t cookie = (uint64_t)found->udiag_cookie[1] << 32 | found->udiag_cookie[0];
+  for (size_t i = 0; i < LISTENING_MAX && listening[i] != 0; i++) {
+    if (listening[i] == cookie) return true;
+  }
+  return false;
+}
+
+void own_sockets_open(bool host_network) {
+  beside_hosts = host_network;
   for (size_t i = 0; i < shared_count; i++) {
     shared[i]->file = open(shared[i]->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (shared[i]->file < 0) continue;
@@ -75,7 +104,8 @@ static bool is_bound_at(const struct nlmsghdr *message, struct inode wanted) {
     if (attribute.nla_len < NLA_HDRLEN || attribute.nla_len > end - at) return false;
     if (attribute.nla_type == UNIX_DIAG_VFS && attribute.nla_len >= NLA_HDRLEN + sizeof bound) {
       memcpy(&bound, at + NLA_HDRLEN, sizeof bound);
-      return bound.udiag_vfs_ino == wanted.number && bound.udiag_vfs_dev == wanted.device;
+      if (bound.udiag_vfs_ino != wanted.number || bound.udiag_vfs_dev != wanted.device) return false;
+      return !beside_hosts || is_listening(found);
     }
     at += NLA_ALIGN(attribute.nla_len);
   }

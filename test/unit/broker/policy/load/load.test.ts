@@ -207,9 +207,25 @@ describe("what this version cannot enforce", () => {
       ).toEqual([]);
   });
 
-  test("the host's network is refused in either mode", () => {
-    for (const mode of ["enforce", "observe"])
-      expect(withKey("world: { isolate_network: false }", mode).join()).toMatch(/not built yet/);
+  test.each([
+    "net: { dns: { refresh_secs: 5 } }",
+    "net: { egress_budget: { total_bytes: 5 } }",
+    "budgets: { default: { max_egress_bytes: 5 } }",
+    "budgets: { shared: { max_egress_bytes: 5 } }",
+  ])("%s is refused with the host's network, in either mode", (key) => {
+    const host = "world: { isolate_network: false }";
+    const [, path = ""] = /^(\w+: \{ \w+)/.exec(key) ?? [];
+    for (const mode of ["enforce", "observe"]) {
+      expect(withKey(`${key}\n${host}`, mode).join()).toContain(`Cannot keep ${path.replace(": { ", ".")}`);
+      expect(withKey(host, mode)).toEqual([]);
+      expect(withKey(key, mode)).toEqual([]);
+    }
+  });
+
+  test("published ports, and names that the policy starts from, are refused with the host's network", () => {
+    const both = "world: { isolate_network: false, publish: [3000] }";
+    expect(withKey(both).join()).toContain("Cannot keep world.publish");
+    expect(withKey("world: { isolate_network: true, publish: [3000] }")).toEqual([]);
   });
 
   test.each([
