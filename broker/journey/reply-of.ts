@@ -110,12 +110,13 @@ export function usageOf(
   ingress_bytes: number | null;
   processes: number | null;
 } {
+  const traffic = network === undefined ? { egress: 0, ingress: 0 } : network.traffic;
   const usage = "usage" in ending ? ending.usage : { cpuMs: null, memoryPeakBytes: null, processes: null };
   return {
     cpu_ms: usage.cpuMs,
     memory_peak_bytes: usage.memoryPeakBytes,
-    egress_bytes: network?.traffic.egress ?? 0,
-    ingress_bytes: network?.traffic.ingress ?? 0,
+    egress_bytes: traffic?.egress ?? null,
+    ingress_bytes: traffic?.ingress ?? null,
     processes: usage.processes,
   };
 }

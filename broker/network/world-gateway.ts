@@ -51,6 +51,8 @@ export class WorldGateway {
   readonly #commands = new Map<CommandRun, CommandNetwork>();
   readonly #open = new Set<Open>();
   readonly #share: WorldShare = { heldBytes: new Bound(MAX_HELD_BYTES), names: new Bound(MAX_NAMES) };
+  /** Addresses given to programs, and connections captured. */
+  #uses = 0;
   #captured: Reach["captured"];
   /** Settles when the world has the newest rules. */
   #ruled: Promise<void> = Promise.resolve();
@@ -63,7 +65,10 @@ export class WorldGateway {
     this.#stub = new DnsStub(network.takeDns(), {
       spell: hostName,
       decide: (name) => this.#isKnown(name),
-      addressOf: (name) => this.#addresses.addressOf(name),
+      addressOf: (name) => {
+        this.#uses += 1;
+        return this.#addresses.addressOf(name);
+      },
       onRefused: (name, type) => this.#refuseName(name, type),
       onFault: (error) => parts.onFault("dns", error),
     });
@@ -79,7 +84,8 @@ export class WorldGateway {
   ): CommandNetwork {
     const command = new CommandNetwork(started, onViolation);
     this.#commands.set(run, command);
-    void run.closed.then(() => this.#commands.delete(run));
+    const uses = this.#uses;
+    void run.closed.then(() => this.#forget(run, command, this.#uses > uses));
     return command;
   }
 
@@ -99,6 +105,18 @@ export class WorldGateway {
     return this.#ruled;
   }
 
+  /**
+   * Forgets a closed command once its last connections are here: a program may connect, send and end before the helper accepts,
+   * and then nobody holds the socket. The reply of a command that used the network waits for these connections.
+   */
+  async #forget(run: CommandRun, command: CommandNetwork, hasUsed: boolean): Promise<void> {
+    const mayDial = this.#uses > 0 || this.#captured.ranges.length > 0;
+    const last = mayDial ? this.#network.flush() : undefined;
+    command.end(hasUsed ? last : undefined);
+    await last;
+    this.#commands.delete(run);
+  }
+
   #isKnown(name: string): boolean {
     const reach = this.#parts.reach();
     const { blocked, denied, verdict } = judgeBy(reach, (rules) => rules.name(name));
@@ -109,6 +127,7 @@ export class WorldGateway {
   }
 
   #take(captured: Captured): void {
+    this.#uses += 1;
     const target = this.#targetOf(captured);
     if (target === undefined || this.#open.size >= MAX_OPEN) return refuseNow(captured);
     const reach = this.#parts.reach();
@@ -151,9 +170,7 @@ export class WorldGateway {
     const begun = performance.now();
     const open: Open = { connection, id: newConnectionId() };
     this.#open.add(open);
-    const added = asked.then(({ command }) =>
-      command?.add(`net:${wordOf(connection.target)}`, () => connection.traffic),
-    );
+    const added = asked.then(({ command }) => command?.add(`net:${wordOf(connection.target)}`, connection));
     const allowance = this.#parts.allowance(open.id);
     try {
       const end = await connection.run(reach, allowance);
@@ -203,23 +220,25 @@ export class WorldGateway {
   }
 
   /**
-   * Finds the command of a connection. A sole command owns every connection; among several, the holder of the socket
-   * decides.
+   * Finds the command of a connection: the holder of the socket, else the only command that can have made the connection. Among
+   * several commands, none of them can say how many bytes it sent.
    */
   #ownerOf({ inode }: Captured): Promise<Owned> {
-    const sole = this.#sole();
-    const answer = this.#world.ownerOf(inode).then((owner) => ({
-      command: owner === null ? sole : (this.#commands.get(owner.run) ?? sole),
-      pid: owner?.pid ?? null,
-      program: owner?.program ?? null,
-    }));
-    for (const command of this.#commands.values()) command.expect(answer);
+    const possible = [...this.#commands.values()];
+    const sole = possible.length === 1 ? possible[0] : undefined;
+    const answer = this.#world.ownerOf(inode).then((owner) => {
+      const command = owner === null ? sole : this.#commands.get(owner.run);
+      if (command === undefined) for (const each of possible) each.lose();
+      return { command, pid: owner?.pid ?? null, program: owner?.program ?? null };
+    });
+    for (const command of possible) command.expect(answer);
     return answer;
   }
 
+  /** The only running command; undefined when several run. */
   #sole(): CommandNetwork | undefined {
-    const [first, second] = this.#commands.values();
-    return second === undefined ? first : undefined;
+    const running = [...this.#commands.values()].filter(({ isOver }) => !isOver);
+    return running.length === 1 ? running[0] : undefined;
   }
 
   #refuseName(name: string, type: string): void {
