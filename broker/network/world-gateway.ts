@@ -49,6 +49,8 @@ export class WorldGateway {
   readonly #stub: DnsStub;
   readonly #addresses = new SyntheticAddresses();
   readonly #commands = new Map<CommandRun, CommandNetwork>();
+  /** Commands that are over and whose last questions for names may be unread. */
+  readonly #asking = new Set<CommandNetwork>();
   readonly #open = new Set<Open>();
   readonly #share: WorldShare = { heldBytes: new Bound(MAX_HELD_BYTES), names: new Bound(MAX_NAMES) };
   /** Addresses given to programs, and connections captured. */
@@ -84,8 +86,8 @@ export class WorldGateway {
   ): CommandNetwork {
     const command = new CommandNetwork(started, onViolation);
     this.#commands.set(run, command);
-    const uses = this.#uses;
-    void run.closed.then(() => this.#forget(run, command, this.#uses > uses));
+    const before = this.#uses + this.#stub.questions;
+    void run.closed.then(() => this.#forget(run, command, this.#uses + this.#stub.questions > before));
     return command;
   }
 
@@ -106,15 +108,22 @@ export class WorldGateway {
   }
 
   /**
-   * Forgets a closed command once its last connections are here: a program may connect, send and end before the helper accepts,
-   * and then nobody holds the socket. The reply of a command that used the network waits for these connections.
+   * Forgets a closed command once its last questions and connections are here: a program may ask, connect, send and end before
+   * anybody reads or accepts, and then nobody holds the socket. The reply of a command that used the network waits for them.
    */
   async #forget(run: CommandRun, command: CommandNetwork, hasUsed: boolean): Promise<void> {
     const mayDial = this.#uses > 0 || this.#captured.ranges.length > 0;
-    const last = mayDial ? this.#network.flush() : undefined;
+    const read = this.#read(command);
+    const last = Promise.all([read, mayDial ? this.#network.flush() : undefined]).then(() => {});
     command.end(hasUsed ? last : undefined);
     await last;
     this.#commands.delete(run);
+  }
+
+  async #read(command: CommandNetwork): Promise<void> {
+    this.#asking.add(command);
+    await this.#stub.idle();
+    this.#asking.delete(command);
   }
 
   #isKnown(name: string): boolean {
@@ -235,10 +244,10 @@ export class WorldGateway {
     return answer;
   }
 
-  /** The only running command; undefined when several run. */
+  /** The only command that can have asked for a name; undefined when there are several. */
   #sole(): CommandNetwork | undefined {
-    const running = [...this.#commands.values()].filter(({ isOver }) => !isOver);
-    return running.length === 1 ? running[0] : undefined;
+    const possible = [...this.#commands.values()].filter((each) => !each.isOver || this.#asking.has(each));
+    return possible.length === 1 ? possible[0] : undefined;
   }
 
   #refuseName(name: string, type: string): void {

@@ -35,6 +35,18 @@ for s in kept:
     while s.recv(1000): pass
 `;
 
+/** Asks for names that no list allows, and ends before anybody has read the questions. */
+const NAMES = `
+import socket, struct, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setblocking(False)
+s.connect(("127.0.0.53", 53))
+for at in range(int(sys.argv[1])):
+    name = b"".join(bytes([len(label)]) + label for label in (b"n%d" % at, b"evil", b"test")) + b"\\0"
+    try: s.send(struct.pack("!6H", at, 0x0100, 1, 0, 0, 0) + name + struct.pack("!2H", 1, 1))
+    except OSError: pass
+`;
+
 const isLineOf = (name: string) => (span: Span) => span.connection?.host === name;
 
 describe.each(actorsWith("python3", "nft"))("the last bytes of a command, as $kind", (actor) => {
@@ -44,6 +56,7 @@ describe.each(actorsWith("python3", "nft"))("the last bytes of a command, as $ki
       default: networkPolicy([`${SINK}:9000`, `${SINK}:22`, WEB]),
     });
     place.broker.write(join(place.broker.project, "last.py"), LAST);
+    place.broker.write(join(place.broker.project, "names.py"), NAMES);
   });
   afterAll(() => place.close());
 
@@ -55,7 +68,7 @@ describe.each(actorsWith("python3", "nft"))("the last bytes of a command, as $ki
     { how: "close", count: 1 },
     { how: "close", count: 5 },
     { how: "reset", count: 5 },
-    { how: "close", count: 300 },
+    { how: "close", count: 40 },
   ])(
     "over $count connections ('$how') are not the next command's, where a command ends before anybody accepts them",
     async ({ how, count }) => {
@@ -76,6 +89,23 @@ describe.each(actorsWith("python3", "nft"))("the last bytes of a command, as $ki
         expect([ran.span_id, null]).toContain(line.parent_span);
       if (how === "close") expect([count * SIZE, null]).toContain(ran.usage.egress_bytes);
       expect(seen.connections.some(({ to }) => to.port === 9000) || how === "reset").toBe(true);
+    },
+  );
+
+  test.each([1, 600])(
+    "%d names are not refused to the next command, which is told of its own",
+    async (count) => {
+      const ran = await place.broker.run(`python3 names.py ${count}`);
+      const next = await place.broker.run("sleep 0.5; getent hosts own.evil.test");
+      expect(next.stderr).toContain("The name 'own.evil.test' was not looked up");
+      const refused = ({ span_id: id }: Ran): readonly (string | undefined)[] =>
+        place.broker
+          .spans()
+          .filter((span) => span.event_type === "violation" && span.parent_span === id)
+          .map(({ violation }) => violation?.subject);
+      expect(refused(next)).toEqual(["own.evil.test"]);
+      expect(refused(ran)).toContain("n0.evil.test");
+      expect(next.notices).toHaveLength(1);
     },
   );
 
