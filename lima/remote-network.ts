@@ -52,6 +52,11 @@ export class RemoteNetwork implements WorldNetwork {
     await this.#peer.call("allow", { world: this.#world, rules });
   }
 
+  async flush(): Promise<void> {
+    // The connection to the agent is gone, ignoring: so is the network.
+    await this.#peer.call("flush", { world: this.#world }).catch(() => {});
+  }
+
   async connect(port: number): Promise<WorldSocket> {
     return this.#kept(this.#stream(await this.#peer.call("dial", { world: this.#world, port })));
   }

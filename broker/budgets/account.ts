@@ -29,6 +29,8 @@ export type Gate = {
  */
 export class Account {
   readonly reserved: Counts = nothing();
+  /** Running commands and open connections, which reserve in this account although they may not have reserved anything yet. */
+  holders = 0;
   #meters: readonly Meter[];
 
   constructor(meters: readonly Meter[] = []) {
@@ -80,9 +82,9 @@ export class Account {
     this.#meters = [];
   }
 
-  /** Whether no amount is reserved and no window runs. */
+  /** Whether nobody can reserve and no window runs. */
   isIdle(at: number): boolean {
-    return Object.values(this.reserved).every((held) => held === 0) && !this.hasUsed(at);
+    return this.holders === 0 && !this.hasUsed(at);
   }
 
   hasUsed(at: number): boolean {

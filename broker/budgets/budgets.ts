@@ -118,7 +118,7 @@ export class Budgets implements Follower {
       named: undefined,
       timeoutMs: 0,
     };
-    this.#held.set(id, { order, accounts: this.ledger.accountsOf(agent), amounts: nothing() });
+    this.#holds(order);
   }
 
   /** Gives back all amounts still held for a call, if any. */
@@ -126,6 +126,7 @@ export class Budgets implements Follower {
     const held = this.#held.get(span);
     if (held === undefined) return;
     this.#held.delete(span);
+    for (const account of held.accounts) account.holders -= 1;
     for (const account of held.accounts)
       for (const name of Object.keys(held.amounts) as BudgetName[])
         account.reserved[name] -= held.amounts[name];
@@ -181,10 +182,16 @@ export class Budgets implements Follower {
   }
 
   #hold(order: Order, timeoutMs: number): void {
-    const held = { order, accounts: this.ledger.accountsOf(order.agent), amounts: nothing() };
-    this.#held.set(order.span, held);
+    const held = this.#holds(order);
     add(held, "max_execs", 1);
     add(held, "max_runtime_ms", timeoutMs);
+  }
+
+  #holds(order: Order): Held {
+    const held = { order, accounts: this.ledger.accountsOf(order.agent), amounts: nothing() };
+    for (const account of held.accounts) account.holders += 1;
+    this.#held.set(order.span, held);
+    return held;
   }
 
   #limits({ agent, allowances }: Pick<Order, "agent" | "allowances">, now: number): readonly Limited[] {

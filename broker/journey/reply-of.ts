@@ -116,11 +116,12 @@ export function usageOf(
 } {
   const usage = "usage" in ending ? ending.usage : { cpuMs: null, memoryPeakBytes: null, processes: null };
   const unseen = isolation?.net.startsWith("off") === true ? null : 0;
+  const traffic = network === undefined ? { egress: unseen, ingress: unseen } : network.traffic;
   return {
     cpu_ms: usage.cpuMs,
     memory_peak_bytes: usage.memoryPeakBytes,
-    egress_bytes: network?.traffic.egress ?? unseen,
-    ingress_bytes: network?.traffic.ingress ?? unseen,
+    egress_bytes: traffic?.egress ?? null,
+    ingress_bytes: traffic?.ingress ?? null,
     processes: usage.processes,
   };
 }

@@ -4,6 +4,18 @@ import type { SpanRecord } from "../spans/trace.ts";
 /** Bytes sent by the world, and bytes received. */
 export type Traffic = { readonly egress: number; readonly ingress: number };
 
+/** One connection of a command. */
+export type Carried = {
+  readonly traffic: Traffic;
+  /** Whether bytes of the world may still be on their way to the outside. */
+  readonly isSending: boolean;
+  /** Settles when `isSending` is false; never rejects. */
+  readonly sent: Promise<void>;
+};
+
+/** How long a reply waits for its command's last bytes. */
+const LAST_MS = 250;
+
 /** Most subjects kept for a command's reply; the trace has every recorded refusal. */
 const MAX_SUBJECTS = 1000;
 
@@ -12,7 +24,7 @@ export class CommandNetwork {
   /** The command's `command_start` line. */
   readonly started: SpanRecord;
   readonly #onViolation: (violation: WorldViolation) => void;
-  readonly #open = new Set<() => Traffic>();
+  readonly #open = new Set<Carried>();
   /** Sum over ended connections: a background process can make any number of connections. */
   #ended: Traffic = { egress: 0, ingress: 0 };
   readonly #scopes = new Set<string>();
@@ -23,22 +35,36 @@ export class CommandNetwork {
   readonly #observed = new Map<string, string>();
   /** Pending owner lookups of connections. */
   readonly #asking = new Set<Promise<unknown>>();
+  #isMeasured = true;
+  #isOver = false;
+  /** Settles when the last connections are known; undefined: nothing is pending. */
+  #last: Promise<void> | undefined;
 
   constructor(started: SpanRecord, onViolation: (violation: WorldViolation) => void) {
     this.started = started;
     this.#onViolation = onViolation;
   }
 
-  /**
-   * Adds a connection. `traffic` returns the bytes so far. The caller calls the returned function when the connection
-   * has ended.
-   */
-  add(scope: string, traffic: () => Traffic): () => void {
-    this.#open.add(traffic);
+  /** Adds a connection. The caller calls the returned function when the connection has ended. */
+  add(scope: string, connection: Carried): () => void {
+    this.#open.add(connection);
     this.#scopes.add(scope);
     return () => {
-      if (this.#open.delete(traffic)) this.#ended = sumOf([this.#ended, traffic()]);
+      if (this.#open.delete(connection)) this.#ended = sumOf([this.#ended, connection.traffic]);
     };
+  }
+
+  /** Whether no process of the command is left. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Notes the end of the last process. `last` settles when the last connections are known; never rejects. */
+  end(last: Promise<void> | undefined): void {
+    this.#isOver = true;
+    this.#last = last?.then(() => {
+      this.#last = undefined;
+    });
   }
 
   /** Records a refusal, once per subject; beyond `MAX_SUBJECTS` subjects, each time. */
@@ -58,20 +84,39 @@ export class CommandNetwork {
     if (!this.#observed.has(host) && this.#observed.size < MAX_SUBJECTS) this.#observed.set(host, message);
   }
 
+  /** Notes that a connection of nobody known may be this command's. */
+  lose(): void {
+    this.#isMeasured = false;
+  }
+
   /** Registers a pending owner lookup of a connection that may be this command's. */
   expect(answer: Promise<unknown>): void {
     this.#asking.add(answer);
     void answer.finally(() => this.#asking.delete(answer));
   }
 
-  /** Settles when all pending owner lookups are done. */
+  /** Settles when the owner of each connection is known and, within `LAST_MS`, a command that is over has sent its last byte. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#asking);
+    if (this.#isOver && (this.#last !== undefined || this.#open.size > 0))
+      await atMost(LAST_MS, this.#allSent());
   }
 
-  /** Traffic up to now. A background connection goes on and gets a separate line at its end. */
-  get traffic(): Traffic {
-    return sumOf([this.#ended, ...[...this.#open].map((traffic) => traffic())]);
+  async #allSent(): Promise<void> {
+    await this.#last;
+    await Promise.allSettled(this.#asking);
+    await Promise.all([...this.#open].map(({ sent }) => sent));
+  }
+
+  /**
+   * Traffic up to now; null when more may have been sent: a connection of nobody known may be this command's, or its last bytes
+   * are on their way. A background connection goes on and gets a separate line at its end.
+   */
+  get traffic(): Traffic | null {
+    const open = [...this.#open];
+    const isSending = this.#last !== undefined || open.some((connection) => connection.isSending);
+    if (!this.#isMeasured || (this.#isOver && isSending)) return null;
+    return sumOf([this.#ended, ...open.map(({ traffic }) => traffic)]);
   }
 
   /** Each connection as `net:name:port`. */
@@ -98,4 +143,14 @@ export class CommandNetwork {
 function sumOf(all: readonly Traffic[]): Traffic {
   const sum = (direction: keyof Traffic): number => all.reduce((total, each) => total + each[direction], 0);
   return { egress: sum("egress"), ingress: sum("ingress") };
+}
+
+function atMost(ms: number, promise: Promise<void>): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    void promise.then(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 }

@@ -1,5 +1,5 @@
 import type { Captured, WorldSocket } from "../../world/backend.ts";
-import type { Traffic } from "./command-network.ts";
+import type { Carried, Traffic } from "./command-network.ts";
 import type { Allowance } from "./allowance.ts";
 import { dial } from "./dial.ts";
 import { FirstBytesReader } from "./first-bytes.ts";
@@ -40,7 +40,7 @@ export type ConnectionEnd = {
 };
 
 /** A connection out of a world, from capture to end. Owns both sockets. */
-export class Connection {
+export class Connection implements Carried {
   readonly target: Target;
   readonly #world: WorldSocket;
   readonly #outside: Outside;
@@ -50,12 +50,18 @@ export class Connection {
   #reach: Reach | undefined;
   #address: string | undefined;
   #pump: Pump | undefined;
+  #isSending = true;
+  #haveSent: () => void = () => {};
+  readonly sent: Promise<void>;
 
   constructor({ socket }: Captured, target: Target, outside: Outside, share: WorldShare) {
     this.target = target;
     this.#world = socket;
     this.#outside = outside;
     this.#share = share;
+    this.sent = new Promise((resolve) => {
+      this.#haveSent = resolve;
+    });
     // Until the pump listens, ignoring: a client may leave while its name is being resolved.
     socket.on("error", () => {});
   }
@@ -64,8 +70,19 @@ export class Connection {
     return { egress: this.#pump?.egress ?? 0, ingress: this.#pump?.ingress ?? 0 };
   }
 
+  /** Whether bytes of the world may still be on their way to the outside. */
+  get isSending(): boolean {
+    return this.#isSending;
+  }
+
   /** Settles when both sides are closed; never rejects. */
   async run(reach: Reach, allowance: Allowance): Promise<ConnectionEnd> {
+    const end = await this.#run(reach, allowance);
+    this.#onSent();
+    return end;
+  }
+
+  async #run(reach: Reach, allowance: Allowance): Promise<ConnectionEnd> {
     const { target } = this;
     const signal = this.#stop.signal;
     this.#reach = reach;
@@ -87,6 +104,7 @@ export class Connection {
         allowance,
         firstBytes,
         held: this.#share.heldBytes,
+        onSent: () => this.#onSent(),
       });
       const end = endOf(await this.#pump.ended, address, target);
       return { ...end, unread: firstBytes?.answer.kind === "http2" ? "http2" : null };
@@ -106,6 +124,11 @@ export class Connection {
   cut(reason: string): void {
     this.#stop.abort(new Error(reason));
     this.#pump?.cut(reason);
+  }
+
+  #onSent(): void {
+    this.#isSending = false;
+    this.#haveSent();
   }
 
   #isAllowedBy(reach: Reach): boolean {

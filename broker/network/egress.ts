@@ -30,6 +30,8 @@ export type EgressParts = {
   /** Bounds the bytes held by all connections of the world. */
   readonly held: Bound | undefined;
   readonly onRefused: (refused: Refused) => void;
+  /** Called when the world has ended its half and the kernel has all its bytes. */
+  readonly onSent: () => void;
   /** Called when the allowance is used up. The kernel already has all bytes granted before. */
   readonly onSpent: () => void;
   /** Called when the allowance threw; no more bytes may leave. */
@@ -127,7 +129,7 @@ export class Egress {
 
   /** Awaits only when the allowance or the kernel makes a write wait. */
   async #sendQueue(): Promise<void> {
-    const { allowance, onSpent, upstream, world } = this.#parts;
+    const { allowance, onSent, onSpent, upstream, world } = this.#parts;
     for (let rest = this.#queue.shift(); rest !== undefined; rest = this.#queue.shift())
       while (rest.length > 0) {
         const taken = allowance.take(rest.length);
@@ -140,8 +142,10 @@ export class Egress {
         rest = rest.subarray(granted);
       }
     this.#isSending = false;
-    if (this.#hasEnded) upstream.end();
-    else if (world.isPaused()) world.resume();
+    if (this.#hasEnded) {
+      upstream.end();
+      onSent();
+    } else if (world.isPaused()) world.resume();
   }
 
   /**

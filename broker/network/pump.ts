@@ -28,6 +28,8 @@ export type PumpParts = {
   readonly allowance: Allowance;
   /** Compares the world's first bytes with the dialled name. */
   readonly firstBytes?: FirstBytesReader | undefined;
+  /** Called when the world has sent its last byte and the kernel has it; not after a break. */
+  readonly onSent?: () => void;
   /** Bounds the held first bytes of all connections of the world; undefined: no bound beyond each reader's own. */
   readonly held?: Bound | undefined;
 };
@@ -67,7 +69,7 @@ export class Pump {
   /** Settles once; never rejects. */
   readonly ended: Promise<PumpEnd>;
 
-  constructor({ world, upstream, allowance, firstBytes, held }: PumpParts) {
+  constructor({ world, upstream, allowance, firstBytes, held, onSent = () => {} }: PumpParts) {
     const { promise, resolve } = pending<PumpEnd>();
     this.ended = promise;
     this.#settle = resolve;
@@ -79,6 +81,7 @@ export class Pump {
       allowance,
       firstBytes,
       held,
+      onSent,
       onRefused: (refused) => this.#break({ ended: "cut", reason: "first_bytes", refused }),
       onSpent: () => this.#stopSending(),
       onFailed: (error) => this.cut(error.message),

@@ -6,6 +6,12 @@ export type { StubAnswers } from "./dns-answer.ts";
 /** Replies not yet taken by the kernel; beyond this bound datagrams go unanswered, as UDP permits. */
 const MOST_UNSENT = 256;
 
+/**
+ * Turns of the event loop after which `idle` gives up. A turn reads 32 datagrams (libuv), and a socket holds some hundred
+ * (net.core.rmem_default).
+ */
+const MOST_TURNS = 64;
+
 /** Length of a DNS header. */
 const HEADER = 12;
 
@@ -18,6 +24,7 @@ export class DnsStub {
   readonly #streams: DnsStreams;
   readonly #answers: StubAnswers;
   #closed = false;
+  #questions = 0;
 
   /** @param sockets bound and listening; the stub owns them from now on. */
   constructor(sockets: DnsSockets, answers: StubAnswers) {
@@ -27,6 +34,22 @@ export class DnsStub {
     this.#udp.on("error", onFault);
     this.#udp.on("message", (message, from) => this.#onDatagram(message, from));
     this.#streams = new DnsStreams(sockets.tcp, (message, asker) => this.#reply(message, asker), onFault);
+  }
+
+  /** Questions so far. */
+  get questions(): number {
+    return this.#questions;
+  }
+
+  /** Resolves once the questions asked before the call have been read. */
+  async idle(): Promise<void> {
+    for (let turn = 0; turn < MOST_TURNS; turn += 1) {
+      const before = this.#questions;
+      // The first turn may have polled its sockets already.
+      await nextTurn();
+      await nextTurn();
+      if (this.#questions === before) return;
+    }
   }
 
   /** Closes both sockets and every connection; idempotent. */
@@ -52,6 +75,7 @@ export class DnsStub {
 
   /** Replies even when the rules throw: a client without an answer waits for seconds. */
   #reply(message: Buffer, asker: Asker): Replied {
+    this.#questions += 1;
     const waits: Promise<unknown>[] = [];
     const until = (settled: Promise<unknown>): void => void waits.push(settled);
     try {
@@ -61,6 +85,10 @@ export class DnsStub {
       return { reply: failed(message), waits: [] };
     }
   }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** SERVFAIL with the header alone. */

@@ -64,9 +64,13 @@ export class WorldGateway {
   readonly #stub: DnsStub;
   readonly #addresses = new SyntheticAddresses();
   readonly #commands = new Map<CommandRun, CommandNetwork>();
+  /** Commands that are over and whose last questions for names may be unread. */
+  readonly #asking = new Set<CommandNetwork>();
   readonly #open = new Set<Open>();
   readonly #askers = new Bound(MAX_ASKERS);
   readonly #share: WorldShare = { heldBytes: new Bound(MAX_HELD_BYTES), names: new Bound(MAX_NAMES) };
+  /** Addresses given to programs, and connections captured. */
+  #uses = 0;
   #captured: Reach["captured"];
   /** Settles when the world has the newest rules. */
   #ruled: Promise<void> = Promise.resolve();
@@ -79,7 +83,10 @@ export class WorldGateway {
     this.#stub = new DnsStub(network.takeDns(), {
       spell: hostName,
       decide: (name, asking) => this.#isKnown(name, asking),
-      addressOf: (name) => this.#addresses.addressOf(name),
+      addressOf: (name) => {
+        this.#uses += 1;
+        return this.#addresses.addressOf(name);
+      },
       onRefused: (name, type, asking) => this.#refuseName(name, type, asking),
       onFault: (error) => parts.onFault("dns", error),
     });
@@ -95,7 +102,8 @@ export class WorldGateway {
   ): CommandNetwork {
     const command = new CommandNetwork(started, onViolation);
     this.#commands.set(run, command);
-    void run.closed.then(() => this.#commands.delete(run));
+    const before = this.#uses + this.#stub.questions;
+    void run.closed.then(() => this.#forget(run, command, this.#uses + this.#stub.questions > before));
     return command;
   }
 
@@ -113,6 +121,25 @@ export class WorldGateway {
   /** Settles when the world has the rules of the last `refresh`. Throws `WorldUnavailable`. */
   ruled(): Promise<void> {
     return this.#ruled;
+  }
+
+  /**
+   * Forgets a closed command once its last questions and connections are here: a program may ask, connect, send and end before
+   * anybody reads or accepts, and then nobody holds the socket. The reply of a command that used the network waits for them.
+   */
+  async #forget(run: CommandRun, command: CommandNetwork, hasUsed: boolean): Promise<void> {
+    const mayDial = this.#uses > 0 || this.#captured.ranges.length > 0;
+    const read = this.#read(command);
+    const last = Promise.all([read, mayDial ? this.#network.flush() : undefined]).then(() => {});
+    command.end(hasUsed ? last : undefined);
+    await last;
+    this.#commands.delete(run);
+  }
+
+  async #read(command: CommandNetwork): Promise<void> {
+    this.#asking.add(command);
+    await this.#stub.idle();
+    this.#asking.delete(command);
   }
 
   /**
@@ -140,6 +167,7 @@ export class WorldGateway {
   }
 
   #take(captured: Captured): void {
+    this.#uses += 1;
     const target = this.#targetOf(captured);
     if (target === undefined || this.#open.size >= MAX_OPEN) return refuseNow(captured);
     const reach = this.#parts.reach();
@@ -182,9 +210,7 @@ export class WorldGateway {
     const begun = performance.now();
     const open: Open = { connection, id: newConnectionId() };
     this.#open.add(open);
-    const added = asked.then(({ command }) =>
-      command?.add(`net:${wordOf(connection.target)}`, () => connection.traffic),
-    );
+    const added = asked.then(({ command }) => command?.add(`net:${wordOf(connection.target)}`, connection));
     const allowance = this.#parts.allowance(open.id);
     try {
       const end = await connection.run(reach, allowance);
@@ -234,23 +260,25 @@ export class WorldGateway {
   }
 
   /**
-   * Finds the command of a connection. A sole command owns every connection; among several, the holder of the socket
-   * decides.
+   * Finds the command of a connection: the holder of the socket, else the only command that can have made the connection. Among
+   * several commands, none of them can say how many bytes it sent.
    */
   #ownerOf({ inode }: Captured): Promise<Owned> {
-    const sole = this.#sole();
-    const answer = this.#world.ownerOf(inode).then((owner) => ({
-      command: owner === null ? sole : (this.#commands.get(owner.run) ?? sole),
-      pid: owner?.pid ?? null,
-      program: owner?.program ?? null,
-    }));
-    for (const command of this.#commands.values()) command.expect(answer);
+    const possible = [...this.#commands.values()];
+    const sole = possible.length === 1 ? possible[0] : undefined;
+    const answer = this.#world.ownerOf(inode).then((owner) => {
+      const command = owner === null ? sole : this.#commands.get(owner.run);
+      if (command === undefined) for (const each of possible) each.lose();
+      return { command, pid: owner?.pid ?? null, program: owner?.program ?? null };
+    });
+    for (const command of possible) command.expect(answer);
     return answer;
   }
 
+  /** The only command that can have asked for a name; undefined when there are several. */
   #sole(): CommandNetwork | undefined {
-    const [first, second] = this.#commands.values();
-    return second === undefined ? first : undefined;
+    const possible = [...this.#commands.values()].filter((each) => !each.isOver || this.#asking.has(each));
+    return possible.length === 1 ? possible[0] : undefined;
   }
 
   #refuseName(name: string, type: string, asking: Asking): void {
@@ -264,8 +292,8 @@ export class WorldGateway {
    * undefined if nobody can tell. The reply waits until then, and so do the replies of the commands.
    */
   #forAsker({ asker, until }: Asking, act: (command: CommandNetwork | undefined) => void): void {
-    if (this.#commands.size < 2 || this.#world.askerOf === undefined || !this.#askers.take(1))
-      return act(this.#sole());
+    const sole = this.#sole();
+    if (sole !== undefined || this.#world.askerOf === undefined || !this.#askers.take(1)) return act(sole);
     const found = this.#world.askerOf(asker).finally(() => this.#askers.giveBack(1));
     const told = Promise.race([found, sleep(ASKER_PATIENCE_MS, null, { ref: false })]).then((owner) =>
       act(owner === null ? undefined : this.#commands.get(owner.run)),

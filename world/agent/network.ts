@@ -25,6 +25,10 @@ export class AgentNetwork {
     return this.#network.allow(rules);
   }
 
+  flush(): Promise<void> {
+    return this.#network.flush();
+  }
+
   listen(): void {
     const world = this.#world;
     this.#network.onConnection(({ socket, address, port, inode }) => {

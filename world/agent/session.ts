@@ -126,6 +126,10 @@ export class Session {
         this.#runs.tellIsolation(this.#world(world));
         return null;
       },
+      flush: async ({ world }) => {
+        await this.#network(world).flush();
+        return null;
+      },
       dial: ({ world, port }) => this.#network(world).dial(port),
       ...this.#held.answers(),
     };

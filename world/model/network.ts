@@ -75,6 +75,8 @@ export interface WorldNetwork {
   onConnection(listener: (captured: Captured) => void): void;
   /** Replaces the rules atomically; open connections stay. Throws {@link WorldUnavailable} and leaves the old rules in force. */
   allow(rules: NetworkRules): Promise<void>;
+  /** Resolves once the listener has every connection made before the call, or the network is gone. Never rejects. */
+  flush(): Promise<void>;
   /** Connects to a port of the world's localhost. Rejects with a sentence for people. */
   connect(port: number): Promise<WorldSocket>;
 }

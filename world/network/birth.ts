@@ -15,6 +15,7 @@ export type Said = {
   readonly inode?: number;
   readonly rules?: string;
   readonly connected?: number;
+  readonly flushed?: number;
   readonly refused?: number;
   readonly errno?: number;
 };

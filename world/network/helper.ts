@@ -30,6 +30,8 @@ export class NetworkHelper implements WorldNetwork {
   /** Why the helper ended. */
   #over: string | undefined;
   readonly #dialled = new Map<number, Dialled>();
+  /** Calls of `flush`, which the helper answers in order. */
+  #flushing: (() => void)[] = [];
   #waiting: Captured[] = [];
   #take: ((captured: Captured) => void) | undefined;
   #ruled: ((complaint: string) => void) | undefined;
@@ -108,6 +110,13 @@ export class NetworkHelper implements WorldNetwork {
     return turn;
   }
 
+  flush(): Promise<void> {
+    return new Promise((resolve) => {
+      if (!this.#send({ flush: "1" })) return resolve();
+      this.#flushing.push(resolve);
+    });
+  }
+
   connect(port: number): Promise<Socket> {
     this.#numbers += 1;
     const number = this.#numbers;
@@ -173,6 +182,8 @@ export class NetworkHelper implements WorldNetwork {
     else if (said.to !== undefined) this.#captured(said, socket);
     else if (said.connected !== undefined) this.#connected(said.connected, socket);
     else if (said.refused !== undefined) this.#refused(said.refused, said.errno ?? 0);
+    // Node emits a message with a socket some ticks later than one without.
+    else if (said.flushed !== undefined) setImmediate(this.#flushing.shift() ?? (() => {}));
   }
 
   #captured({ to: address = "", port = 0, inode = 0 }: Said, socket: Socket | undefined): void {
@@ -210,6 +221,8 @@ export class NetworkHelper implements WorldNetwork {
     for (const { reject } of this.#dialled.values())
       reject(new Error(`The world's network is gone: ${cause}`));
     this.#dialled.clear();
+    for (const resolve of this.#flushing) resolve();
+    this.#flushing = [];
     this.#ruled?.(cause);
   }
 }

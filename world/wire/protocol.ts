@@ -100,6 +100,7 @@ export type AgentCalls = {
   strays: Row<InWorld, Strayed>;
   end: Row<InWorld & { readonly cause: string }, null>;
   allow: Row<InWorld & { readonly rules: NetworkRules }, null>;
+  flush: Row<InWorld, null>;
   /** Answers with the token of a stream. */
   dial: Row<InWorld & { readonly port: number }, string>;
   dropHeld: Row<{ readonly layers: string }, null>;

@@ -63,15 +63,17 @@ static void hand_over(int fd, const struct sockaddr_in *source) {
   close(fd);
 }
 
-static void accept_some(int listener) {
+/* Returns true when more connections may wait. */
+static bool accept_some(int listener) {
   for (int i = 0; i < ACCEPTS; i++) {
     struct sockaddr_in source;
     socklen_t length = sizeof source;
     int fd = accept4(listener, (struct sockaddr *)&source, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) hand_over(fd, &source);
     else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) usleep(2000);
-    else if (errno == EAGAIN) return;
+    else if (errno == EAGAIN) return false;
   }
+  return true;
 }
 
 static void apply_rules(const char *nft, const char *text) {
@@ -111,6 +113,14 @@ static void connect_inside(const char *order) {
   close(fd);
 }
 
+/* Hands over what waits on every listener. Bounded, because programs may go on connecting. */
+static void flush(void) {
+  for (int i = 0; i < listener_count; i++) {
+    for (int round = 0; round <= NETWORK_BACKLOG / ACCEPTS && accept_some(listeners[i]); round++) continue;
+  }
+  node_send(-1, "{\"flushed\":1}");
+}
+
 static void obey(const char *nft) {
   char *line;
   char *value;
@@ -119,6 +129,7 @@ static void obey(const char *nft) {
     if ((value = node_value(line, "rules")) != NULL) apply_rules(nft, value);
     else if ((value = node_value(line, "listen")) != NULL) listen_on(value);
     else if ((value = node_value(line, "connect")) != NULL) connect_inside(value);
+    else if (node_value(line, "flush") != NULL) flush();
     /* Node acknowledges each socket, or reports a lack of descriptors: the connection was then reset by
        Node. */
     else if (strncmp(line, HANDLE_ANSWER, strlen(HANDLE_ANSWER)) != 0) _exit(1);

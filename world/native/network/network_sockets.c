@@ -17,8 +17,6 @@
 
 #define DNS_ADDRESS 0x7f000035 /* 127.0.0.53 */
 #define DNS_PORT 53
-/* The kernel's default limit (net.core.somaxconn). */
-#define BACKLOG 4096
 #define CONNECT_MS 200
 
 static int bound(int type, uint32_t address, uint16_t port) {
@@ -33,7 +31,7 @@ static int bound(int type, uint32_t address, uint16_t port) {
 
 static int listening(int fd) {
   if (fd < 0) return -1;
-  return listen(fd, BACKLOG) < 0 ? close_keeping_errno(fd, -1) : fd;
+  return listen(fd, NETWORK_BACKLOG) < 0 ? close_keeping_errno(fd, -1) : fd;
 }
 
 int network_dns(int type) {

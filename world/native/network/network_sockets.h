@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Most connections that wait on a listener: the kernel's default limit (net.core.somaxconn). */
+#define NETWORK_BACKLOG 4096
+
 /* Opens 127.0.0.53:53, the name server in the world's resolv.conf. */
 int network_dns(int type);
 

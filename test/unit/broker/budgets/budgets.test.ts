@@ -227,6 +227,19 @@ describe("bytes", () => {
     expect(day.budgets.reserveBytes("spn_1", 1)).toBe(0);
   });
 
+  test("count for a connection that had sent nothing when its window ended; an account that nobody holds is dropped", () => {
+    const day = new Day();
+    const allowances = [giving({ max_egress_bytes: 100 })];
+    day.budgets.openConnection("spn_1", "ann", () => allowances);
+    day.budgets.ledger.sweep();
+    expect(day.budgets.reserveBytes("spn_1", 80)).toBe(80);
+    expect(day.budgets.reserveBytes("spn_1", 80)).toBe(20);
+    expect(day.budgets.hasSentAll("ann", allowances)).toBe(true);
+    day.budgets.giveBack("spn_1");
+    day.budgets.ledger.sweep();
+    expect(day.budgets.ledger.find("ann")).toBeUndefined();
+  });
+
   test("without a limit are granted as wanted, and none at all stops no command", () => {
     const day = new Day();
     day.budgets.openConnection("spn_1", "ann", () => []);

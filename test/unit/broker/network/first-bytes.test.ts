@@ -358,6 +358,7 @@ function heldAfter(
     allowance: allowanceOf([], []),
     firstBytes,
     held: undefined,
+    onSent: () => undefined,
     onRefused: never,
     onSpent: never,
     onFailed: never,

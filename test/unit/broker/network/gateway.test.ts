@@ -31,9 +31,13 @@ test("what a connection carried counts while it is open and when it has ended, a
   let asked = 0;
   let egress = 0;
   const begin = (): (() => void) =>
-    command.add("net:a.example:443", () => {
-      asked += 1;
-      return { egress, ingress: 1 };
+    command.add("net:a.example:443", {
+      get traffic() {
+        asked += 1;
+        return { egress, ingress: 1 };
+      },
+      isSending: true,
+      sent: Promise.resolve(),
     });
   const ends = [begin(), begin()];
   egress = 10;
