@@ -135,6 +135,7 @@ function orRefusal<T>(write: () => T): T | Refusal {
 function keyOf(entry: AlwaysApproval): string {
   const { policy, profile, agent, project, cwd, cmd, shell, argv, env_hash, stdin_sha256, background } =
     entry;
+  const { stdin, world } = entry;
   const programs = (entry.programs ?? []).map(({ path, identity }) => [path, identity]);
   return JSON.stringify([
     policy,
@@ -146,6 +147,8 @@ function keyOf(entry: AlwaysApproval): string {
     argv ?? null,
     env_hash,
     stdin_sha256 ?? null,
+    stdin ?? null,
+    world ?? null,
     background ?? "kill",
     programs,
   ]);

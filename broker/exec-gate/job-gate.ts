@@ -88,13 +88,14 @@ function shownWords({ files: [file] }: ProgramStart, where: Where): readonly [st
 
 /** Makes a job for the same program as a separate command: the answer binds to the same facts. */
 function jobOf(
-  job: Job,
+  { live: _outer, ...job }: Job,
   argv: readonly [string, ...string[]],
   { finding, effective }: { readonly finding: StartFinding; readonly effective: Effective },
 ): Job {
   const { agent_id, cwd, env, profile, session_id } = job.request;
   return {
     ...job,
+    isStart: true,
     argv,
     effective,
     request: {

@@ -724,6 +724,10 @@ export interface ApprovalSubject {
   readonly env?: readonly string[];
   /** Bytes of standard input. */
   readonly stdin_bytes?: number;
+  /** live: the input arrives while the command runs, so nobody knows it yet. */
+  readonly stdin?: "live";
+  /** disabled: the command runs on the host, without a world. */
+  readonly world?: "disabled";
   /** How it would run. */
   readonly verdict?: "allow" | "isolate";
   /** net:host:port, fs.read:/path, fs.write:/path. */
@@ -758,6 +762,10 @@ export interface AlwaysApproval {
   readonly env_hash: string;
   /** Hex hash of its standard input; absent without one. */
   readonly stdin_sha256?: string;
+  /** live: its input arrives while it runs. Absent: it has none, or the input of stdin_sha256. */
+  readonly stdin?: "live";
+  /** disabled: it runs on the host. Absent: in a world. */
+  readonly world?: "disabled";
   /** What happens to processes that outlive it: kill (default) or keep. */
   readonly background?: "kill" | "keep";
   /**

@@ -34,9 +34,10 @@ export function approvalLines(colours: Colours, approval: Approval): readonly st
 }
 
 function subjectRows(colours: Colours, subject: ApprovalSubject): readonly (readonly [string, string])[] {
-  const { cmd, shell, argv, env = [], stdin_bytes: input, verdict, scopes } = subject;
+  const { cmd, shell, argv, env = [], stdin_bytes: input, stdin, verdict, world, scopes } = subject;
   const text = cmd ?? (argv === undefined ? undefined : JSON.stringify(argv));
-  const how = verdict === "isolate" ? "isolated: its changes are held" : "plainly, in its world";
+  const place = world === "disabled" ? "on this machine, without a world" : "plainly, in its world";
+  const how = verdict === "isolate" ? "isolated: its changes are held" : place;
   return [
     ...(text === undefined
       ? []
@@ -47,6 +48,7 @@ function subjectRows(colours: Colours, subject: ApprovalSubject): readonly (read
       ? [["with", `${env.length - MOST_LISTED} more variables: --json shows them`] as const]
       : []),
     ...(input === undefined ? [] : [["input", input === 1 ? "1 byte" : `${input} bytes`] as const]),
+    ...(stdin === undefined ? [] : [["input", "arrives while the command runs"] as const]),
     ...(scopes ?? [])
       .slice(0, MOST_LISTED)
       .map((scope) => ["scope", colours.bold(harmlessExcerpt(scope, MOST))] as const),
