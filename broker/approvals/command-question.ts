@@ -106,7 +106,8 @@ function outdatedBecause(broker: QuestionNeeds, job: Job): Refusal | undefined {
   if (isRefusal(ground)) return ground;
   if (ground.effective.hash !== effective.hash)
     return policyChanged({ policyHash: effective.hash, policyId: effective.id });
-  const isThere = place.cwd === called.cwd || realPath(place.cwd) === place.cwd;
+  // A program may be started in a folder that only its world has.
+  const isThere = job.isStart === true || place.cwd === called.cwd || realPath(place.cwd) === place.cwd;
   const isSame = isThere && now.identity === place.identity && now.project === place.project;
   return isSame ? undefined : folderChanged(place.cwd, effective.id);
 }
@@ -197,7 +198,17 @@ function variablesThatMatter({ environment, request, ownHome }: Job): readonly (
 function keyOf(job: Job, entry: Omit<AlwaysApproval, "id">, { programs, unknown }: NamedPrograms): string {
   const { effective, session, place, argv } = job;
   const scopes = scopesOfJob(job)?.texts ?? [];
-  const parts = ["command", effective.hash, session.id, place.identity, argv, entry, programs, unknown, scopes];
+  const parts = [
+    "command",
+    effective.hash,
+    session.id,
+    place.identity,
+    argv,
+    entry,
+    programs,
+    unknown,
+    scopes,
+  ];
   return sha256(JSON.stringify(parts));
 }
 

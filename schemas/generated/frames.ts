@@ -344,6 +344,8 @@ export interface StartingFrame {
   readonly starter?: string;
   /** The caller's own arguments, from procfs. */
   readonly starter_words?: Uint8Array;
+  /** Real path of the caller's working folder; absent: the folder has no path in the world. */
+  readonly working_folder?: string;
   /** The path in the caller's call; empty for a descriptor. */
   readonly called: readonly string[];
   /** Real path of the file; absent: a file without a name. */
@@ -738,4 +740,6 @@ export const TAG = {
   NESTED: 120,
   /** repeated text: TCP ports of the world's localhost that refused the command's last connect there. */
   CLOSED_PORT: 121,
+  /** text: Real path of the caller's working folder; absent: the folder has no path in the world. */
+  WORKING_FOLDER: 122,
 } as const;

@@ -511,6 +511,7 @@ export interface Isolation {
 /** A program's start that waits for an answer. */
 export interface WireProgramStart {
   readonly pid: number;
+  readonly folder: string | null;
   readonly starter?: {
     readonly path: string;
     readonly argv: readonly string[];

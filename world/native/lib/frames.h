@@ -322,5 +322,7 @@
 #define TAG_NESTED 120
 /* repeated text: TCP ports of the world's localhost that refused the command's last connect there. */
 #define TAG_CLOSED_PORT 121
+/* text: Real path of the caller's working folder; absent: the folder has no path in the world. */
+#define TAG_WORKING_FOLDER 122
 
 #endif
