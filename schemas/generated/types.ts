@@ -2419,6 +2419,10 @@ export interface SpanIdempotency {
   readonly key: string;
   /** Over the request and where it runs. */
   readonly body: string;
+  /**
+   * Hash of the policies in the folder that the call named, where its session had moved to another; absent: policy_hash.
+   */
+  readonly policy?: string;
 }
 /** Answer 200 of GET /v1/spans. */
 export interface SpansReply {
