@@ -70,6 +70,8 @@ function joined(parts: readonly Buffer[]): Buffer {
 export function parseJson(bytes: Buffer): { readonly document: unknown } | Refusal {
   const hint = 'Send one JSON object in UTF-8, for example {"agent_id": "me", "cmd": "git status"}';
   if (!isUtf8(bytes)) return refusal("invalid_request", "The body is not valid UTF-8", hint);
+  const wrong = wrongShape(bytes);
+  if (wrong !== undefined) return refusal("invalid_request", wrong, hint);
   const text = bytes.toString("utf8");
   try {
     return { document: JSON.parse(text) };
@@ -81,6 +83,35 @@ export function parseJson(bytes: Buffer): { readonly document: unknown } | Refus
       hint,
     );
   }
+}
+
+/** Bounds on a body's shape, far beyond what any schema accepts. A shorter body costs too little to be looked at first. */
+const MAX_DEPTH = 256;
+const MAX_VALUES = 262_144;
+const LOOKED_AT = 64 * 1024;
+
+const [QUOTE, COMMA, BACKSLASH, OPEN, CLOSE] = [0x22, 0x2c, 0x5c, 0x5b, 0x5d];
+/** `{` and `}` are `[` and `]` with this bit. */
+const BRACE = 0x20;
+
+/**
+ * Counts levels and values before the JSON is parsed: millions of brackets or commas would keep all other callers waiting for seconds
+ * and take hundreds of times the body's bytes, where a body of text is parsed in milliseconds. Malformed JSON is the parser's.
+ */
+function wrongShape(bytes: Buffer): string | undefined {
+  if (bytes.length < LOOKED_AT) return undefined;
+  let [depth, values, isText] = [0, 0, false];
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at] ?? 0;
+    if (byte === QUOTE) isText = !isText;
+    else if (isText) at += byte === BACKSLASH ? 1 : 0;
+    else if (byte === COMMA) values += 1;
+    else if ((byte & ~BRACE) === OPEN) depth += 1;
+    else if ((byte & ~BRACE) === CLOSE) depth -= 1;
+    if (depth > MAX_DEPTH) return `The body is nested deeper than ${MAX_DEPTH} levels`;
+    if (values > MAX_VALUES) return `The body has more than ${MAX_VALUES} values`;
+  }
+  return undefined;
 }
 
 export function tooLarge(size: number): Refusal {

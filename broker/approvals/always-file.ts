@@ -11,12 +11,13 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { LineCounter, parseDocument, type YAMLError } from "yaml";
+import { LineCounter, parseDocument } from "yaml";
 import type { AlwaysApproval, ApprovalsDocument } from "../../schemas/generated/types.ts";
 import { validateApprovalsDocument } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import { fileIdentity } from "../model/host-paths.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
+import { yamlProblems, yamlWords } from "../model/yaml-words.ts";
 import type { WrittenAlways } from "./question.ts";
 
 const HEAD = `# Commands that a person approved permanently. An entry applies to exactly this command, in this folder, by this agent,
@@ -135,6 +136,7 @@ function orRefusal<T>(write: () => T): T | Refusal {
 function keyOf(entry: AlwaysApproval): string {
   const { policy, profile, agent, project, cwd, cmd, shell, argv, env_hash, stdin_sha256, background } =
     entry;
+  const { stdin, world } = entry;
   const programs = (entry.programs ?? []).map(({ path, identity }) => [path, identity]);
   return JSON.stringify([
     policy,
@@ -146,6 +148,8 @@ function keyOf(entry: AlwaysApproval): string {
     argv ?? null,
     env_hash,
     stdin_sha256 ?? null,
+    stdin ?? null,
+    world ?? null,
     background ?? "kill",
     programs,
   ]);
@@ -175,8 +179,8 @@ function parseApprovals(text: string, path: string): Read {
     const { line, col } = lines.linePos(offset);
     return `${path}:${line}:${col}`;
   };
-  const [wrong] = [...document.errors, ...document.warnings];
-  if (wrong !== undefined) return broken(`${place(wrong.pos[0])}: ${messageOf(wrong)}`);
+  const [wrong] = yamlProblems([...document.errors, ...document.warnings]);
+  if (wrong !== undefined) return broken(`${place(wrong.pos[0])}: ${yamlWords(wrong)}`);
   const value: unknown = document.toJS({ maxAliasCount: 100 }) ?? { approvals: [] };
   if (validateApprovalsDocument(value)) return { entries: entriesOf(value), problems: [] };
   const problems = describeErrors(value, validateApprovalsDocument.errors ?? []).map(
@@ -186,12 +190,6 @@ function parseApprovals(text: string, path: string): Read {
     },
   );
   return broken(...problems);
-}
-
-function messageOf({ code, message }: YAMLError): string {
-  return code === "MULTIPLE_DOCS"
-    ? "The file may have only one YAML document; received another one after '---'"
-    : (message.split("\n")[0] ?? message);
 }
 
 function entriesOf({ approvals }: ApprovalsDocument): readonly AlwaysApproval[] {

@@ -106,7 +106,8 @@ function outdatedBecause(broker: QuestionNeeds, job: Job): Refusal | undefined {
   if (isRefusal(ground)) return ground;
   if (ground.effective.hash !== effective.hash)
     return policyChanged({ policyHash: effective.hash, policyId: effective.id });
-  const isThere = place.cwd === called.cwd || realPath(place.cwd) === place.cwd;
+  // A program may be started in a folder that only its world has.
+  const isThere = job.isStart === true || place.cwd === called.cwd || realPath(place.cwd) === place.cwd;
   const isSame = isThere && now.identity === place.identity && now.project === place.project;
   return isSame ? undefined : folderChanged(place.cwd, effective.id);
 }
@@ -137,6 +138,7 @@ function surroundings(broker: QuestionNeeds, job: Job): Parameters<typeof namedP
     project: job.place.project,
     home: env["HOME"] ?? broker.around.home,
     path: env["PATH"] ?? "",
+    isInputKnown: !hasLiveInput(job) && job.isStart !== true,
     writable: job.ownHome === undefined ? write : [...write, `${broker.around.home}/**`],
   };
 }
@@ -149,7 +151,7 @@ function environmentOf({ environment, request, agent, span }: Job): Readonly<Rec
 function alwaysEntry(job: Job, { programs }: NamedPrograms): Omit<AlwaysApproval, "id"> {
   const { request, effective, place, agent } = job;
   const [, narrowing] = effective.policies;
-  const { cmd, argv, shell, stdin_b64, background } = request;
+  const { cmd, argv, shell, stdin_b64, background, world } = request;
   const replaceable = programs.filter((program) => program.replaceable);
   const folder = madeFolder(place.project);
   return {
@@ -162,6 +164,8 @@ function alwaysEntry(job: Job, { programs }: NamedPrograms): Omit<AlwaysApproval
     ...(argv === undefined ? { cmd: cmd ?? "", ...(shell === "bash" ? { shell } : {}) } : { argv }),
     env_hash: `sha256:${sha256(JSON.stringify(variablesThatMatter(job)))}`,
     ...(stdin_b64 === undefined ? {} : { stdin_sha256: sha256(Buffer.from(stdin_b64, "base64")) }),
+    ...(hasLiveInput(job) ? { stdin: "live" } : {}),
+    ...(world === undefined ? {} : { world }),
     ...(background === "keep" ? { background } : {}),
     ...(replaceable.length === 0
       ? {}
@@ -191,10 +195,20 @@ function variablesThatMatter({ environment, request, ownHome }: Job): readonly (
   return [...host, ...added, ...home].sort(([one], [other]) => (one < other ? -1 : 1));
 }
 
-function keyOf(job: Job, entry: Omit<AlwaysApproval, "id">, { programs }: NamedPrograms): string {
+function keyOf(job: Job, entry: Omit<AlwaysApproval, "id">, { programs, unknown }: NamedPrograms): string {
   const { effective, session, place, argv } = job;
   const scopes = scopesOfJob(job)?.texts ?? [];
-  const parts = ["command", effective.hash, session.id, place.identity, argv, entry, programs, scopes];
+  const parts = [
+    "command",
+    effective.hash,
+    session.id,
+    place.identity,
+    argv,
+    entry,
+    programs,
+    unknown,
+    scopes,
+  ];
   return sha256(JSON.stringify(parts));
 }
 
@@ -236,8 +250,15 @@ function recordedCommand(job: Job): {
   return { text, isSecret: redacted.length > 0 };
 }
 
-function subjectOf({ request, decision, environment: { brought, trusted } }: Job): Question["subject"] {
-  const { argv, cmd, shell, stdin_b64 } = request;
+/** Whether the client may send input after the answer, such as a script for `python3`. */
+function hasLiveInput({ live }: Job): boolean {
+  return live?.input !== undefined;
+}
+
+function subjectOf(job: Job): Question["subject"] {
+  const { request, decision, environment } = job;
+  const { brought, trusted } = environment;
+  const { argv, cmd, shell, stdin_b64, world } = request;
   const strange = Object.entries(brought).filter(([name, value]) => trusted[name] !== value);
   const env = { ...Object.fromEntries(strange), ...request.env };
   const added = Object.entries(env).map(([name, value]) => redact(`${name}=${value}`, "env").text);
@@ -245,6 +266,8 @@ function subjectOf({ request, decision, environment: { brought, trusted } }: Job
     ...(argv === undefined ? { cmd: cmd ?? "", shell: shell ?? "sh" } : { argv: [...argv] }),
     ...(added.length === 0 ? {} : { env: added }),
     ...(stdin_b64 === undefined ? {} : { stdin_bytes: Buffer.byteLength(stdin_b64, "base64") }),
+    ...(hasLiveInput(job) ? { stdin: "live" } : {}),
+    ...(world === undefined ? {} : { world }),
     verdict: decision.approved,
   };
 }

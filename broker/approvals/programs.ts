@@ -12,6 +12,8 @@ export type Surroundings = {
   readonly home: string;
   /** The command's PATH. */
   readonly path: string;
+  /** Whether the command's input is the call's, which an answer is bound to. */
+  readonly isInputKnown: boolean;
   /** Paths, or `path/**`. */
   readonly writable: readonly string[];
 };
@@ -71,7 +73,7 @@ function toRun(
   if (program === undefined || program.kind !== "literal") return changed;
   const name = program.text;
   const named: NamedScripts = isInterpreter(name)
-    ? scriptsOf(command, alone)
+    ? scriptsOf(command, alone && around.isInputKnown)
     : {
         names: words.flatMap(({ kind, text }) => (kind === "literal" ? optionValues(text) : [])),
         unknown: [],

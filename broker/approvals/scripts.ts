@@ -49,8 +49,8 @@ export function looksInPath(program: string): boolean {
   return LOOK_IN_PATH.has(plain(program));
 }
 
-/** `alone`: the command consists of this program only, so its input is the call's input. */
-export function scriptsOf(command: SimpleCommand, alone: boolean): NamedScripts {
+/** `isInputKnown`: without a redirect the program reads the call's own input, which an answer is bound to. */
+export function scriptsOf(command: SimpleCommand, isInputKnown: boolean): NamedScripts {
   const [program, ...rest] = command.words;
   const name = plain(program?.text ?? "");
   const script = rest.findIndex((word, at) => isScript(name, word, rest[at - 1]));
@@ -72,11 +72,8 @@ export function scriptsOf(command: SimpleCommand, alone: boolean): NamedScripts 
       ...guessed.map(
         ({ raw }) => `'${name}' may run '${raw}', whose value is only known when the command runs`,
       ),
-      ...(isFed && guessedInput.length > 0
+      ...(isFed && (guessedInput.length > 0 || (inputs.length === 0 && !isInputKnown))
         ? [`'${name}' runs its input, which is only known when the command runs`]
-        : []),
-      ...(isFed && inputs.length === 0 && !alone
-        ? [`'${name}' runs input from the rest of the command`]
         : []),
     ],
   };

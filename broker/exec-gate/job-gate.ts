@@ -64,9 +64,12 @@ async function askAboutStart(
   if (job.replays !== undefined) return nobodyIsAsked(finding, "a replay cannot ask");
   const argv = shownWords(asked.start, where);
   if (argv === null) return nobodyIsAsked(finding, "the program has no file to show to a person");
+  const { folder } = asked.start;
+  if (folder === null) return nobodyIsAsked(finding, "its working folder has no path to show to a person");
   // An agent that did not offer to wait gets the question's id at once, and can do other work meanwhile.
   const patience = job.request.approval_wait_ms ?? 0;
-  const question = (): Question | Refusal => startQuestion(broker, jobOf(job, argv, asked), patience > 0);
+  const question = (): Question | Refusal =>
+    startQuestion(broker, jobOf(job, argv, folder, asked), patience > 0);
   const first = question();
   if (isRefusal(first)) return first;
   const waitMs = Math.min(first.timeoutMs, patience);
@@ -88,13 +91,16 @@ function shownWords({ files: [file] }: ProgramStart, where: Where): readonly [st
 
 /** Makes a job for the same program as a separate command: the answer binds to the same facts. */
 function jobOf(
-  job: Job,
+  { live: _outer, ...job }: Job,
   argv: readonly [string, ...string[]],
+  folder: string,
   { finding, effective }: { readonly finding: StartFinding; readonly effective: Effective },
 ): Job {
   const { agent_id, cwd, env, profile, session_id } = job.request;
   return {
     ...job,
+    isStart: true,
+    place: { ...job.place, cwd: folder },
     argv,
     effective,
     request: {

@@ -6,16 +6,20 @@ import type { ExecuteRequest, SpanIdempotency } from "../../schemas/generated/ty
  * a secret that must not appear in a trace. Undefined for a call without a key.
  *
  * @param cwd the call's folder; a call without `cwd` works in the broker's start folder, which may differ later.
+ * @param policy hash of the policies in force there; undefined: the job's own. The first run of a call with a `session_key` may move
+ *   the session below another profile, where its retry must still be known.
  */
 export function callIdentity(
   agent: string,
   request: ExecuteRequest,
   cwd: string,
+  policy?: string,
 ): SpanIdempotency | undefined {
   if (request.idempotency_key === undefined) return undefined;
   return {
     key: hashOf([agent, request.idempotency_key]),
     body: hashOf([sorted({ ...request }), cwd]),
+    ...(policy === undefined ? {} : { policy }),
   };
 }
 

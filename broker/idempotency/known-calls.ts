@@ -48,11 +48,11 @@ export class KnownCalls implements Follower {
 
   note(line: SpanRecord): void {
     if (line.idempotency === undefined || line.agent_id === null) return;
-    const { key, body } = line.idempotency;
+    const { key, body, policy = line.policy_hash } = line.idempotency;
     if (line.event_type === "command_start") {
       const at = Date.parse(line.ts);
       const owner = this.#ownerOf(line.agent_id);
-      this.#set(key, { owner, body, policy: line.policy_hash, span: line.span_id, at, state: "running" });
+      this.#set(key, { owner, body, policy, span: line.span_id, at, state: "running" });
     } else if (line.event_type === "command_complete") this.#ended(key, line);
   }
 

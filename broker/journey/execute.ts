@@ -66,7 +66,7 @@ async function journey(
     return refused(recordUnjudged(broker, { agent, request, how, component: "broker" }, job));
   const { idempotency: identity, effective } = job;
   if (identity === undefined) return await proceed(broker, job, signal);
-  const call = { identity, agent, policy: effective.hash };
+  const call = { identity, agent, policy: identity.policy ?? effective.hash };
   const outcome = await broker.idempotency.once(call, () => proceed(broker, job, signal));
   return outcome ?? (await journey(broker, agent, request, signal, how));
 }

@@ -39,7 +39,7 @@ export function prepareJob(
   const placed = peeks === true ? sent : inAgentSession(broker, agent, sent, session);
   const begun = begin(broker, agent, placed, called, session, decide !== undefined);
   if (isRefusal(begun)) return begun;
-  const { request, place, told, effective, site } = begun;
+  const { request, place, told, effective, site, calledUnder } = begun;
   if (request.expect_policy !== undefined && request.expect_policy !== effective.hash) {
     return policyChanged(request.expect_policy, effective.hash, effective.id);
   }
@@ -75,7 +75,7 @@ export function prepareJob(
     environment,
     projectCommit: broker.gitHeads.of(place.project),
     dirtyHash: broker.dirtyFiles.of(place.project),
-    idempotency: callIdentity(agent, sent, called.cwd),
+    idempotency: callIdentity(agent, sent, called.cwd, calledUnder),
     worldImage: broker.worldImages[seccompMode(effective.policies)],
   };
 }

@@ -23,6 +23,8 @@ import type { Ran } from "../worlds/run.ts";
 export type Begin = Ground & {
   readonly request: ExecuteRequest;
   readonly place: Place;
+  /** Hash of the policies in force in the folder that the call names, where the session has moved to another. */
+  readonly calledUnder?: string;
   /** What the caller is told of it. */
   readonly told: readonly string[];
 };
@@ -54,7 +56,8 @@ export function begin(
   const there = isUsable(broker, called, folder, ground.effective)
     ? groundOf(broker, agent, place, request.profile, called.cwd)
     : undefined;
-  if (there !== undefined && !isRefusal(there)) return { ...there, request: again, place, told };
+  if (there !== undefined && !isRefusal(there))
+    return { ...there, request: again, place, told, calledUnder: ground.effective.hash };
   const why = there === undefined ? "is gone or closed" : `cannot be used: ${there.message}`;
   const words = `The folder ${quoted(folder)}, in which the last command ended, ${why}. This command began in ${quoted(called.cwd)}`;
   return { ...ground, request: again, place: called, told: [words, ...told] };

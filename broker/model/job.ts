@@ -18,6 +18,8 @@ export type Job = {
   readonly live?: Live;
   /** Name of the command's own home; absent: the command sees the user's home as its policies show it. */
   readonly ownHome?: string;
+  /** The job is a program that a running command starts: its input is whatever that command gives it. */
+  readonly isStart?: boolean;
   /** The call is a file operation: the request's argv are words for people, and no command. */
   readonly isFileCall?: boolean;
   readonly agent: string;

@@ -5,6 +5,7 @@ import type { ConfigDocument } from "../../schemas/generated/types.ts";
 import { validateConfigDocument } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import { fileIdentity } from "../model/host-paths.ts";
+import { yamlProblems, yamlWords } from "../model/yaml-words.ts";
 
 export type ConfigProblem = { readonly text: string };
 
@@ -124,8 +125,8 @@ export function parseConfig(
   };
   if (document.errors.length > 0) {
     return {
-      problems: document.errors.map((error) => ({
-        text: `${place(error.pos[0])}: ${error.message.split("\n")[0]}`,
+      problems: yamlProblems(document.errors).map((error) => ({
+        text: `${place(error.pos[0])}: ${yamlWords(error)}`,
       })),
     };
   }

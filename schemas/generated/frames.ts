@@ -348,6 +348,8 @@ export interface StartingFrame {
   readonly starter?: string;
   /** The caller's own arguments, from procfs. */
   readonly starter_words?: Uint8Array;
+  /** Real path of the caller's working folder; absent: the folder has no path in the world. */
+  readonly working_folder?: string;
   /** The path in the caller's call; empty for a descriptor. */
   readonly called: readonly string[];
   /** Real path of the file; absent: a file without a name. */
@@ -389,6 +391,7 @@ export interface RefusedSocketFrame {
 export interface RefusedAddressFrame {
   /** IPv4 or IPv6, as inet_ntop(3) writes it. */
   readonly address: string;
+  /** TCP port. */
   readonly port: number;
 }
 /**
@@ -758,6 +761,8 @@ export const TAG = {
   HOST_NETWORK: 122,
   /** text: IPv4 or IPv6, as inet_ntop(3) writes it. */
   ADDRESS: 123,
-  /** u64: undefined */
+  /** u64: TCP port. */
   PORT: 124,
+  /** text: Real path of the caller's working folder; absent: the folder has no path in the world. */
+  WORKING_FOLDER: 125,
 } as const;

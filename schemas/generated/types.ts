@@ -516,6 +516,7 @@ export interface Isolation {
 /** A program's start that waits for an answer. */
 export interface WireProgramStart {
   readonly pid: number;
+  readonly folder: string | null;
   readonly starter?: {
     readonly path: string;
     readonly argv: readonly string[];
@@ -729,6 +730,10 @@ export interface ApprovalSubject {
   readonly env?: readonly string[];
   /** Bytes of standard input. */
   readonly stdin_bytes?: number;
+  /** live: the input arrives while the command runs, so nobody knows it yet. */
+  readonly stdin?: "live";
+  /** disabled: the command runs on the host, without a world. */
+  readonly world?: "disabled";
   /** How it would run. */
   readonly verdict?: "allow" | "isolate";
   /** net:host:port, fs.read:/path, fs.write:/path. */
@@ -763,6 +768,10 @@ export interface AlwaysApproval {
   readonly env_hash: string;
   /** Hex hash of its standard input; absent without one. */
   readonly stdin_sha256?: string;
+  /** live: its input arrives while it runs. Absent: it has none, or the input of stdin_sha256. */
+  readonly stdin?: "live";
+  /** disabled: it runs on the host. Absent: in a world. */
+  readonly world?: "disabled";
   /** What happens to processes that outlive it: kill (default) or keep. */
   readonly background?: "kill" | "keep";
   /**
@@ -2417,6 +2426,10 @@ export interface SpanIdempotency {
   readonly key: string;
   /** Over the request and where it runs. */
   readonly body: string;
+  /**
+   * Hash of the policies in the folder that the call named, where its session had moved to another; absent: policy_hash.
+   */
+  readonly policy?: string;
 }
 /** Answer 200 of GET /v1/spans. */
 export interface SpansReply {

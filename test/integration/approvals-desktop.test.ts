@@ -45,6 +45,7 @@ describe.each(actors().slice(0, 1))("approvals --watch at a desktop, as $kind", 
       },
       stdio: ["ignore", "pipe", "inherit"],
     });
+    const long = await person.told({ cmd: `touch x; : ${"x".repeat(2000)}; touch y` });
     let text = "";
     watch.stdout?.on("data", (data: Buffer) => {
       text += data.toString();
@@ -57,10 +58,15 @@ describe.each(actors().slice(0, 1))("approvals --watch at a desktop, as $kind", 
     watch.kill("SIGINT");
     expect(await gone).toBe(130);
     await person.answer(asked.approval_id, "deny");
+    await person.answer(long.approval_id, "deny");
     expect(isShown).toBe(count === 1);
     if (!isShown) return;
     const words = readFileSync(log, "utf8");
     expect(words).toContain(`&lt;b&gt;${name}`);
     expect(words).toContain(`substrate approve ${asked.approval_id} --once`);
+    // A notification with a part of a command names no way to approve the whole.
+    expect(words).toContain("characters are not shown");
+    expect(words).toContain("substrate approvals shows all");
+    expect(words).not.toContain(`substrate approve ${long.approval_id}`);
   });
 });

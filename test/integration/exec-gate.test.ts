@@ -32,7 +32,8 @@ async function answers(
   waits: number[] = [],
 ): Promise<readonly boolean[]> {
   const all: boolean[] = [];
-  for (const start of starts) all.push(await gate.decide(start, (ms) => void waits.push(ms)));
+  for (const start of starts)
+    all.push(await gate.decide({ ...start, folder: ground.project }, (ms) => void waits.push(ms)));
   return all;
 }
 

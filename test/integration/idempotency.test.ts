@@ -122,6 +122,34 @@ describe.each(actors())("a call that is made again, as $kind", (actor) => {
     expect(times()).toBe(1);
   });
 
+  test("a retry is known where its first run moved the session below another profile, also by a later broker", async () => {
+    const other = POLICY.replace("id: default", "id: other").replace("mode:", "selectable: true\nmode:");
+    await withBroker(actor, { policies: { default: POLICY, other } }, async (own, again) => {
+      own.write(join(own.project, ".git/HEAD"), "ref: refs/heads/main\n");
+      own.write(join(own.project, "sub/.substrate-profile"), "other\n");
+      const call = (name: string, cwd = "sub"): Call => ({
+        ...{ cmd: `printf x >> "$HOME_OF/${name}"; cd ${cwd}`, env: { HOME_OF: own.project } },
+        ...{ session_key: "moves", idempotency_key: randomUUID() },
+      });
+      const size = (name: string): number => statSync(join(own.project, name)).size;
+      const moving = call("moving");
+      const first = await own.run(moving);
+      expect(await own.run(moving)).toEqual(first);
+      // Begins below the other profile, and leaves it.
+      const leaving = call("leaving", "..");
+      const second = await own.run(leaving);
+      expect(second.policy_hash).not.toBe(first.policy_hash);
+      expect(await own.run(leaving)).toEqual(second);
+      await own.kill("SIGKILL");
+      const later = await again();
+      for (const one of [moving, leaving]) await later.post(one);
+      expect([size("moving"), size("leaving")]).toEqual([1, 1]);
+      // Its twin has a key of its own.
+      await later.run({ ...moving, idempotency_key: randomUUID() });
+      expect(size("moving")).toBe(2);
+    });
+  });
+
   test("a key stands in no span in clear", async () => {
     const key = `secret-${randomUUID()}`;
     await broker.run({ cmd: "true", idempotency_key: key });

@@ -67,10 +67,12 @@ export function decodeStart(payload: Buffer): { readonly start: ProgramStart; re
     undefined,
   ];
   let starter: ProgramStart["starter"];
+  let folder: string | null = null;
   for (const [tag, bytes] of decodeFields(payload)) {
     const file = files.at(-1);
     if (tag === TAG.TOKEN) token = Buffer.from(bytes);
     else if (tag === TAG.CALLER) pid = decodeNumber(bytes);
+    else if (tag === TAG.WORKING_FOLDER) folder = text(bytes);
     else if (tag === TAG.STARTER) starter = { path: text(bytes), argv: [] };
     else if (tag === TAG.STARTER_WORDS && starter !== undefined)
       starter = { ...starter, argv: wordsOf(bytes) };
@@ -85,7 +87,7 @@ export function decodeStart(payload: Buffer): { readonly start: ProgramStart; re
   const [first, ...more] = files satisfies ProgramFile[];
   if (first === undefined) throw new RangeError("STARTING tells of no file");
   const start: ProgramStart = {
-    ...{ pid, files: [first, ...more], cut, unread },
+    ...{ pid, folder, files: [first, ...more], cut, unread },
     ...(starter === undefined ? {} : { starter }),
   };
   return { start, ...(token === undefined ? {} : { token }) };

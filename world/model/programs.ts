@@ -16,6 +16,8 @@ export type ProgramFile = {
 export type ProgramStart = {
   /** Process id inside. */
   readonly pid: number;
+  /** Real path of the working folder inside; null for a removed folder, or one of another mount namespace. */
+  readonly folder: string | null;
   /** The starting program, if it has the same name: its real path and its own arguments. */
   readonly starter?: { readonly path: string; readonly argv: readonly string[] };
   /** The requested file first, the file that finally runs last. */

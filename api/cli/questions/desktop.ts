@@ -5,10 +5,11 @@ import type { Approval } from "../../../schemas/generated/types.ts";
 import { parseConfig } from "../../../broker/settings/config.ts";
 import { approvalLines } from "../words/approval-words.ts";
 import { PLAIN } from "../words/colours.ts";
-import { harmlessLine, type Terminal } from "../terminal/terminal.ts";
+import { harmlessExcerpt, type Terminal } from "../terminal/terminal.ts";
 
-/** Longest text: servers cut longer texts anyway. */
+/** Longest text, and longest line of it: servers cut longer texts anyway. */
 const MAX_TEXT = 1000;
+const MAX_LINE = 400;
 
 const PROGRAM_MS = 5000;
 
@@ -27,13 +28,16 @@ export function hasDesktop({ environment, home }: Terminal): boolean {
 }
 
 export function notify({ environment, cwd }: Terminal, approval: Approval): void {
-  const body = approvalLines(PLAIN, approval).map(harmlessLine).join("\n").slice(0, MAX_TEXT);
-  const id = approval.approval_id;
+  const lines = approvalLines(PLAIN, approval);
+  const body = lines.map((line) => harmlessExcerpt(line, MAX_LINE)).join("\n");
+  // Nobody answers by a part: a command's end may be what matters.
+  const isWhole = body.length <= MAX_TEXT && lines.every((line) => line.length <= MAX_LINE);
+  const next = isWhole ? `substrate approve ${approval.approval_id} --once` : "substrate approvals shows all";
   const words = [
     "--app-name=Substrate",
     "--",
     "A command waits for your answer",
-    `${escaped(body)}\nsubstrate approve ${id} --once`,
+    `${escaped(body.slice(0, MAX_TEXT))}\n${next}`,
   ];
   spawn("notify-send", words, { env: environment, cwd, stdio: "ignore", timeout: PROGRAM_MS })
     .once("error", () => {

@@ -72,10 +72,12 @@ export function printLine(terminal: Terminal, line = ""): void {
 }
 
 /**
- * Characters that are invisible or move visible text: controls, direction and format marks, spaces and line ends except the usual,
- * lone surrogates, and letters drawn as nothing.
+ * Characters that are invisible or move or cover visible text: controls, direction and format marks, unassigned and private ones,
+ * spaces and line ends except the usual, what is drawn as nothing (variation selectors among them), enclosing marks, and marks
+ * stacked three and more on a letter.
  */
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u034f\u115f\u1160\u2800\u3164\uffa0]|(?! )\p{Zs}/gu;
+const UNSEEN =
+  /[\p{C}\p{Zl}\p{Zp}\p{Me}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}]|(?! )\p{Zs}|(?<=\p{M}{2})\p{M}/gu;
 
 /** Makes terminal sequences and invisible characters visible, in text of commands and policies. */
 export function harmless(text: string): string {

@@ -2,6 +2,7 @@
 import type { Approval, ApprovalPreview, ApprovalSubject } from "../../../schemas/generated/types.ts";
 import type { Colours } from "./colours.ts";
 import { harmlessExcerpt, harmlessLine } from "../terminal/terminal.ts";
+import { lookAlikeWords } from "./look-alikes.ts";
 
 /** Maximum of shown characters of a command, and of other long text. */
 const MOST_OF_COMMAND = 4000;
@@ -34,19 +35,23 @@ export function approvalLines(colours: Colours, approval: Approval): readonly st
 }
 
 function subjectRows(colours: Colours, subject: ApprovalSubject): readonly (readonly [string, string])[] {
-  const { cmd, shell, argv, env = [], stdin_bytes: input, verdict, scopes } = subject;
+  const { cmd, shell, argv, env = [], stdin_bytes: input, stdin, verdict, world, scopes } = subject;
   const text = cmd ?? (argv === undefined ? undefined : JSON.stringify(argv));
-  const how = verdict === "isolate" ? "isolated: its changes are held" : "plainly, in its world";
+  const alike = lookAlikeWords([text ?? "", ...env, ...(scopes ?? [])].join(" "));
+  const place = world === "disabled" ? "on this machine, without a world" : "plainly, in its world";
+  const how = verdict === "isolate" ? "isolated: its changes are held" : place;
   return [
     ...(text === undefined
       ? []
       : [["command", colours.bold(harmlessExcerpt(text, MOST_OF_COMMAND))] as const]),
+    ...(alike === undefined ? [] : [["letters", colours.yellow(alike)] as const]),
     ...(shell === "bash" ? [["shell", "bash"] as const] : []),
     ...env.slice(0, MOST_LISTED).map((one) => ["with", harmlessExcerpt(one, MOST)] as const),
     ...(env.length > MOST_LISTED
       ? [["with", `${env.length - MOST_LISTED} more variables: --json shows them`] as const]
       : []),
     ...(input === undefined ? [] : [["input", input === 1 ? "1 byte" : `${input} bytes`] as const]),
+    ...(stdin === undefined ? [] : [["input", "arrives while the command runs"] as const]),
     ...(scopes ?? [])
       .slice(0, MOST_LISTED)
       .map((scope) => ["scope", colours.bold(harmlessExcerpt(scope, MOST))] as const),

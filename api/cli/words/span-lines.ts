@@ -39,7 +39,13 @@ function commandWords(terminal: Terminal, span: Span, cmd: string): readonly str
       ? paintVerdict(coloursFor(terminal), span.decision?.verdict ?? "-")
       : `approval ${asked}`;
   const replay = span.given?.replays === undefined ? "" : "replay";
-  return [verdict, endWord(span), `${span.agent_id}`, replay, `${harmless(cmd).split("\n")[0]}`];
+  return [verdict, endWord(span), `${span.agent_id}`, replay, lineOfCommand(cmd)];
+}
+
+/** A command as one line; a command of several lines says how many are not shown. */
+function lineOfCommand(cmd: string): string {
+  const [first = "", ...more] = harmless(cmd.replace(/^[ \t\n]+|[ \t\n]+$/g, "")).split("\n");
+  return more.length === 0 ? first : `${first} … [${more.length} more line${more.length === 1 ? "" : "s"}]`;
 }
 
 /** Formats a program: `exec  exit 0  claude  12 ms  cc -c x.c` */

@@ -1,4 +1,5 @@
 import { type CollectionTag, type Document, isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
+import { thrownWords, yamlProblems, yamlWords } from "../../model/yaml-words.ts";
 
 export interface YamlPosition {
   /** Line and column count from 1. */
@@ -28,9 +29,7 @@ export function readYaml(text: string): YamlFile | { readonly problems: readonly
   try {
     return readDocument(text);
   } catch (error) {
-    // Multiplying aliases end in a ReferenceError, thousands of nested brackets in a RangeError.
-    const message = error instanceof Error ? error.message : String(error);
-    return { problems: [{ line: 1, column: 1, message: `The file is not valid YAML: ${message}` }] };
+    return { problems: [{ line: 1, column: 1, message: thrownWords(error) }] };
   }
 }
 
@@ -50,9 +49,9 @@ function readDocument(text: string): YamlFile | { readonly problems: readonly Ya
     const { line, col } = lineCounter.linePos(offset);
     return { line: Math.max(line, 1), column: Math.max(col, 1) };
   };
-  const wrong = [...document.errors, ...document.warnings];
+  const wrong = yamlProblems([...document.errors, ...document.warnings]);
   if (wrong.length > 0)
-    return { problems: wrong.map(({ pos, message }) => ({ ...position(pos[0]), message })) };
+    return { problems: wrong.map((one) => ({ ...position(one.pos[0]), message: yamlWords(one) })) };
   return {
     value: document.toJS({ maxAliasCount: 100 }),
     only: new Set(markedLists(document.contents, [])),

@@ -98,7 +98,7 @@ export function startOf(path: string, words: readonly string[]): ProgramStart {
   const real = realpathSync(path);
   const name = path.slice(path.lastIndexOf("/") + 1);
   const file = { called: path, path: real, argv: [name, ...words], same: [] };
-  return { pid: 7, files: [file], cut: false, unread: null };
+  return { pid: 7, folder: null, files: [file], cut: false, unread: null };
 }
 
 class QuietBackend implements WorldBackend {

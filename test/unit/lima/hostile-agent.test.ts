@@ -178,7 +178,7 @@ describe("an agent that was taken over", () => {
       }),
     );
     const file = { called: "sudo", path: "/usr/bin/sudo", argv: ["sudo"], same: [] };
-    const start = { pid: 2, files: [file], cut: false, unread: null };
+    const start = { pid: 2, folder: "/", files: [file], cut: false, unread: null };
     say({ call: 99, name: "decide", asks: { run: 12, question: 1, start } });
     expect(JSON.parse(await answer)).toEqual({ answer: 99, result: false });
   });

@@ -240,7 +240,7 @@ static bool ask_kernel(pid_t task, struct caller *caller) {
   if (fd < 0) return false;
   bool told = ioctl(fd, PIDFD_PROCESS, &info) == 0 && (info.mask & PIDFD_PROCESS_IDS) != 0;
   close(fd);
-  *caller = (struct caller){(pid_t)info.tgid, (pid_t)info.ppid};
+  *caller = (struct caller){(pid_t)info.tgid, (pid_t)info.ppid, task};
   return told && info.tgid != 0;
 }
 
@@ -263,7 +263,7 @@ static bool ask_procfs(pid_t task, struct caller *caller) {
     return false;
   }
   pid_t pid = threads > 1 ? process_of(task) : task;
-  *caller = (struct caller){pid, parent};
+  *caller = (struct caller){pid, parent, task};
   return pid > 0;
 }
 

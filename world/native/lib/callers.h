@@ -24,6 +24,7 @@ struct view {
 struct caller {
   pid_t pid; /* of the process, whichever thread calls */
   pid_t parent;
+  pid_t task; /* the thread that calls: it may have a working folder of its own (unshare(2), CLONE_FS) */
 };
 
 /* The procfs of PID 1. */

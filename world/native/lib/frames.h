@@ -330,7 +330,9 @@
 #define TAG_HOST_NETWORK 122
 /* text: IPv4 or IPv6, as inet_ntop(3) writes it. */
 #define TAG_ADDRESS 123
-/* u64: undefined */
+/* u64: TCP port. */
 #define TAG_PORT 124
+/* text: Real path of the caller's working folder; absent: the folder has no path in the world. */
+#define TAG_WORKING_FOLDER 125
 
 #endif

@@ -22,6 +22,15 @@ test("marks of direction, foreign line ends and letters that are drawn as nothin
   expect(harmless("plain – ünïcödé 漢字 👍")).toBe("plain – ünïcödé 漢字 👍");
 });
 
+test("marks that hide, enclose or cover other letters are made visible, and the marks of languages are not", () => {
+  expect(harmless("a\ufe0fb\u{e0101}c\u180bd\u17b4e")).toBe("a\\u{fe0f}b\\u{e0101}c\\u{180b}d\\u{17b4}e");
+  expect(harmless("0\u20e0 \ue000 \u{1d159} \u0378")).toBe("0\\u{20e0} \\u{e000} \\u{1d159} \\u{378}");
+  expect(harmless(`z${"\u0335".repeat(4)}`)).toBe("z\u0335\u0335\\u{335}\\u{335}");
+  expect(harmless("e\u0301 n\u0303 Vie\u0323\u0302t हिन्दी ไทย עברית")).toBe(
+    "e\u0301 n\u0303 Vie\u0323\u0302t हिन्दी ไทย עברית",
+  );
+});
+
 test("of a long text beginning and end are shown, and how much is not", () => {
   const text = `begin${"x".repeat(5000)};evil`;
   const shown = harmlessExcerpt(text, 100);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -101,14 +102,28 @@ static void put_starter(struct field_writer *writer, pid_t pid) {
   field_put(writer, TAG_STARTER_WORDS, words, (size_t)length);
 }
 
+/* Adds the caller's working folder, unless its path leads elsewhere: a removed folder, or one of another mount
+   namespace. */
+static void put_folder(struct field_writer *writer, pid_t task) {
+  char name[32], path[PATH_MAX + 1];
+  struct stat own, named;
+  snprintf(name, sizeof name, "%d/cwd", task);
+  ssize_t length = readlinkat(callers_proc, name, path, PATH_MAX);
+  if (length <= 0 || length == PATH_MAX || path[0] != '/') return;
+  path[length] = 0;
+  if (fstatat(callers_proc, name, &own, 0) != 0 || lstat(path, &named) != 0) return;
+  if (own.st_dev == named.st_dev && own.st_ino == named.st_ino) field_put_string(writer, TAG_WORKING_FOLDER, path);
+}
+
 /* Asks the broker about the start. Token 0: the caller does not wait for an answer. */
-static void ask(struct command *command, pid_t pid, uint64_t token) {
+static void ask(struct command *command, const struct caller *caller, uint64_t token) {
   static uint8_t payload[TARGET_FILES * (WORDS_LONG + 4 * PATH_MAX) + 64 * 1024];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   bool cut = false;
   if (token != 0) field_put_u64(&writer, TAG_TOKEN, token);
-  field_put_u64(&writer, TAG_CALLER, (uint64_t)pid);
-  put_starter(&writer, pid);
+  field_put_u64(&writer, TAG_CALLER, (uint64_t)caller->pid);
+  put_folder(&writer, caller->task);
+  put_starter(&writer, caller->pid);
   for (int i = 0; i < target.count; i++) {
     put_file(&writer, command->gate, &target.images[i], &target.words[i]);
     cut |= target.words[i].cut;
@@ -117,7 +132,7 @@ static void ask(struct command *command, pid_t pid, uint64_t token) {
     /* Only a deliberate attempt makes so many names for a file: the last files, which run, would not fit. */
     writer = (struct field_writer){.data = payload, .capacity = sizeof payload};
     if (token != 0) field_put_u64(&writer, TAG_TOKEN, token);
-    field_put_u64(&writer, TAG_CALLER, (uint64_t)pid);
+    field_put_u64(&writer, TAG_CALLER, (uint64_t)caller->pid);
     field_put_string(&writer, TAG_CALLED, target.images[0].called);
     field_put_string(&writer, TAG_REAL, path_of_target());
     target.unknown = "its names are too long to be reported";
@@ -155,7 +170,7 @@ static void hold(int listener, uint64_t id, struct command *command, const struc
      not wait. */
   if (pending_was_refused(command, start.mark) || !channel_has_room()) return refuse(listener, id, command, caller);
   if (!pending_add(&start, path_of_target(), words_told(&target.words[0]))) return refuse(listener, id, command, caller);
-  ask(command, caller->pid, id);
+  ask(command, caller, id);
 }
 
 static void judge(int listener, const struct seccomp_notif *notice, struct command *command,
@@ -172,7 +187,7 @@ static void judge(int listener, const struct seccomp_notif *notice, struct comma
   if (gate != NULL && found == IMAGE_FOUND) target_follow(&target, gate, caller->pid);
   if (gate != NULL && is_asked(gate)) {
     if (refuses) return hold(listener, notice->id, command, caller, false);
-    if (channel_has_room()) ask(command, caller->pid, 0);
+    if (channel_has_room()) ask(command, caller, 0);
   }
   if (!notice_waits(listener, notice->id)) return;
   lineage_started(command, caller, path_of_target(), words_told(&target.words[0]));
@@ -194,7 +209,7 @@ static void judge_own(int listener, uint64_t id, struct command *command, const 
     if (found == IMAGE_FOUND) target_follow(&target, gate, caller->pid);
     if (!is_disguised(gate)) continue;
     if (gate_refuses(gate)) return hold(listener, id, command, caller, true);
-    ask(command, caller->pid, 0);
+    ask(command, caller, 0);
   }
   own_program_release(command->own);
   command->own = NULL;

@@ -1,0 +1,66 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { actors } from "../support/users/users.ts";
+import { Person } from "../support/broker/approvals.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+
+const POLICY = `id: default
+name: Asks
+mode: enforce
+commands: { ask: ["touch *", "perl"] }
+`;
+
+describe.each(actors())("an answer about a program that a running command starts, as $kind", (actor) => {
+  let broker: TestBroker;
+  let person: Person;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: POLICY } });
+    person = new Person(broker);
+    broker.write(inProject("sub/kept"), "");
+  });
+  afterAll(() => broker.stop());
+
+  const inProject = (name: string): string => join(broker.project, name);
+  const question = async (cmd: string): Promise<string | undefined> => {
+    const { notices } = await broker.run(cmd);
+    return notices.find(({ kind }) => kind === "approval_required")?.approval_id;
+  };
+
+  test("holds in the folder where it was asked, and in no other", async () => {
+    broker.write(inProject("here.sh"), "touch made\n");
+    broker.write(inProject("there.sh"), "cd sub && touch made\n");
+    const here = await question("sh here.sh");
+    expect(await person.question(here)).toMatchObject({ cwd: broker.project });
+    await person.answer(here, "session");
+    const there = await question("sh there.sh");
+    expect(existsSync(inProject("sub/made"))).toBe(false);
+    expect(await person.question(there)).toMatchObject({ cwd: inProject("sub") });
+    expect(await question("sh here.sh")).toBeUndefined();
+    expect(existsSync(inProject("made"))).toBe(true);
+    await person.answer(there, "once");
+    expect(await question("sh there.sh")).toBeUndefined();
+    expect(existsSync(inProject("sub/made"))).toBe(true);
+    // The same words in the same folder as a command of their own.
+    expect(await person.told({ cmd: "touch made" })).toMatchObject({ code: "approval_required" });
+    expect(await person.told({ argv: ["touch", "made"] })).toMatchObject({ status: 200 });
+  });
+
+  test("is given in a folder that only the world has", async () => {
+    broker.write(inProject("away.sh"), "mkdir -p /tmp/away && cd /tmp/away && touch made && echo done\n");
+    const away = await question("sh away.sh");
+    expect(await person.question(away)).toMatchObject({ cwd: "/tmp/away" });
+    await person.answer(away, "once");
+    expect((await broker.run("sh away.sh")).stdout).toBe("done\n");
+  });
+
+  test("is for one run where the program runs its input", async () => {
+    broker.write(inProject("fed.sh"), "printf 'print 1' | perl\n");
+    const fed = await question("sh fed.sh");
+    expect((await person.question(fed)).offers).toEqual(["once", "deny"]);
+    await person.approve({ argv: ["perl"] }, "session");
+    expect((await broker.run("sh fed.sh")).stdout).toBe("");
+    await person.answer(fed, "once");
+    expect((await broker.run("sh fed.sh")).stdout).toBe("1");
+  });
+});

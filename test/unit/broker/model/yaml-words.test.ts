@@ -1,0 +1,47 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { AlwaysFile } from "../../../../broker/approvals/always-file.ts";
+import { parsePolicy } from "../../../../broker/policy/index.ts";
+import { parseConfig } from "../../../../broker/settings/config.ts";
+
+type Read = { readonly problems: readonly { readonly text: string }[] } | { readonly ok: unknown };
+
+const textsOf = (read: Read): readonly string[] =>
+  "problems" in read ? read.problems.map(({ text }) => text) : [];
+
+const READERS = [
+  ["policy", (text: string) => textsOf(parsePolicy(`id: a\nname: A\nfs: { read: ${text} }\n`, "f.yaml"))],
+  ["settings", (text: string) => textsOf(parseConfig(`projects: ${text}\n`, "f.yaml"))],
+  ["approvals", (text: string) => approvalsOf(`approvals: ${text}\n`)],
+] as const;
+
+function approvalsOf(text: string): readonly string[] {
+  const folder = mkdtempSync(join(tmpdir(), "sb-yaml-"));
+  try {
+    const path = join(folder, "f.yaml");
+    writeFileSync(path, text);
+    return new AlwaysFile(path, () => {}).problems();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+test.each(READERS)(
+  "nesting that the parser cannot read is one problem in words, in %s",
+  (_what, problemsOf) => {
+    for (const depth of [5000, 100_000]) {
+      for (const text of ["[".repeat(depth) + "]".repeat(depth), "[".repeat(depth)]) {
+        const problems = problemsOf(text);
+        expect(problems).toHaveLength(1);
+        expect(problems[0]).toMatch(/f\.yaml:\d+:\d+: Lists or mappings are nested too deeply/);
+      }
+    }
+  },
+);
+
+test.each(READERS)("nesting that can be read is judged by its schema, in %s", (_what, problemsOf) => {
+  expect(problemsOf("[]")).toEqual([]);
+  expect(problemsOf("[[[[x]]]]")[0]).not.toContain("nested");
+});
