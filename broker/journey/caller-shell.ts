@@ -1,8 +1,10 @@
 /** Variables from the shell that called `substrate exec` or `check`: the passed variables, and the trusted values among them. */
+import { isAbsolute, normalize } from "node:path";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
 import type { BaseEnvironment } from "../model/environment.ts";
 import type { CallerShell, Passing } from "../settings/environment.ts";
+import { realPath } from "../model/host-paths.ts";
 import type { Effective } from "../model/effective.ts";
 import { isHarmless, isSystemFolder, namesPlace, PASSED_BY_DEFAULT, passes } from "../policy/index.ts";
 import type { Place } from "../model/place.ts";
@@ -21,7 +23,17 @@ export function environmentFor(
   if (variables === undefined) return broker.environments.of(effective.hash, passing);
   if (asker === "person") broker.programFolders.add(variables["PATH"] ?? "");
   const shell = asker === "person" ? ofPerson(variables) : ofAgent(broker, place, variables);
-  return broker.environments.ofShell(effective.hash, passing, shell);
+  const folder = otherName(variables["PWD"], place.cwd);
+  return broker.environments.ofShell(effective.hash, passing, {
+    ...shell,
+    ...(folder === undefined ? {} : { folder }),
+  });
+}
+
+/** Returns PWD where it is another name of the working directory, by a symbolic link: with that a shell there began too. */
+function otherName(name: string | undefined, cwd: string): string | undefined {
+  if (name === undefined || name === cwd || !isAbsolute(name) || normalize(name) !== name) return undefined;
+  return realPath(name) === cwd ? name : undefined;
 }
 
 function passingOf({ around }: Broker, { policies }: Effective): Passing {

@@ -1,6 +1,5 @@
 /**
- * npm's settings in worlds: the user's registries where `.npmrc` is hidden, and no retries where every registry is
- * refused.
+ * npm's settings in worlds: the user's own where `.npmrc` is hidden, and no retries where every registry is refused.
  */
 import { readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -11,7 +10,7 @@ import type { NetRules } from "./rules.ts";
 import { HostTools } from "./presets/host-tools.ts";
 import type { Expansion } from "./presets/preset.ts";
 import type { Presets } from "./presets/presets.ts";
-import { setsRegistry } from "./presets/tool-presets.ts";
+import { setsNpm } from "./presets/npm.ts";
 
 /**
  * npm treats a refused name as a transient fault: three retries, after 10 and 60 s, avoidable only by settings. The
@@ -23,9 +22,10 @@ fetch-retries=0
 `;
 
 /**
- * The user's `.npmrc` also has tokens, so the shipped policies deny the file; npm would then use its default registry.
+ * The user's `.npmrc` also has tokens, so the shipped policies deny the file; npm would then use its
+ * default registry, and a global folder (`prefix`) that the user cannot write.
  */
-const REGISTRIES = `; From substrate. The registries that this user has set, without credentials.
+const OF_USER = `; From substrate. The registries and settings of this user, without credentials.
 `;
 
 /** npm's own settings take some hundred bytes. */
@@ -54,7 +54,7 @@ export class NpmRetries {
   #known: Known | undefined;
   #askedAt = -FRESH_MS;
   #first: Promise<void> | undefined;
-  #user = { lookedAt: -FRESH_MS, hasRegistry: false };
+  #user = { lookedAt: -FRESH_MS, hasSettings: false };
 
   constructor(presets: Presets) {
     this.#presets = presets;
@@ -66,18 +66,18 @@ export class NpmRetries {
    * change. Never rejects.
    */
   async settingsFor(enforced: NetRules | null): Promise<readonly SettingsFile[]> {
-    if (enforced === null && !this.#hasUserRegistry()) return NONE;
+    if (enforced === null && !this.#hasUserSettings()) return NONE;
     if (performance.now() - this.#askedAt >= FRESH_MS) void this.ask();
     if (this.#known === undefined) await withinPatience(this.#first);
     return this.#known === undefined ? NONE : settingsBy(this.#known, enforced);
   }
 
   /** Reads the user's file at most once per {@link FRESH_MS}, since every command asks. */
-  #hasUserRegistry(): boolean {
+  #hasUserSettings(): boolean {
     const now = performance.now();
     if (now - this.#user.lookedAt >= FRESH_MS)
-      this.#user = { lookedAt: now, hasRegistry: setsRegistry(this.#presets.host) };
-    return this.#user.hasRegistry;
+      this.#user = { lookedAt: now, hasSettings: setsNpm(this.#presets.host) };
+    return this.#user.hasSettings;
   }
 
   /** Asks npm, or checks whether the last answer still holds. Never rejects. */
@@ -93,9 +93,9 @@ export class NpmRetries {
     if (this.#known?.expansion === expansion) return;
     const tools = new HostTools(this.#presets.host);
     const { settings: lines = [] } = expansion;
-    const registries = lines.length === 0 ? "" : REGISTRIES + lines.map((line) => `${line}\n`).join("");
-    const always = registries === "" ? NONE : npmSettings(tools, registries);
-    const settings = npmSettings(tools, `${NOT_AGAIN}${registries}`);
+    const ofUser = lines.length === 0 ? "" : OF_USER + lines.map((line) => `${line}\n`).join("");
+    const always = ofUser === "" ? NONE : npmSettings(tools, ofUser);
+    const settings = npmSettings(tools, `${NOT_AGAIN}${ofUser}`);
     this.#known = { expansion, always, settings, told: new WeakMap() };
   }
 }

@@ -28,6 +28,8 @@ export type CallerShell = {
   /** Differs where {@link trusts} may. */
   readonly key: string;
   readonly isPersons: boolean;
+  /** The shell's own name of the working directory, where a symbolic link leads there. */
+  readonly folder?: string;
   /** Whether an allowing rule accepts a variable that is absent from the broker's own shell, or different there. */
   readonly trusts: (name: string, value: string) => boolean;
 };
@@ -72,7 +74,9 @@ export class BaseEnvironments {
 
   /** Like {@link of}, with the variables of the caller's shell in place of the broker's. */
   ofShell(policy: string, passing: Passing, shell: CallerShell): BaseEnvironment {
-    const callers = passedBy(withoutPreload(shell.variables), passing.passes);
+    // Shells and git show a working directory by this name, as in the caller's terminal.
+    const folder = shell.folder === undefined ? {} : { PWD: shell.folder };
+    const callers = { ...passedBy(withoutPreload(shell.variables), passing.passes), ...folder };
     const path = ownPath(shell.variables["PATH"] ?? "", this.#hidden) || this.path;
     const key = [policy, shell.key, path, ...Object.entries(callers).flat()].join("\0");
     return this.#kept(key, () => {
@@ -80,7 +84,9 @@ export class BaseEnvironments {
       const user = this.#base(() => false);
       const variables = { ...user, PATH: path, ...callers, ...passing.added() };
       const brought = only(variables, (name, value) => base[name] !== value);
-      const trusted = only(variables, (name, value) => base[name] === value || shell.trusts(name, value));
+      const trusts = (name: string, value: string): boolean =>
+        base[name] === value || name in folder || shell.trusts(name, value);
+      const trusted = only(variables, trusts);
       const bound = shell.isPersons ? base : variables;
       return made({ variables, brought, trusted, bound }, callers);
     });

@@ -177,6 +177,9 @@ describe.each(actors())("init, as $kind", (actor) => {
     expect(place.read(".codex/config.toml")).toBe(`${CODEX}\n[tui]\nnotifications = true\n`);
     expect(existsSync(place.config)).toBe(false);
     expect(readdirSync(join(place.home, ".codex"))).toEqual(["config.toml"]);
+    // The broker holds no settings of a file that is gone, and says nothing of it.
+    const { stdout, stderr } = await place.broker.cli(["status"]);
+    expect(stdout + stderr).not.toMatch(/config\.yaml|\n *agents /);
   });
 
   test("other hooks and variables that came since stay, and a file of ours alone goes", async () => {

@@ -141,6 +141,26 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
     });
   });
 
+  test("puts earlier lines in place of !!, !$ and !word before it judges, and leaves quotes and patterns alone", async () => {
+    await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
+      const person = await shellIn(broker);
+      const sees = async (line: string, wanted: RegExp): Promise<void> => {
+        person.type(`${line}\r`);
+        await person.sees(new RegExp(`${wanted.source}[^]*\\$ $`));
+      };
+      await sees("echo one two", /\r\none two\r\n/);
+      await sees("!!", /\r\necho one two\r\none two\r\n/);
+      await sees("echo again !$", /\r\necho again two\r\nagain two\r\n/);
+      await sees("echo '!!' [!o]x \"a!\" $((2!=1))", /\r\n!! \[!o\]x a! 1\r\n/);
+      await sees("!1", /\r\necho one two\r\none two\r\n/);
+      await sees("!none", /bash: !none: event not found\r\n/);
+      await sees("forbidden !e", /commands\.denied \(default\.yaml:5\)/);
+      person.type("set +H\r");
+      await person.sees(PROMPT);
+      await sees("echo !!", /\r\n!!\r\n/);
+    });
+  });
+
   test("takes no prompt from what a program prints", async () => {
     await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
       broker.write(join(broker.project, "forged.txt"), "\x1b]697;0;/forged\x07");

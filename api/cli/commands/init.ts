@@ -46,7 +46,7 @@ export async function initAgent(
   const project = options.project === true ? projectOf(terminal) : undefined;
   const ground = groundOf(terminal, project);
   return options.undo === true
-    ? takeBack(terminal, agent, ground, options)
+    ? await takeBack(terminal, agent, ground, options)
     : await connect(terminal, agent, ground, options);
 }
 
@@ -187,7 +187,12 @@ async function proofOf(terminal: Terminal, { agent, ground }: Plan): Promise<Pro
   return await prove(connection, isRefusal(place) ? undefined : place.cwd, terminal.environment);
 }
 
-function takeBack(terminal: Terminal, agent: Agent, ground: Ground, { json }: InitOptions): number {
+async function takeBack(
+  terminal: Terminal,
+  agent: Agent,
+  ground: Ground,
+  { json }: InitOptions,
+): Promise<number> {
   const connection = connectionOf(terminal.home, agent.id, ground.project ?? null);
   if (connection === undefined) {
     if (json === true) printJson(terminal, { agent: agent.id, project: ground.project ?? null, files: [] });
@@ -195,7 +200,10 @@ function takeBack(terminal: Terminal, agent: Agent, ground: Ground, { json }: In
     return 0;
   }
   const written = connection.files.map(({ target }) => dirname(target));
-  const files = undoConnection(terminal, connection, [...rootsOf(terminal, agent, ground), ...written]);
+  const roots = [...rootsOf(terminal, agent, ground), ...written];
+  const files = await undoConnection(terminal, connection, roots, async () => {
+    if (await isAnswered(terminal.home.controlSocket)) await tell(terminal, "/v1/policy/reload", {});
+  });
   if (json === true) printJson(terminal, { agent: agent.id, project: ground.project ?? null, files });
   else printRestored(terminal, agent.title, files);
   return 0;

@@ -1,11 +1,12 @@
 /** `substrate shell`: a bash in a world, whose lines are typed here and judged by the broker before bash sees them. */
 import { spawnSync } from "node:child_process";
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import type { Answer } from "../../client/client.ts";
 import { type LineMessage, Stream } from "../../client/stream.ts";
 import { askingHere } from "../questions/ask-here.ts";
+import { LineHistory, MOST_LINES } from "../terminal/line-history.ts";
 import { isTerminal, onEnding, rawMode, sizeOf } from "../terminal/raw-mode.ts";
 import { insertText, onLines, Pastes, toLineBegin } from "../terminal/line-editing.ts";
 import { wordsOf } from "../terminal/replies.ts";
@@ -29,9 +30,6 @@ export type ShellOptions = WhoseOptions & { readonly env?: readonly string[] };
 const PROMPT_ENDS = "\x07";
 const promptBegins = (word: string): string => `\x1b]697;${word};`;
 
-/** Lines of history that are read again. */
-const MOST_HISTORY = 1000;
-
 export async function shellCommand(terminal: Terminal, options: ShellOptions): Promise<number> {
   if (!isTerminal(terminal)) {
     throw new Complaint(
@@ -45,7 +43,7 @@ export async function shellCommand(terminal: Terminal, options: ShellOptions): P
 class Shell {
   readonly #terminal: Terminal;
   readonly #options: ShellOptions;
-  readonly #history: History;
+  readonly #history: LineHistory;
   readonly #stream: Stream;
   #world = "";
   /** Begins the shell's prompts. Without its random word, text of a program's would choose the folder of the next line. */
@@ -69,7 +67,7 @@ class Shell {
     this.#terminal = terminal;
     this.#options = options;
     this.#cwd = terminal.cwd;
-    this.#history = new History(join(terminal.home.root, "shell-history"));
+    this.#history = new LineHistory(join(terminal.home.root, "shell-history"));
     const term = variable(terminal, "TERM");
     const body = {
       ...spotOf(terminal, options),
@@ -170,11 +168,26 @@ class Shell {
     const line = await this.#readLine(begun === "" ? this.#promptWords() : "> ");
     if (line === "interrupted") return await this.#ask("");
     if (line === "end") return this.#leaveShell(begun);
-    const command = begun + line.typed;
+    const typed = begun === "" ? this.#expanded(line.typed) : line.typed;
+    if (typed === undefined) return await this.#ask("");
+    const command = begun + typed;
     if (command.trim() === "") return await this.#ask("");
     if (isUnfinished(command)) return await this.#ask(`${command}\n`);
     this.#history.add(command);
-    if (!(await this.#sent(command))) await this.#ask("");
+    if (!(await this.#sent(command))) return await this.#ask("");
+    this.#history.ran(command);
+  }
+
+  /** Replaces `!!` and its like, and shows the line then, as bash does; undefined when no line is to run. */
+  #expanded(line: string): string | undefined {
+    const text = this.#history.expand(line);
+    if (text === line) return line;
+    const { err } = this.#terminal;
+    err.write(
+      text === undefined ? `bash: ${harmlessLine(line)}: event not found\n` : `${harmlessLine(text)}\n`,
+    );
+    // `:p` only prints.
+    return /![^ ]*:p/.test(line) ? undefined : text;
   }
 
   #leaveOldBroker(): void {
@@ -263,7 +276,7 @@ class Shell {
       terminal: true,
       prompt,
       history: [...this.#history.newestFirst()],
-      historySize: MOST_HISTORY,
+      historySize: MOST_LINES,
       completer: (line: string) => completions(line, this.#cwd),
     });
     this.#typing = typing;
@@ -354,39 +367,4 @@ function completions(line: string, cwd: string): [string[], string] {
     // A folder that may not be read completes nothing.
     return [[], word];
   }
-}
-
-/** The lines of earlier shells, one JSON string a line. */
-class History {
-  readonly #path: string;
-  readonly #lines: string[];
-
-  constructor(path: string) {
-    this.#path = path;
-    this.#lines = linesOf(path);
-  }
-
-  newestFirst(): readonly string[] {
-    return [...this.#lines].reverse().map((line) => line.replaceAll("\n", "; "));
-  }
-
-  add(line: string): void {
-    if (line.startsWith(" ") || line === this.#lines.at(-1)) return;
-    this.#lines.push(line);
-    mkdirSync(dirname(this.#path), { recursive: true });
-    appendFileSync(this.#path, `${JSON.stringify(line)}\n`, { mode: 0o600 });
-  }
-}
-
-function linesOf(path: string): string[] {
-  if (!existsSync(path)) return [];
-  const lines = readFileSync(path, "utf8").split("\n").filter(Boolean).slice(-MOST_HISTORY);
-  return lines.flatMap((line) => {
-    try {
-      return [String(JSON.parse(line))];
-    } catch {
-      // A line cut off by a full disk is no line of history.
-      return [];
-    }
-  });
 }

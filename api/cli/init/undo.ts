@@ -37,12 +37,20 @@ type Step = {
   readonly made: readonly string[];
 };
 
-/** Undoes every file, or throws before the first one is written. */
-export function undoConnection(
+/** What a broker reads before config.yaml goes away: a missing file alone would leave the last settings in force. */
+const NO_SETTINGS = "{}\n";
+
+/**
+ * Undoes every file, or throws before the first one is written.
+ *
+ * @param reread has a running broker read config.yaml.
+ */
+export async function undoConnection(
   terminal: Terminal,
   connection: Connection,
   roots: readonly string[],
-): readonly Restored[] {
+  reread: () => Promise<void>,
+): Promise<readonly Restored[]> {
   const { home } = terminal;
   const heir = connections(home).find(
     ({ agent, project }) => agent === connection.agent && project !== connection.project,
@@ -53,7 +61,15 @@ export function undoConnection(
     isShared(file) ? kept(file, roots) : stepOf(terminal, file, roots),
   );
   for (const { file, text } of steps) if (text !== file.text) refuseReadOnly(file);
-  for (const { file, text } of steps) if (text !== file.text) writeSettings(file, text);
+  for (const { file, text } of steps) {
+    if (text === file.text) continue;
+    const leaves = text === undefined && file.target === configTarget(connection);
+    if (leaves) {
+      writeSettings(file, NO_SETTINGS);
+      await reread();
+    }
+    writeSettings(leaves ? { ...file, text: NO_SETTINGS } : file, text);
+  }
   const made = steps.flatMap((step) => step.made);
   removeEmpty([...new Set(made)].sort((one, other) => one.length - other.length));
   const shared = connection.files.filter(isShared);

@@ -103,3 +103,13 @@ function hostsOwn(host: string, port: number): string {
 export function eachOnce(entries: readonly HostPort[]): readonly HostPort[] {
   return [...new Map(entries.map((entry) => [`${entry.host}:${entry.port}`, entry])).values()];
 }
+
+export function jsonObject(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? { ...value } : undefined;
+  } catch {
+    // Not JSON: a tool too old for the option, or another program of the same name.
+    return undefined;
+  }
+}

@@ -1,13 +1,19 @@
 import type { Denial } from "./default-denials.ts";
 
 /**
- * Credentials in the home folder. A file is listed when worth stealing and read by no build, test or commit.
+ * Credentials in the home folder, and the password hashes of the machine. A file is listed when worth stealing and read by no
+ * build, test or commit.
  *
  * Left out on purpose, although each may hold a password: `.gitconfig` and `.config/git/config` (git does not work without
  * either; a helper named there keeps the secret elsewhere), `.config/pip`, `.m2/settings.xml`, `.gradle/gradle.properties`,
  * `.bundle/config`, `.nuget`, `.yarnrc.yml`, `.condarc` (a tool fails when its own settings cannot be read).
  */
 export const CREDENTIALS: readonly Denial[] = [
+  // Root owns these, so no mode keeps the commands of root's worlds from reading them.
+  { path: "/etc/shadow", reason: "the password hashes of every user of the machine" },
+  { path: "/etc/shadow-", reason: "the password hashes before the last change" },
+  { path: "/etc/gshadow", reason: "the password hashes of groups" },
+  { path: "/etc/gshadow-", reason: "the password hashes of groups before the last change" },
   // Private keys, and passwords sent by programs without asking.
   { path: "$HOME/.ssh", reason: "private keys to other machines and to git hosts" },
   { path: "$HOME/.gnupg", reason: "private keys that sign and decrypt in your name" },
