@@ -23,7 +23,7 @@ else if (verb === "create") {
   save();
 } else if (verb === "start") {
   if (state.fails) { console.error('time="x" level=fatal msg=' + JSON.stringify(state.fails)); process.exit(1); }
-  setTimeout(() => { of(name).status = "Running"; save(); }, state.slow ?? 0);
+  setTimeout(() => { of(name).status = "Running"; if (!state.mute) delete of(name).cut; save(); }, state.slow ?? 0);
 } else if (verb === "stop") { of(name).status = "Stopped"; save(); }
 else if (verb === "edit") {
   of(name).config.mounts = JSON.parse(words.find((word) => word.startsWith(".mounts = ")).slice(10));
@@ -70,14 +70,15 @@ describe("the virtual machine", () => {
       file: join(folder, "lima.yaml"),
       greet: () => {
         const { machines } = JSON.parse(readFileSync(state, "utf8")) as {
-          machines: { status: string; agent?: string }[];
+          machines: { status: string; agent?: string; cut?: boolean }[];
         };
         const [first] = machines;
-        return first?.status === "Running"
+        return first?.status === "Running" && first.cut !== true
           ? Promise.resolve(first.agent !== "old")
           : Promise.reject(new Error("ENOENT"));
       },
       provision: "/mnt/substrate/lima/provision.sh",
+      silenceMs: 1000,
       onStep: (step) => steps.push(step),
     });
   }
@@ -105,6 +106,16 @@ describe("the virtual machine", () => {
     expect(verbs()).toEqual(["start"]);
     await ready(machine());
     expect(verbs()).toEqual(["start"]);
+  });
+
+  test("is stopped and started where its forward was lost, for Lima does not make it again, and left running where it answers late", async () => {
+    given(one("Running", { cut: true }));
+    await ready(machine());
+    expect(verbs()).toEqual(["stop", "start"]);
+    given(one("Running", { cut: true }));
+    setTimeout(() => given(one("Running")), 300);
+    await ready(machine());
+    expect(verbs()).toEqual(["stop", "start"]);
   });
 
   test("is upgraded where another version's agent answers, and that it stays so is an error", async () => {
