@@ -11,6 +11,9 @@ mode: enforce
 commands: { isolated: ["sh held.sh", "touch held", "dd *"] }
 `;
 
+const FILL = `fallocate -l $(df --output=avail -B1 / | tail -n 1) /fill 2> /dev/null
+dd if=/dev/zero of=/more bs=64K status=none 2> /dev/null; [ "$(df --output=avail / | tail -n 1)" -eq 0 ]`;
+
 type Ground = {
   readonly machine: LimaGuest;
   readonly shared: { readonly broker: TestBroker; readonly setPolicy: (text: string) => void };
@@ -48,9 +51,7 @@ export function failureRows(ground: () => Ground): void {
   test("a full disk of the machine is its commands' error, and free again it holds changes", async () => {
     const { machine, shared } = ground();
     const { broker } = shared;
-    await machine.guest.must(
-      "dd if=/dev/zero of=/fill bs=1M status=none 2> /dev/null; dd if=/dev/zero of=/more bs=1K status=none 2> /dev/null; true",
-    );
+    await machine.guest.must(FILL);
     const full = await broker.post({ cmd: "dd if=/dev/zero of=big bs=1M count=4" });
     console.log("full", JSON.stringify(full.document).slice(0, 3000));
     const plain = await broker.post({ cmd: "echo on the host > plain; cat plain" });

@@ -59,9 +59,10 @@ export class Guest {
         ...["-object", `memory-backend-memfd,id=memory,size=${MEMORY},share=on`],
         ..."-nodefaults -display none -no-reboot".split(" "),
         ...["-kernel", kernel, "-initrd", initrd, "-serial", `file:${join(folder, "console")}`],
-        ...devices,
         ...["-device", "virtio-serial-pci", "-chardev", `socket,id=port,path=${socket},server=on,wait=off`],
         ...["-device", "virtserialport,chardev=port,name=port"],
+        // After the port: the guest's kernel counts it among all virtio devices, and its agent knows it as the first.
+        ...devices,
         ...[
           "-append",
           "root=/dev/vda rw console=ttyS0 quiet mitigations=off systemd.show_status=0 random.trust_cpu=on",

@@ -25,13 +25,22 @@ const PACKAGES =
   "systemd systemd-sysv dbus libpam-systemd dbus-user-session linux-image-cloud-amd64 nftables iproute2 kmod git procps openssh-server sudo python3";
 
 /**
- * A guest has no network, so what lima/provision.sh installs lies in apt's cache: as Debian's cloud image it has neither Node nor nft
- * (`lima-guest.ts` removes them).
+ * A guest has no network, so what lima/provision.sh installs lies in a repository on its disk: as Debian's cloud image it has neither Node
+ * nor nft (`lima-guest.ts` removes them).
  */
-const CACHED = [
+const REPOSITORY = "/srv/apt";
+const LOAD = [
+  "apt-get clean",
   "apt-get install --yes --quiet --quiet --download-only --install-recommends nodejs",
   "apt-get install --yes --quiet --quiet --download-only --reinstall nftables",
+  `bash -c "mkdir ${REPOSITORY} && mv /var/cache/apt/archives/*.deb ${REPOSITORY}"`,
 ];
+
+/** Each package's own fields, and where it lies (deb-src-index(5)): the index of a repository without folders. */
+const INDEX = `cd ${REPOSITORY}; for deb in *.deb; do
+  dpkg-deb --field $deb; echo "Filename: ./$deb"; echo "Size: $(stat --format=%s $deb)"
+  echo "SHA256: $(sha256sum < $deb | cut -c 1-64)"; echo
+done > Packages`;
 
 /** Nobody looks at consoles, the devices are those of devtmpfs, and the journal may go with the guest: half of an emulated boot. */
 const MASKED = `systemd-udevd.service systemd-udev-trigger.service systemd-udevd-kernel.socket systemd-udevd-control.socket
@@ -130,8 +139,7 @@ function make(folder) {
     "--dpkgopt=force-unsafe-io",
     "--dpkgopt=path-exclude=/usr/share/doc/*",
     "--dpkgopt=path-exclude=/usr/share/locale/*",
-    ...CACHED.map((words) => `--customize-hook=chroot "$1" ${words}`),
-    "--skip=cleanup/apt/lists,cleanup/apt/cache",
+    ...LOAD.map((words) => `--customize-hook=chroot "$1" ${words}`),
     SUITE,
     root,
   );
@@ -168,7 +176,11 @@ function furnish(root) {
   write("etc/systemd/journald.conf.d/machine.conf", "[Journal]\nStorage=volatile\n");
   // An emulated processor starts Node in seconds.
   write("etc/systemd/system.conf.d/machine.conf", "[Manager]\nDefaultTimeoutStartSec=300\n");
+  run("chroot", root, "bash", "-c", INDEX);
+  write("etc/apt/sources.list", `deb [trusted=yes] file:${REPOSITORY} ./\n`);
   write("etc/hostname", "guest\n");
+  // Newer than /usr: the first boot does not make caches again (systemd-update-done.service(8)).
+  for (const name of ["etc/.updated", "var/.updated"]) write(name, "");
   // The native front first: an emulated processor takes two seconds to start Node.
   write("etc/profile.d/machine.sh", 'PATH="/opt/npm/lib/node_modules/substrate/.build:/opt/npm/bin:$PATH"\n');
   run("chroot", root, "useradd", "--create-home", "--shell", "/bin/bash", "ann");

@@ -1,9 +1,17 @@
 /** What is behind the stand-in for `limactl` here: a guest with the description's folders, scripts and forward, as Lima does them. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer, type Server, type Socket } from "node:net";
-import type { AddressInfo } from "node:net";
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+} from "node:fs";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -170,7 +178,7 @@ export class LimaGuest {
       ]),
       // No way out of the guest, and one in.
       ...["-netdev", `user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:${this.#port}-${ADDRESS}:22`],
-      ...["-device", "virtio-net-pci,netdev=net"],
+      ...["-device", "virtio-net-pci,netdev=net,romfile="],
     ]);
     if (isNew) await this.guest.must(firstBoot(this.#actor, readFileSync(`${this.#key}.pub`, "utf8")));
     await this.guest.must([NETWORK, ...mounts.map(mountScript)].join("\n"));
@@ -249,12 +257,19 @@ function mountScript({ location, mountPoint = location, writable }: Mount, at: n
 
 /** Serves a folder of this host to a guest, until the guest ends. */
 async function servedFolder(location: string, socket: string): Promise<ChildProcess> {
-  const words = ["--pdeathsig=KILL", virtiofsd() ?? "", `--socket-path=${socket}`];
-  const child = spawn("setpriv", [...words, "-o", `source=${location}`], {
-    stdio: ["ignore", "ignore", "inherit"],
-  });
+  const words = [
+    "--pdeathsig=KILL",
+    virtiofsd() ?? "",
+    `--socket-path=${socket}`,
+    "-o",
+    `source=${location}`,
+  ];
+  const log = openSync(`${socket}.log`, "w");
+  const child = spawn("setpriv", words, { stdio: ["ignore", "ignore", log] });
+  closeSync(log);
   for (const end = Date.now() + READY_MS; !existsSync(socket); await sleep(20))
-    if (child.exitCode !== null || Date.now() > end) throw new Error(`Nothing serves '${location}'`);
+    if (child.exitCode !== null || Date.now() > end)
+      throw new Error(`Nothing serves '${location}': ${readFileSync(`${socket}.log`, "utf8")}`);
   return child;
 }
 
