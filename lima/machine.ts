@@ -86,7 +86,7 @@ export class LimaMachine {
     this.#note("its agent is starting");
     if (await this.#reached(isThere, signal)) return;
     this.#note("its agent is upgraded");
-    await limactl.run(name, ["sudo", provision], signal, UPGRADE_MS);
+    await this.#upgrade(signal);
     if (await this.#answered(AGENT_MS, signal)) return;
     throw new WorldUnavailable(
       `The agent in the virtual machine '${name}' stayed another version after its upgrade`,
@@ -126,6 +126,24 @@ export class LimaMachine {
     await limactl.stop(name, signal);
     await limactl.start(name, signal);
     return await this.#answered(AGENT_MS, signal);
+  }
+
+  /**
+   * npm puts another version into a new folder of the same name, and the machine may show the old folder, which is empty then. Each start
+   * shows the new one, and provisions.
+   */
+  async #upgrade(signal: AbortSignal): Promise<void> {
+    const { name, limactl, provision, onStep } = this.#options;
+    try {
+      await limactl.run(name, ["sudo", provision], signal, UPGRADE_MS);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      onStep(
+        `it is stopped and started for the upgrade: ${error instanceof Error ? error.message : String(error)}`,
+      );
+      await limactl.stop(name, signal);
+      await limactl.start(name, signal);
+    }
   }
 
   async #answered(ms: number, signal: AbortSignal): Promise<boolean> {
