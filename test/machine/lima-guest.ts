@@ -243,12 +243,13 @@ install -m 600 -o ${uid} -g ${gid} /dev/stdin ${home}/.ssh/authorized_keys <<< $
 echo '${name} ALL=(ALL) NOPASSWD:ALL' > /etc/sudoers.d/lima`;
 }
 
+/** The one interface but the loopback has the name that the initial RAM disk's udev gave it. */
 const NETWORK = `set -e
 modprobe virtio_net; modprobe virtiofs
-until ip link show eth0 > /dev/null 2>&1; do sleep 0.1; done
-ip address add ${ADDRESS}/24 dev eth0; ip link set eth0 up
+device=$(timeout 60 bash -c 'until ls /sys/class/net | grep -vx lo; do sleep 0.1; done')
+ip address add ${ADDRESS}/24 dev $device; ip link set $device up
 mkdir -p /run/sshd; systemd-run --quiet --unit=sshd-of-lima /usr/sbin/sshd -D
-until ss -Hltn 'sport = :22' | grep -q .; do sleep 0.2; done`;
+timeout 120 bash -c 'until ss -Hltn sport = :22 | grep -q .; do sleep 0.2; done'`;
 
 function mountScript({ location, mountPoint = location, writable }: Mount, at: number): string {
   const target = quoted(mountPoint);
