@@ -10,6 +10,9 @@ import { RemoteBackend, type RemoteOptions } from "./remote-backend.ts";
 /** One machine for all projects of a user. */
 const NAME = "substrate";
 
+/** An agent that is replaced or crashed answers again within seconds; a machine that a person has just started, not earlier. */
+const SILENCE_MS = 20_000;
+
 export type LimaOptions = Omit<RemoteOptions, "name" | "remedy" | "ready"> & {
   readonly ground: Omit<Ground, "projects" | "socket">;
   /** The folders of `projects` in config.yaml, as they are now. */
@@ -37,6 +40,7 @@ export class LimaBackend extends RemoteBackend {
       file,
       greet: (signal) => isSameVersion(socket, version, signal),
       provision: `${INSTALLATION_MOUNT}/lima/provision.sh`,
+      silenceMs: SILENCE_MS,
       onStep: (step) => note(`The virtual machine '${NAME}': ${step}`),
     });
     super({

@@ -16,6 +16,8 @@ export type MachineOptions = {
   readonly greet: (signal: AbortSignal) => Promise<boolean>;
   /** The program in the machine that puts this version's agent in the place of another, as root. */
   readonly provision: string;
+  /** How long the agent of a machine that ran already may stay silent before the machine is started anew. */
+  readonly silenceMs: number;
   readonly onStep: (step: string) => void;
 };
 
@@ -36,6 +38,8 @@ export class LimaMachine {
   #starting: Promise<void> | undefined;
   #step = "";
   #since = 0;
+  /** The machine was started anew, and its agent has not answered since. */
+  #isRenewed = false;
 
   constructor(options: MachineOptions) {
     this.#options = options;
@@ -76,13 +80,14 @@ export class LimaMachine {
     this.#note("looking for it");
     await limactl.check(signal);
     const found = await limactl.find(name, signal);
-    if (found?.status === "Running" && !this.#needsMounts(found) && (await isAnswered(greet, signal))) return;
-    await this.#run(found, signal);
+    const isThere = found?.status === "Running" && !this.#needsMounts(found);
+    if (isThere && (await isAnswered(greet, signal))) return;
+    if (!isThere) await this.#run(found, signal);
     this.#note("its agent is starting");
-    if (await this.#answered(signal)) return;
+    if (await this.#reached(isThere, signal)) return;
     this.#note("its agent is upgraded");
-    await limactl.run(name, ["sudo", provision], signal, UPGRADE_MS);
-    if (await this.#answered(signal)) return;
+    await this.#upgrade(signal);
+    if (await this.#answered(AGENT_MS, signal)) return;
     throw new WorldUnavailable(
       `The agent in the virtual machine '${name}' stayed another version after its upgrade`,
       `Run 'limactl shell ${name} sudo ${provision}' and read what it prints`,
@@ -100,17 +105,55 @@ export class LimaMachine {
       this.#note("its folders are changed");
       if (found.status === "Running") await limactl.stop(name, signal);
       await limactl.setMounts(name, mounts(), signal);
-    } else if (found?.status === "Running") return;
+    }
     this.#note("it is starting");
     await limactl.start(name, signal);
   }
 
-  async #answered(signal: AbortSignal): Promise<boolean> {
+  /**
+   * Whether the agent is this version's. Lima never makes the forward of a socket again once its ssh has ended, as it does when the host
+   * sleeps (lima-vm/lima#5420): only another start of the machine does. One try, because an agent that is broken would end each start.
+   */
+  async #reached(ranBefore: boolean, signal: AbortSignal): Promise<boolean> {
+    const { name, limactl, silenceMs } = this.#options;
+    try {
+      return await this.#answered(ranBefore ? silenceMs : AGENT_MS, signal);
+    } catch (error) {
+      if (!ranBefore || this.#isRenewed || signal.aborted) throw error;
+    }
+    this.#isRenewed = true;
+    this.#note("its agent does not answer, so it is stopped and started");
+    await limactl.stop(name, signal);
+    await limactl.start(name, signal);
+    return await this.#answered(AGENT_MS, signal);
+  }
+
+  /**
+   * npm puts another version into a new folder of the same name, and the machine may show the old folder, which is empty then. Each start
+   * shows the new one, and provisions.
+   */
+  async #upgrade(signal: AbortSignal): Promise<void> {
+    const { name, limactl, provision, onStep } = this.#options;
+    try {
+      await limactl.run(name, ["sudo", provision], signal, UPGRADE_MS);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      onStep(
+        `it is stopped and started for the upgrade: ${error instanceof Error ? error.message : String(error)}`,
+      );
+      await limactl.stop(name, signal);
+      await limactl.start(name, signal);
+    }
+  }
+
+  async #answered(ms: number, signal: AbortSignal): Promise<boolean> {
     const { name, greet } = this.#options;
-    const until = performance.now() + AGENT_MS;
+    const until = performance.now() + ms;
     for (;;) {
       try {
-        return await greet(signal);
+        const isSame = await greet(signal);
+        this.#isRenewed = false;
+        return isSame;
       } catch (error) {
         if (performance.now() < until) {
           await sleep(PAUSE_MS, undefined, { signal });

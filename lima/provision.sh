@@ -20,7 +20,7 @@ install_missing() {
 }
 
 pack() {
-  tar -C "$from" --mtime=@0 --exclude=./node_modules --exclude=./.git --exclude=./.build/machine -c .
+  tar -C "$from" --sort=name --mtime=@0 --exclude=./node_modules --exclude=./.git --exclude=./.build/machine -c .
 }
 
 # Node runs the agent; nft and ip make the networks of worlds.

@@ -74,6 +74,9 @@ export default defineConfig({
         test: {
           ...SHARED,
           name: "machine",
+          // An emulated processor on a busy machine.
+          testTimeout: 900_000,
+          hookTimeout: 900_000,
           include: ["test/machine/**/*.test.ts"],
           isolate: true,
           sequence: { groupOrder: 3 },

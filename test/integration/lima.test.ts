@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually, TestBroker } from "../support/broker/broker.ts";
 import { processesWith } from "../support/processes/processes.ts";
 import { actors } from "../support/users/users.ts";
-import { TestLima } from "../support/world/lima.ts";
+import { TestLima, untilReady } from "../support/world/lima.ts";
 
 const POLICY = `id: default
 name: Lima
@@ -27,6 +27,7 @@ describe.each(actors())("a broker whose worlds are in a virtual machine, as $kin
   });
 
   test("has the machine made and started at its start, and runs commands in it", async () => {
+    await untilReady(broker);
     const quoted = `it's "two  words" $HOME \\ \n end`;
     const ran = await broker.run({ argv: ["printf", "%s|", quoted, ""] });
     expect(ran).toMatchObject({ exit: 0, stdout: `${quoted}||`, isolation: { backend: "lima:linux" } });
@@ -55,6 +56,7 @@ describe.each(actors())("a broker whose worlds are in a virtual machine, as $kin
     const lost = await running;
     expect(lost).toMatchObject({ signal: "SIGKILL", stdout: "begun\n" });
     expect(lost.stderr).toContain("the connection to its world agent was lost");
+    await untilReady(broker);
     expect(await broker.run("echo again")).toMatchObject({ exit: 0, stdout: "again\n" });
     expect(lima.verbs).toEqual(["create", "start", "start"]);
   });

@@ -1,5 +1,6 @@
 /** A virtual machine with a disk of its own, driven through a virtio port. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -12,7 +13,9 @@ import { compilePrograms } from "./programs.ts";
 export type Said = { readonly code: number; readonly out: string; readonly err: string };
 
 /** A script that hangs would hold the port for ever. It ends with 124 (timeout(1)). */
-const LONGEST_S = 300;
+const LONGEST_S = 900;
+
+const MEMORY = "1536M";
 
 export class Guest {
   readonly #qemu: ChildProcess;
@@ -27,23 +30,39 @@ export class Guest {
     this.#lines = createInterface(port)[Symbol.asyncIterator]();
   }
 
-  /** Boots, with the package installed by npm below /opt/npm. */
+  /** Boots, with the package installed by npm below /opt/npm. Nothing that the guest writes stays. */
   static async boot(tarball: string): Promise<Guest> {
-    const { disk, kernel, initrd } = machineImage();
     const folder = mkdtempSync(join(tmpdir(), "sb-vm-"));
-    const [socket, opt] = [join(folder, "port"), join(folder, "opt")];
+    const { disk } = machineImage();
+    const opt = withPackage(tarball, join(folder, "opt"));
+    return await Guest.start(folder, [
+      ...["-drive", `file=${disk},format=raw,if=virtio,snapshot=on`],
+      ...["-drive", `file=${opt},format=raw,if=virtio,readonly=on`],
+    ]);
+  }
+
+  /**
+   * Boots a guest with these disks and devices.
+   * @param folder of the guest's own: it goes with the guest
+   */
+  static async start(folder: string, devices: readonly string[]): Promise<Guest> {
+    const { kernel, initrd } = machineImage();
+    const socket = join(folder, "port");
     const qemu = spawn(
-      "qemu-system-x86_64",
+      // The guest ends with this process, also after its kill -9.
+      "setpriv",
       [
+        ...["--pdeathsig=KILL", "qemu-system-x86_64"],
         // TCG: an emulated processor is there wherever qemu is. A second one costs more in locks than it gives.
-        ..."-machine q35,smm=off -accel tcg -cpu max -smp 1 -m 1536 -nodefaults -display none -no-reboot".split(
-          " ",
-        ),
+        ...`-machine q35,smm=off,memory-backend=memory -accel tcg -cpu max -smp 1 -m ${MEMORY}`.split(" "),
+        // Shared with the programs that serve folders to the guest.
+        ...["-object", `memory-backend-memfd,id=memory,size=${MEMORY},share=on`],
+        ..."-nodefaults -display none -no-reboot".split(" "),
         ...["-kernel", kernel, "-initrd", initrd, "-serial", `file:${join(folder, "console")}`],
-        ...["-drive", `file=${disk},format=raw,if=virtio,snapshot=on`],
-        ...["-drive", `file=${withPackage(tarball, opt)},format=raw,if=virtio,readonly=on`],
         ...["-device", "virtio-serial-pci", "-chardev", `socket,id=port,path=${socket},server=on,wait=off`],
         ...["-device", "virtserialport,chardev=port,name=port"],
+        // After the port: the guest's kernel counts it among all virtio devices, and its agent knows it as the first.
+        ...devices,
         ...[
           "-append",
           "root=/dev/vda rw console=ttyS0 quiet mitigations=off systemd.show_status=0 random.trust_cpu=on",
@@ -73,6 +92,16 @@ export class Guest {
     return out;
   }
 
+  get pid(): number {
+    if (this.#qemu.pid === undefined) throw new Error("qemu has not started");
+    return this.#qemu.pid;
+  }
+
+  /** Settles with the end of qemu, however it comes about. */
+  async ended(): Promise<void> {
+    if (this.#qemu.exitCode === null && this.#qemu.signalCode === null) await once(this.#qemu, "exit");
+  }
+
   off(): void {
     this.#qemu.kill("SIGKILL");
     this.#port.destroy();
@@ -86,18 +115,24 @@ export class Guest {
   }
 }
 
-/** A disk with the programs of the tests, and the package as npm installs it: it has no dependencies, so npm needs no registry. */
+/** A disk with the programs of the tests, and the package. */
 function withPackage(tarball: string, folder: string): string {
   mkdirSync(folder);
   compilePrograms(join(folder, "programs"));
-  const words = ["install", "--global", "--silent", "--offline", "--prefix", join(folder, "npm"), tarball];
-  execFileSync("npm", words, { env: { ...process.env, npm_config_cache: `${folder}.cache` } });
+  installPackage(tarball, join(folder, "npm"));
   execFileSync("mke2fs", ["-q", "-t", "ext4", "-d", folder, `${folder}.disk`, "128M"]);
   return `${folder}.disk`;
 }
 
+/** Installs the package as npm does: it has no dependencies, so npm needs no registry. Returns the package's folder. */
+export function installPackage(tarball: string, prefix: string): string {
+  const words = ["install", "--global", "--silent", "--offline", "--prefix", prefix, tarball];
+  execFileSync("npm", words, { env: { ...process.env, npm_config_cache: `${prefix}.cache` } });
+  return join(prefix, "lib/node_modules/substrate");
+}
+
 async function connected(path: string, qemu: ChildProcess): Promise<Socket> {
-  while (qemu.exitCode === null) {
+  while (qemu.exitCode === null && qemu.signalCode === null) {
     const socket = connect(path);
     const isOpen = await new Promise<boolean>((resolve) =>
       socket.once("connect", () => resolve(true)).once("error", () => resolve(false)),

@@ -69,9 +69,9 @@ export class TestBroker {
     return await TestBroker.#startIn(actor, folder, options);
   }
 
-  /** Another broker on the same home, after this one is gone. */
-  async again(): Promise<TestBroker> {
-    return await TestBroker.#startIn(this.actor, this.folder, this.#options);
+  /** Another broker on the same home, after this one is gone. @param environment its variables instead of this one's */
+  async again(environment = this.#options.environment ?? {}): Promise<TestBroker> {
+    return await TestBroker.#startIn(this.actor, this.folder, { ...this.#options, environment });
   }
 
   static async #startIn(actor: Actor, folder: string, options: BrokerOptions): Promise<TestBroker> {

@@ -8,7 +8,7 @@ import { eventually, type TestBroker } from "./broker.ts";
 export type Message = { readonly type: string } & Partial<ExecuteReply> &
   Partial<ErrorReply> & { readonly lines?: readonly string[]; readonly bytes?: number };
 
-const WAIT_MS = 20_000;
+const WAIT_MS = 50_000;
 
 export class StreamClient {
   readonly messages: Message[] = [];

@@ -8,7 +8,7 @@ import type { HealthReply } from "../../../schemas/generated/types.ts";
 import { validateHealthReply } from "../../../schemas/generated/validators.js";
 import { eventually, TestBroker } from "../broker/broker.ts";
 import { skip } from "../run/skips.ts";
-import { parentOf, processesWith } from "../processes/processes.ts";
+import { HERE, type Place } from "../processes/place.ts";
 import type { Actor } from "../users/users.ts";
 import { ScopeAsker } from "../broker/scopes.ts";
 import { liveCases } from "./live-cases.ts";
@@ -19,6 +19,12 @@ export type BackendUnderTest = {
   /** What the vector must say. */
   readonly backend: RegExp;
   readonly environment: Readonly<Record<string, string>>;
+  /** A broker that other cases use too, with this policy from now on; absent: one for these cases. */
+  readonly shared?: { broker: TestBroker; readonly setPolicy: (text: string) => void };
+  /** Waits for what makes worlds; absent: it is there with the broker. */
+  readonly ready?: (broker: TestBroker) => Promise<unknown>;
+  /** The machine that worlds are on; absent: this one. */
+  readonly place?: () => Place;
   /** Whether its worlds have a network beyond their own loopback. */
   readonly hasNetwork: boolean;
   /** Whether held changes can be shown and applied. */
@@ -44,15 +50,15 @@ world:
 `;
 
 export function backendCases(actor: Actor, subject: BackendUnderTest): void {
+  const place = (): Place => subject.place?.() ?? HERE;
+  const processesWith = (marker: string): Promise<readonly number[]> => place().processesWith(marker);
+  const isGone = async (marker: string): Promise<boolean> => (await processesWith(marker)).length === 0;
   describe(`the backend ${subject.word}, as ${actor.kind}`, () => {
     let broker: TestBroker;
     const server = new CountingServer();
     beforeAll(async () => {
       await server.listen();
-      broker = await TestBroker.start(actor, {
-        policies: { default: policyWith(server.port) },
-        environment: subject.environment,
-      });
+      broker = await brokerOf(actor, subject, policyWith(server.port));
       broker.write(join(broker.project, ".git/HEAD"), "ref: refs/heads/main\n");
       broker.write(join(broker.project, "secret"), "secret words");
       broker.write(join(broker.project, "frozen"), "frozen");
@@ -60,7 +66,8 @@ export function backendCases(actor: Actor, subject: BackendUnderTest): void {
     });
     afterAll(async () => {
       server.close();
-      await broker.stop();
+      if (subject.shared === undefined) await broker.stop();
+      else subject.shared.broker = broker;
       expect(await subject.leftovers()).toEqual([]);
     });
 
@@ -258,16 +265,16 @@ print(s.recv(100).decode(),end="")`;
         timeout_ms: 300,
       });
       expect(reply).toMatchObject({ timed_out: true, signal: "SIGKILL" });
-      expect(processesWith(marker)).toEqual([]);
+      expect(await processesWith(marker)).toEqual([]);
     });
 
     test("what a command leaves goes on with background: keep, and ends without", async () => {
       const marker = `left-${randomBytes(6).toString("hex")}`;
       const daemon = `(setsid sh -c ': ${marker}; sleep 600' </dev/null >/dev/null 2>&1 &); sleep 0.2; echo done`;
       expect(await broker.run(daemon)).toMatchObject({ stdout: "done\n" });
-      expect(processesWith(marker)).toEqual([]);
+      expect(await processesWith(marker)).toEqual([]);
       expect(await broker.run({ cmd: daemon, background: "keep" })).toMatchObject({ stdout: "done\n" });
-      expect(processesWith(marker).length).toBeGreaterThan(0);
+      expect(await isGone(marker)).toBe(false);
       expect((await broker.cli(["world", "status", "--json"])).stdout).toContain(marker);
     });
 
@@ -319,14 +326,12 @@ print(s.recv(100).decode(),end="")`;
     test("a command whose world is lost is told so, and the next one gets another world", async () => {
       const marker = `lost-${randomBytes(6).toString("hex")}`;
       const running = broker.run({ cmd: `: ${marker}; sleep 600`, agent_id: "loser" });
-      expect(await eventually(() => processesWith(marker).length > 0, 20_000)).toBe(true);
-      const [command = 0] = processesWith(marker);
-      // A command's parent is its leader, and that one's is PID 1 of the world.
-      process.kill(parentOf(parentOf(command)), "SIGKILL");
+      expect(await eventually(async () => !(await isGone(marker)), 20_000 * place().patience)).toBe(true);
+      await place().killWorldOf(marker);
       const lost = await running;
       expect(lost).toMatchObject({ signal: "SIGKILL" });
       expect(lost.stderr).toContain("the world ended");
-      expect(await eventually(() => processesWith(marker).length === 0, 2000)).toBe(true);
+      expect(await eventually(() => isGone(marker), 2000 * place().patience)).toBe(true);
       const next = await broker.run({ cmd: "echo again", agent_id: "loser" });
       expect(next.stdout).toBe("again\n");
       expect(next.world_id).not.toBe(lost.world_id);
@@ -335,18 +340,30 @@ print(s.recv(100).decode(),end="")`;
     test("after kill -9 of the broker nothing of its worlds is left", async () => {
       const marker = `orphan-${randomBytes(6).toString("hex")}`;
       const waiting = broker.post({ cmd: `: ${marker}; sleep 600` }).catch(() => "cut");
-      expect(await eventually(() => processesWith(marker).length > 0, 20_000)).toBe(true);
+      expect(await eventually(async () => !(await isGone(marker)), 20_000 * place().patience)).toBe(true);
       await broker.kill("SIGKILL");
       expect(await waiting).toBe("cut");
-      expect(await eventually(() => processesWith(marker).length === 0, 2000)).toBe(true);
+      expect(await eventually(() => isGone(marker), 2000 * place().patience)).toBe(true);
       expect(await eventually(async () => (await subject.leftovers()).length === 0, 10_000)).toBe(true);
       broker = await broker.again();
+      await subject.ready?.(broker);
       expect(await broker.run("echo back")).toMatchObject({ stdout: "back\n" });
       const folder = join(broker.home, "run/containers");
       const folders = existsSync(folder) ? readdirSync(folder) : [];
       expect(folders.filter((name) => !name.startsWith("root"))).toEqual([]);
     });
   });
+}
+
+async function brokerOf(
+  actor: Actor,
+  { shared, environment }: BackendUnderTest,
+  policy: string,
+): Promise<TestBroker> {
+  if (shared === undefined)
+    return await TestBroker.start(actor, { policies: { default: policy }, environment });
+  shared.setPolicy(policy);
+  return shared.broker;
 }
 
 /** Answers after its client's end, and keeps what it heard. */

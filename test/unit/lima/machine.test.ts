@@ -23,12 +23,13 @@ else if (verb === "create") {
   save();
 } else if (verb === "start") {
   if (state.fails) { console.error('time="x" level=fatal msg=' + JSON.stringify(state.fails)); process.exit(1); }
-  setTimeout(() => { of(name).status = "Running"; save(); }, state.slow ?? 0);
+  setTimeout(() => { of(name).status = "Running"; delete of(name).cut; delete of(name).agent; save(); }, state.slow ?? 0);
 } else if (verb === "stop") { of(name).status = "Stopped"; save(); }
 else if (verb === "edit") {
   of(name).config.mounts = JSON.parse(words.find((word) => word.startsWith(".mounts = ")).slice(10));
   save();
 } else if (verb === "shell") {
+  if (state.gone) { console.error("sudo: /mnt/substrate/lima/provision.sh: command not found"); process.exit(1); }
   if (words.slice(1).join("|") !== "--workdir=/|substrate|sudo|/mnt/substrate/lima/provision.sh") process.exit(3);
   delete of("substrate").agent;
   if (state.stays) of("substrate").agent = "old";
@@ -70,14 +71,15 @@ describe("the virtual machine", () => {
       file: join(folder, "lima.yaml"),
       greet: () => {
         const { machines } = JSON.parse(readFileSync(state, "utf8")) as {
-          machines: { status: string; agent?: string }[];
+          machines: { status: string; agent?: string; cut?: boolean }[];
         };
         const [first] = machines;
-        return first?.status === "Running"
+        return first?.status === "Running" && first.cut !== true
           ? Promise.resolve(first.agent !== "old")
           : Promise.reject(new Error("ENOENT"));
       },
       provision: "/mnt/substrate/lima/provision.sh",
+      silenceMs: 1000,
       onStep: (step) => steps.push(step),
     });
   }
@@ -107,6 +109,16 @@ describe("the virtual machine", () => {
     expect(verbs()).toEqual(["start"]);
   });
 
+  test("is stopped and started where its forward was lost, for Lima does not make it again, and left running where it answers late", async () => {
+    given(one("Running", { cut: true }));
+    await ready(machine());
+    expect(verbs()).toEqual(["stop", "start"]);
+    given(one("Running", { cut: true }));
+    setTimeout(() => given(one("Running")), 300);
+    await ready(machine());
+    expect(verbs()).toEqual(["stop", "start"]);
+  });
+
   test("is upgraded where another version's agent answers, and that it stays so is an error", async () => {
     given(one("Running", { agent: "old" }));
     await ready(machine());
@@ -115,6 +127,12 @@ describe("the virtual machine", () => {
     await expect(ready(machine())).rejects.toMatchObject({
       message: expect.stringMatching(/stayed another version after its upgrade/),
     });
+  });
+
+  test("is upgraded by a start where it still shows the folder that npm has replaced", async () => {
+    given({ ...one("Running", { agent: "old" }), gone: true });
+    await ready(machine());
+    expect(verbs()).toEqual(["shell", "stop", "start"]);
   });
 
   test("is stopped and started for a folder that it does not show yet", async () => {

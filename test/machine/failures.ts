@@ -1,0 +1,79 @@
+/** Rows about a machine that fails in the middle of a command: the command is told, its span is closed, and the next one is served. */
+import { randomBytes } from "node:crypto";
+import { expect, test } from "vitest";
+import { eventually, type Ran, type TestBroker } from "../support/broker/broker.ts";
+import { untilReady } from "../support/world/lima.ts";
+import type { LimaGuest } from "./lima-guest.ts";
+
+const POLICY = `id: default
+name: Failures
+mode: enforce
+commands: { isolated: ["sh held.sh", "touch held", "dd *"] }
+`;
+
+const FILL = `fallocate -l $(df --output=avail -B1 / | tail -n 1) /fill 2> /dev/null
+dd if=/dev/zero of=/more bs=64K status=none 2> /dev/null; [ "$(df --output=avail / | tail -n 1)" -eq 0 ]`;
+
+type Ground = {
+  readonly machine: LimaGuest;
+  readonly shared: { readonly broker: TestBroker; readonly setPolicy: (text: string) => void };
+};
+
+export function failureRows(ground: () => Ground): void {
+  test("a forward that is cut ends its commands at once, and is there again for a later one without a manual step", async () => {
+    const { machine, shared } = ground();
+    shared.setPolicy(POLICY);
+    const verbs = machine.lima.verbs.length;
+    const { ran, marker } = await lostBy(ground(), () => machine.cut());
+    expect(ran.stderr).toContain("the connection to its world agent was lost");
+    // The agent has heard it too.
+    const gone = async (): Promise<boolean> => (await machine.place.processesWith(marker)).length === 0;
+    expect(await eventually(gone, 120_000)).toBe(true);
+    await untilReady(shared.broker);
+    expect(machine.lima.verbs.slice(verbs)).toEqual(["stop", "start"]);
+  });
+
+  test("a machine that dies closes the spans of its commands, is started again, and has the changes that it held", async () => {
+    const { machine, shared } = ground();
+    const { broker } = shared;
+    const { span_id: held } = await broker.run("touch held");
+    await machine.guest.must("sync");
+    const verbs = machine.lima.verbs.length;
+    const { ran } = await lostBy(ground(), () => machine.crash());
+    expect(ran.stderr).toContain("the connection to its world agent was lost");
+    await untilReady(broker);
+    expect(machine.lima.verbs.slice(verbs)).toEqual(["start"]);
+    const shown = await broker.operator("GET", `/v1/diff/${held}`);
+    expect(shown.document).toMatchObject({ changes: [{ path: "held", kind: "write" }] });
+    expect((await broker.operator("POST", `/v1/discard/${held}`, {})).status).toBe(200);
+  });
+
+  test("a full disk of the machine is its commands' error, and free again it holds changes", async () => {
+    const { machine, shared } = ground();
+    const { broker } = shared;
+    await machine.guest.must(FILL);
+    const full = await broker.post({ cmd: "dd if=/dev/zero of=big bs=1M count=4" });
+    console.log("full", JSON.stringify(full.document).slice(0, 3000));
+    const plain = await broker.post({ cmd: "echo on the host > plain; cat plain" });
+    console.log("plain", JSON.stringify(plain.document).slice(0, 3000));
+    await machine.guest.must("rm /fill /more");
+    const { fs_diff: diff, exit } = await broker.run("dd if=/dev/zero of=big bs=1M count=4");
+    expect([exit, diff?.writes, diff?.held]).toEqual([0, ["big"], true]);
+  });
+}
+
+/** Starts a command, has something done to its machine, and returns what its caller got; its span is closed. */
+async function lostBy(
+  { machine, shared: { broker } }: Ground,
+  act: () => Promise<void>,
+): Promise<{ readonly ran: Ran; readonly marker: string }> {
+  const marker = `marked-${randomBytes(6).toString("hex")}`;
+  const running = broker.run(`echo begun; : ${marker}; sleep 600`);
+  const begun = async (): Promise<boolean> => (await machine.place.processesWith(marker)).length > 0;
+  expect(await eventually(begun, 120_000)).toBe(true);
+  await act();
+  const ran = await running;
+  expect(ran).toMatchObject({ signal: "SIGKILL", stdout: "begun\n" });
+  expect(await broker.span(ran.span_id)).toMatchObject({ event_type: "command_complete", signal: "SIGKILL" });
+  return { ran, marker };
+}
