@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Span } from "../../schemas/generated/types.ts";
 import { eventually, type Ran } from "../support/broker/broker.ts";
@@ -96,7 +97,20 @@ describe.each(actorsWith("python3", "nft"))("the last bytes of a command, as $ki
     "%d names are not refused to the next command, which is told of its own",
     async (count) => {
       const ran = await place.broker.run(`python3 names.py ${count}`);
-      const next = await place.broker.run("sleep 0.5; getent hosts own.evil.test");
+      const asked = `asked-${count}`;
+      const running = place.broker.run(
+        `until [ -e ${asked} ]; do sleep 0.05; done; getent hosts own.evil.test`,
+      );
+      let lineCount = 0;
+      const allRead = async (): Promise<boolean> => {
+        const before = lineCount;
+        await sleep(500);
+        lineCount = place.broker.spans().filter(({ event_type: type }) => type === "violation").length;
+        return lineCount === before;
+      };
+      expect(await eventually(allRead, 20_000)).toBe(true);
+      place.broker.write(join(place.broker.project, asked), "");
+      const next = await running;
       expect(next.stderr).toContain("The name 'own.evil.test' was not looked up");
       const refused = ({ span_id: id }: Ran): readonly (string | undefined)[] =>
         place.broker
