@@ -5,7 +5,7 @@ import type { ConfigDocument } from "../../schemas/generated/types.ts";
 import { validateConfigDocument } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import { fileIdentity } from "../model/host-paths.ts";
-import { yamlProblems, yamlWords } from "../model/yaml-words.ts";
+import { yamlProblems, yamlWords } from "../../schemas/yaml-words.ts";
 
 export type ConfigProblem = { readonly text: string };
 

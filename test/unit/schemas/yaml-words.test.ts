@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { AlwaysFile } from "../../../../broker/approvals/always-file.ts";
-import { parsePolicy } from "../../../../broker/policy/index.ts";
-import { parseConfig } from "../../../../broker/settings/config.ts";
+import { AlwaysFile } from "../../../broker/approvals/always-file.ts";
+import { parsePolicy } from "../../../broker/policy/index.ts";
+import { parseConfig } from "../../../broker/settings/config.ts";
 
 type Read = { readonly problems: readonly { readonly text: string }[] } | { readonly ok: unknown };
 
