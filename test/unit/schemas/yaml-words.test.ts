@@ -31,7 +31,7 @@ function approvalsOf(text: string): readonly string[] {
 test.each(READERS)(
   "nesting that the parser cannot read is one problem in words, in %s",
   (_what, problemsOf) => {
-    for (const depth of [5000, 100_000]) {
+    for (const depth of [2000, 5000]) {
       for (const text of ["[".repeat(depth) + "]".repeat(depth), "[".repeat(depth)]) {
         const problems = problemsOf(text);
         expect(problems).toHaveLength(1);
