@@ -17,7 +17,7 @@ import { validateApprovalsDocument } from "../../schemas/generated/validators.js
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import { fileIdentity } from "../model/host-paths.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
-import { yamlProblems, yamlWords } from "../model/yaml-words.ts";
+import { yamlProblems, yamlWords } from "../../schemas/yaml-words.ts";
 import type { WrittenAlways } from "./question.ts";
 
 const HEAD = `# Commands that a person approved permanently. An entry applies to exactly this command, in this folder, by this agent,

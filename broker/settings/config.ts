@@ -5,7 +5,7 @@ import type { ConfigDocument } from "../../schemas/generated/types.ts";
 import { validateConfigDocument } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import { fileIdentity } from "../model/host-paths.ts";
-import { yamlProblems, yamlWords } from "../model/yaml-words.ts";
+import { yamlProblems, yamlWords } from "../../schemas/yaml-words.ts";
 
 export type ConfigProblem = { readonly text: string };
 
@@ -119,7 +119,12 @@ export function parseConfig(
   file: string,
 ): { readonly ok: ConfigDocument } | { readonly problems: readonly ConfigProblem[] } {
   const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, uniqueKeys: true, strict: true });
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    uniqueKeys: true,
+    strict: true,
+    prettyErrors: false,
+  });
   const place = (offset: number): string => {
     const { line, col } = lines.linePos(offset);
     return `${file}:${line}:${col}`;

@@ -1,5 +1,5 @@
 import { type CollectionTag, type Document, isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
-import { thrownWords, yamlProblems, yamlWords } from "../../model/yaml-words.ts";
+import { thrownWords, yamlProblems, yamlWords } from "../../../schemas/yaml-words.ts";
 
 export interface YamlPosition {
   /** Line and column count from 1. */

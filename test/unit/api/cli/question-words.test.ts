@@ -26,7 +26,7 @@ test.each([
 
 test("a question in other alphabets names no letters", () => {
   for (const cmd of ["echo 'Grüße, 漢字 👍'", "cat 'файл'", "touch 'Ελλάδα'", "git push origin main"])
-    expect(questionOf({ cmd } as unknown as ApprovalSubject).includes("look like"), cmd).toBe(false);
+    expect(questionOf({ cmd }).includes("look like"), cmd).toBe(false);
 });
 
 test("a command of several lines says in a list how many are not shown", () => {
