@@ -77,10 +77,15 @@ export function explainWrite(violation: WorldViolation, rules: WriteRules): Worl
   return isName ? { ...violation, message: `${message}${otherWay(path, rules)}` } : violation;
 }
 
+/** The same for a command that is isolated, but not by each of its policies: one of them denies the name still. */
+const HELD_BY_ALL =
+  "the change can be held only where every policy in force isolates the command, and not by a narrowing profile alone";
+
 /** Returns a suffix for a reason: "isolate the command", where isolation helps. */
 function otherWay(path: string, { policies, project, home, plain }: WriteRules): string {
   const denied = policies.flatMap(({ document }) => fileScope(document, project, home).denyWrite);
-  return plain && isHeldName(path, denied, project) ? `; ${HELD_WHERE_ISOLATED}` : "";
+  if (!isHeldName(path, denied, project)) return "";
+  return `; ${plain ? HELD_WHERE_ISOLATED : HELD_BY_ALL}`;
 }
 
 /** Says why a path cannot be written, and which command opens the path. */

@@ -88,6 +88,7 @@ const MAX_BYTES = 64 * 1024;
  * Python.
  */
 const WRITTEN: readonly RegExp[] = [
+  /['"`‘]([^'"`’\n]+)['"`’]; unable to remove target: Read-only file system$/,
   /['"`‘]([^'"`’\n]+)['"`’]: Read-only file system$/,
   /: (?:cannot create |cannot open )?([^:\n]+): Read-only file system$/,
   /\bEROFS: read-only file system, [a-z]+ '([^'\n]+)'/,
@@ -99,6 +100,10 @@ const READ: readonly RegExp[] = [
   /\b(?:ENOENT|EACCES): [a-z ]+, [a-z]+ '([^'\n]+)'/,
   /\b(?:No such file or directory|Permission denied): '([^'\n]+)'/,
 ];
+
+/** The kernel's answer to a rename onto a denied file, or of one: the file is a mount point. Other mount points need no words. */
+const BUSY = /\b(?:Device or resource busy|EBUSY)\b/;
+const NAMED = /['"`‘]([^'"`’\n]+)['"`’]|config file ([^:\n]+): Device/g;
 
 type SaidWords = {
   readonly stderr: Buffer;
@@ -117,7 +122,7 @@ export function explainErrors(
   const told = new Map<string, string | undefined>();
   for (const line of stderr.subarray(0, MAX_BYTES).toString("utf8").split("\n")) {
     if (told.size >= MAX_PATHS) break;
-    const written = isolated ? pathIn(line, WRITTEN, cwd) : undefined;
+    const written = isolated ? (pathIn(line, WRITTEN, cwd) ?? busyIn(line, cwd, rules)) : undefined;
     const path = written ?? (failed ? pathIn(line, READ, cwd) : undefined);
     if (path === undefined || told.has(path)) continue;
     told.set(path, written === undefined ? hiddenBy(path, rules) : notWritten(path, rules));
@@ -132,6 +137,16 @@ function notWritten(path: string, rules: WriteRules): string {
 function pathIn(line: string, patterns: readonly RegExp[], cwd: string): string | undefined {
   const found = patterns.map((pattern) => pattern.exec(line)?.[1]).find((one) => one !== undefined);
   return found === undefined || found.includes("\0") ? undefined : resolve(cwd, found);
+}
+
+/** Returns the denied name among those of a line that tells of a busy file. */
+function busyIn(line: string, cwd: string, rules: WriteRules): string | undefined {
+  if (!BUSY.test(line)) return undefined;
+  const paths = [...line.matchAll(NAMED)].map(([, quoted, ofGit]) => resolve(cwd, quoted ?? ofGit ?? ""));
+  const lists = rules.policies.map(({ document }) => fileLists(document));
+  return paths.find((path) =>
+    lists.some(({ deny_write, sealed }) => deniedBy(path, [...deny_write, ...sealed], rules) !== undefined),
+  );
 }
 
 /** Explains a hidden name without revealing whether the file exists. */

@@ -118,6 +118,9 @@ const ROOT_IS_NOBODY =
  */
 const RAISES = /^ulimit\s+(?:.*\s)?-[A-Za-z]*[cn]/;
 
+/** What dash and bash say of it; a script often goes on. */
+const NOT_RAISED = /\bulimit: .*(?:error setting limit|cannot modify limit)/;
+
 const BOUNDED =
   "ulimit: commands in a world cannot write core files, and may open at most half of the broker's descriptors, up to 65,536 (ulimit -Hn). A person can run it outside of Substrate";
 
@@ -177,10 +180,10 @@ export class WorldLacks {
       if (lack !== undefined && !told.has(lack))
         told.set(lack, { program: name, message: `'${name}' failed: ${lack.sentence}` });
     }
-    if (!end.failed) return [...told.values()];
-    const bounded = end.builtins.some((fragment) => RAISES.test(fragment));
+    const raises = end.builtins.some((fragment) => RAISES.test(fragment));
+    const bounded = raises && (end.failed || NOT_RAISED.test(end.stderr()));
     const explained = end.explained || told.size > 0 || bounded;
-    const nobody = this.#isRoot && !explained && NO_RIGHT.test(end.stderr());
+    const nobody = end.failed && this.#isRoot && !explained && NO_RIGHT.test(end.stderr());
     return [
       ...told.values(),
       ...(bounded ? [{ program: "ulimit", message: BOUNDED }] : []),

@@ -29,7 +29,7 @@ function addressOf(path: RegistryPath): string {
 
 /** In the home folder. The presets of the shipped policies stand for what these say. */
 const SETTINGS: Readonly<Record<string, string>> = {
-  ".npmrc": `registry=${registryUrl("npm")}/\n`,
+  ".npmrc": `registry=${registryUrl("npm")}/\nprefix=~/.npm-global\nsave-prefix=~\n`,
   ".yarnrc.yml": `npmRegistryServer: "${registryUrl("npm")}"\nunsafeHttpWhitelist: ["${addressOf("npm")}"]\nenableTelemetry: false\n`,
   // What pnpm says to set where it cannot link from the home's store to the project; else pnpm 12 keeps one in node_modules.
   ".config/pnpm/config.yaml": "storeDir: ~/.local/share/pnpm/store\n",

@@ -1,4 +1,5 @@
 /** One row, from its preparation to its results. */
+import { dirname, join } from "node:path";
 import { freePort } from "../support/broker/published.ts";
 import { compare, type Result, type Seen, type SeenInWorld } from "./compare.ts";
 import type { Place } from "./place.ts";
@@ -102,9 +103,11 @@ async function seen(
 }
 
 function commandOf(place: Place, row: Workload, port: number): Command {
-  const env = place.environmentOf(row);
+  const project = place.projectOf(row);
+  const cwd = row.from === undefined ? project : join(dirname(project), row.from);
+  const env = { ...place.environmentOf(row), ...(row.from === undefined ? {} : { PWD: cwd }) };
   return {
-    cwd: place.projectOf(row),
+    cwd,
     cmd: row.command,
     shell: row.shell ?? "sh",
     stdin: row.stdin,

@@ -31,6 +31,8 @@ export type Workload = {
   readonly env?: Readonly<Record<string, string>>;
   /** How it is run in the world: by the API, or with `substrate exec`. */
   readonly through?: "exec";
+  /** Where it is run, in place of the project: a link beside it that `prepare` made. PWD is the link, as in a shell that went there. */
+  readonly from?: string;
   /** What is done on the host while the command runs, in this order. What the steps saw is compared too. */
   readonly meanwhile?: readonly Step[];
   /** The strictest shipped policy that allows it; `strict` unless said. */

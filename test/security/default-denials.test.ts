@@ -68,6 +68,23 @@ describe.each(actors())("what a policy without deny lists denies, as $kind", (ac
     });
   });
 
+  test("no command reads the password hashes of the machine, and every command reads its users", async () => {
+    await withRepository(actor, "mode: observe\n", async (broker) => {
+      const cmd =
+        "cat /etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- | wc -c; ls /etc | grep shadow; grep -c ^root: /etc/passwd";
+      expect(await broker.run(cmd)).toMatchObject({ exit: 0, stdout: "0\n1\n" });
+      expect(await broker.run("getent passwd root | cut -d: -f1; id -un")).toMatchObject({
+        exit: 0,
+        stdout: `root\n${actor.name}\n`,
+      });
+    });
+    // The twin: where the list denies nothing, the modes alone decide.
+    await withRepository(actor, "fs:\n  deny_read: []\n", async (broker) => {
+      const { exit } = await broker.run("head -c 1 /etc/shadow > /dev/null");
+      expect(exit === 0).toBe(actor.uid === 0);
+    });
+  });
+
   test("no command reads credentials in the home folder, and neighbours of the same prefix are read", async () => {
     const files = [...SECRETS, ...PLAIN].map((path) => join(actor.home, path));
     const here = files.map((path) => `cat ~${path.slice(actor.home.length)}`).join("; ");

@@ -21,6 +21,13 @@ E`;
 
 export const PACKAGES: readonly Workload[] = [
   {
+    name: "npm's global folder, and how it saves, as the user has set them",
+    needs: ["npm"],
+    quick: true,
+    registry: true,
+    command: "npm prefix -g; npm root -g; npm config get save-prefix",
+  },
+  {
     name: "npm init -y, version and pkg",
     needs: ["npm"],
     command:

@@ -100,6 +100,15 @@ export const SHELL: readonly Workload[] = [
     command: 'env | sort; echo "$HOME $USER $LOGNAME $SHELL"; echo ~; pwd; echo $PWD $OLDPWD $0 $# $-',
   },
   {
+    name: "the working directory by the name of a link that leads there",
+    quick: true,
+    through: "exec",
+    from: "link",
+    prepare: "ln -s project ../link; git init -q; mkdir src",
+    command:
+      "pwd; pwd -P; echo $PWD; cd src && cd .. && pwd; git rev-parse --show-toplevel; node -p 'process.cwd()'; touch ../link/made; ls",
+  },
+  {
     name: "who one is",
     quick: true,
     command: "id; whoami; groups; getent passwd $(id -un); getent group $(id -gn); id -u nobody",

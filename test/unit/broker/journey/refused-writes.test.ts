@@ -122,3 +122,30 @@ describe("a hidden name is told by what a command says of it", () => {
     expect(explained("cat: none: No such file or directory\nsh: 1: x: not found\n")).toEqual([]);
   });
 });
+
+describe("a denied file that is busy, because it is a mount point, is told where the command is isolated", () => {
+  const rules = { ...ERROR_RULES, policies: [policyOf({}, {})] };
+  const told = (stderr: string, isolated: boolean): readonly string[] =>
+    explainErrors({ stderr: Buffer.from(stderr), cwd: "/projects/app", failed: true, isolated }, rules);
+
+  test.each([
+    "error: could not write config file .git/config: Device or resource busy",
+    "mv: cannot move 'n' to '.git/config': Device or resource busy",
+    "mv: cannot move '.git/config' to 'c2': Device or resource busy",
+    "OSError: [Errno 16] Device or resource busy: 'n' -> '.git/config'",
+    "Error: EBUSY: resource busy or locked, rename 'n' -> '.git/config'",
+  ])("%s", (line) => {
+    const [sentence, ...more] = told(line, true);
+    expect(more).toEqual([]);
+    expect(sentence).toMatch(
+      /^'\/projects\/app\/\.git\/config' was not written: .*every policy in force isolates/,
+    );
+    expect(told(line, false)).toEqual([]);
+  });
+
+  test("and not a busy file that no list denies", () => {
+    expect(
+      told("umount: '/mnt': Device or resource busy\nrm: cannot remove 'd': Device or resource busy", true),
+    ).toEqual([]);
+  });
+});

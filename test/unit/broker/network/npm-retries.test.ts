@@ -184,3 +184,17 @@ describe("npm is told where its user's file has it look", () => {
     expect(await retries.settingsFor(null)).toEqual([]);
   });
 });
+
+test("npm is told the user's other settings too, and none that may hold a secret or would expand", async () => {
+  npm({
+    ...{ prefix: "/home/ann/.npm-global", "save-exact": "true", "script-shell": "$(id)", message: "a\nb=c" },
+    ...{ _auth: "c2VjcmV0", "https-proxy": "http://ann:secret@proxy.example/", cache: "/x", tag: "next" },
+  });
+  const text = [
+    ...["prefix = ~/.npm-global", "save-exact=true", "script-shell=x", "message=x", "_auth=c2VjcmV0"],
+    ...["https-proxy=http://ann:secret@proxy.example/", "cache=/x", "tag=${TAG}", "prefix=/twice"],
+  ];
+  host.write("home/.npmrc", `${text.join("\n")}\n`);
+  const [file] = await (await asked()).settingsFor(null);
+  expect(file?.text).toMatch(/^; From substrate\..*\nprefix=\/home\/ann\/\.npm-global\nsave-exact=true\n$/);
+});

@@ -124,7 +124,16 @@ describe("what a world lacks is told", () => {
     for (const fragment of ["ulimit -c unlimited", "ulimit -Hn 999999", "ulimit -S -n 99999"])
       expect(told(1000, [], { builtins: [fragment] })).toHaveLength(1);
     expect(told(1000, [], { builtins: ["ulimit -t 5"] })).toEqual([]);
-    expect(told(1000, [], { builtins: ["ulimit -c unlimited"], failed: false })).toEqual([]);
+    const builtins = ["ulimit -c unlimited"];
+    expect(told(1000, [], { builtins, failed: false })).toEqual([]);
+    // A script that goes on after the refusal.
+    for (const said of [
+      "error setting limit (Operation not permitted)",
+      "core file size: cannot modify limit: x",
+    ])
+      expect(
+        told(1000, [], { builtins, failed: false, stderr: () => `sh: 1: ulimit: ${said}\n` }),
+      ).toHaveLength(1);
   });
 
   test("of root's rights where something was not permitted and nothing else says why", () => {
