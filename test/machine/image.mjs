@@ -22,7 +22,7 @@ import { findProgram } from "../../api/setup/programs.mjs";
 /** The suite of lima/substrate.yaml's image. */
 const SUITE = "trixie";
 const PACKAGES =
-  "systemd systemd-sysv dbus libpam-systemd dbus-user-session linux-image-cloud-amd64 nftables iproute2 kmod git procps openssh-server sudo python3";
+  "systemd systemd-sysv dbus libpam-systemd dbus-user-session linux-image-cloud-amd64 nftables iproute2 kmod git procps openssh-server sudo ca-certificates python3";
 
 /**
  * A guest has no network, so what lima/provision.sh installs lies in a repository on its disk: as Debian's cloud image it has neither Node
