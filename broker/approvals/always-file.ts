@@ -11,13 +11,13 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { LineCounter, parseDocument } from "yaml";
+import { parseDocument } from "yaml";
 import type { AlwaysApproval, ApprovalsDocument } from "../../schemas/generated/types.ts";
 import { validateApprovalsDocument } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import { fileIdentity } from "../model/host-paths.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
-import { yamlProblems, yamlWords } from "../../schemas/yaml-words.ts";
+import { yamlDocument, yamlWords } from "../../schemas/yaml-document.ts";
 import type { WrittenAlways } from "./question.ts";
 
 const HEAD = `# Commands that a person approved permanently. An entry applies to exactly this command, in this folder, by this agent,
@@ -168,18 +168,12 @@ function readApprovals(path: string): Read {
 }
 
 function parseApprovals(text: string, path: string): Read {
-  const lines = new LineCounter();
-  const document = parseDocument(text, {
-    lineCounter: lines,
-    uniqueKeys: true,
-    strict: true,
-    prettyErrors: false,
-  });
+  const { document, lines } = yamlDocument(text);
   const place = (offset: number): string => {
     const { line, col } = lines.linePos(offset);
     return `${path}:${line}:${col}`;
   };
-  const [wrong] = yamlProblems([...document.errors, ...document.warnings]);
+  const [wrong] = [...document.errors, ...document.warnings];
   if (wrong !== undefined) return broken(`${place(wrong.pos[0])}: ${yamlWords(wrong)}`);
   const value: unknown = document.toJS({ maxAliasCount: 100 }) ?? { approvals: [] };
   if (validateApprovalsDocument(value)) return { entries: entriesOf(value), problems: [] };

@@ -1,11 +1,11 @@
 /** The operator's settings: all optional, reloaded when the file changes. If a reload fails, the last good settings stay in force. */
 import { readFileSync, statSync } from "node:fs";
-import { type Document, isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
+import { type Document, isMap, isNode, isScalar } from "yaml";
 import type { ConfigDocument } from "../../schemas/generated/types.ts";
 import { validateConfigDocument } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import { fileIdentity } from "../model/host-paths.ts";
-import { yamlProblems, yamlWords } from "../../schemas/yaml-words.ts";
+import { yamlDocument, yamlWords } from "../../schemas/yaml-document.ts";
 
 export type ConfigProblem = { readonly text: string };
 
@@ -118,20 +118,14 @@ export function parseConfig(
   text: string,
   file: string,
 ): { readonly ok: ConfigDocument } | { readonly problems: readonly ConfigProblem[] } {
-  const lines = new LineCounter();
-  const document = parseDocument(text, {
-    lineCounter: lines,
-    uniqueKeys: true,
-    strict: true,
-    prettyErrors: false,
-  });
+  const { document, lines } = yamlDocument(text);
   const place = (offset: number): string => {
     const { line, col } = lines.linePos(offset);
     return `${file}:${line}:${col}`;
   };
   if (document.errors.length > 0) {
     return {
-      problems: yamlProblems(document.errors).map((error) => ({
+      problems: document.errors.map((error) => ({
         text: `${place(error.pos[0])}: ${yamlWords(error)}`,
       })),
     };

@@ -19,6 +19,8 @@ export function lostDenials(document: PolicyDocument): readonly string[] {
   return LISTS.flatMap(([list, opens, rows, effect]) => {
     if (document.fs?.[list] === undefined) return [];
     const lost = pathsOf(rows).filter((row) => {
+      // Modes keep an ordinary user's commands from the machine's own files: no user of an older list needs a note.
+      if (row.startsWith("/")) return false;
       const path = absolutePath(row, FOLDERS);
       return isCovered(path, lists[opens], FOLDERS) && deniedBy(path, lists[list], FOLDERS) === undefined;
     });

@@ -1,5 +1,5 @@
-import { type CollectionTag, type Document, isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
-import { thrownWords, yamlProblems, yamlWords } from "../../../schemas/yaml-words.ts";
+import { type CollectionTag, type Document, isMap, isScalar, isSeq } from "yaml";
+import { yamlDocument, yamlWords } from "../../../schemas/yaml-document.ts";
 
 export interface YamlPosition {
   /** Line and column count from 1. */
@@ -29,7 +29,15 @@ export function readYaml(text: string): YamlFile | { readonly problems: readonly
   try {
     return readDocument(text);
   } catch (error) {
-    return { problems: [{ line: 1, column: 1, message: thrownWords(error) }] };
+    return {
+      problems: [
+        {
+          line: 1,
+          column: 1,
+          message: `The file is not valid YAML: ${error instanceof Error ? error.message : String(error)}`,
+        },
+      ],
+    };
   }
 }
 
@@ -37,19 +45,12 @@ export function readYaml(text: string): YamlFile | { readonly problems: readonly
 export const ONLY: CollectionTag = { tag: "!only", collection: "seq", resolve: (list) => list };
 
 function readDocument(text: string): YamlFile | { readonly problems: readonly YamlProblem[] } {
-  const lineCounter = new LineCounter();
-  const document = parseDocument(text, {
-    uniqueKeys: true,
-    prettyErrors: false,
-    strict: true,
-    customTags: [ONLY],
-    lineCounter,
-  });
+  const { document, lines } = yamlDocument(text, [ONLY]);
   const position = (offset: number): YamlPosition => {
-    const { line, col } = lineCounter.linePos(offset);
+    const { line, col } = lines.linePos(offset);
     return { line: Math.max(line, 1), column: Math.max(col, 1) };
   };
-  const wrong = yamlProblems([...document.errors, ...document.warnings]);
+  const wrong = [...document.errors, ...document.warnings];
   if (wrong.length > 0)
     return { problems: wrong.map((one) => ({ ...position(one.pos[0]), message: yamlWords(one) })) };
   return {
