@@ -251,8 +251,8 @@ function recordedCommand(job: Job): {
 }
 
 /** Whether the client may send input after the answer, such as a script for `python3`. */
-function hasLiveInput({ live }: Job): boolean {
-  return live?.input !== undefined;
+function hasLiveInput({ live, wouldStream }: Job): boolean {
+  return wouldStream === true || live?.input !== undefined;
 }
 
 function subjectOf(job: Job): Question["subject"] {

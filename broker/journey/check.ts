@@ -38,7 +38,10 @@ export function check(
   return first === undefined ? known : { ...known, undecided: [first, ...more] };
 }
 
-/** The id of an earlier answer of a person that lets this call run; undefined where a person would be asked. */
+/**
+ * The id of an earlier answer of a person that lets this call run; undefined where a person would be asked. A check does not say
+ * how the command's input will come: an answer for either way counts, and the run itself asks about the other one.
+ */
 function givenApproval(
   broker: Broker,
   agent: string,
@@ -46,6 +49,11 @@ function givenApproval(
   asker: Asker,
 ): string | undefined {
   const job = prepareJob(broker, agent, asked, { ...IN_WORLD, asker, peeks: true });
-  const question = isRefusal(job) ? job : commandQuestion(broker, job);
-  return isRefusal(question) ? undefined : broker.approvals.given(question);
+  if (isRefusal(job)) return undefined;
+  for (const each of [job, { ...job, wouldStream: true }]) {
+    const question = commandQuestion(broker, each);
+    const given = isRefusal(question) ? undefined : broker.approvals.given(question);
+    if (given !== undefined) return given;
+  }
+  return undefined;
 }
