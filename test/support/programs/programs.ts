@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import type { TestBroker } from "../broker/broker.ts";
+import { recordSkip } from "../run/skips.ts";
 
 /** Compiles a program into the broker's project, as `./name`. */
 export function buildProgram(broker: TestBroker, name: string, source: string): void {
@@ -11,6 +12,14 @@ export function buildProgram(broker: TestBroker, name: string, source: string): 
   const made = spawnSync("cc", ["-O1", "-static", "-o", path, `${path}.c`]);
   if (made.status !== 0) throw new Error(`'${name}' does not compile: ${made.stderr.toString()}`);
   chmodSync(path, 0o755);
+}
+
+/** Whether a call of the i386 interface reaches this kernel. Records a skip where the machine ends the caller instead. */
+export function hasI386Calls(broker: TestBroker, probe: string): boolean {
+  const { signal } = spawnSync(join(broker.project, probe), ["i386"]);
+  if (signal !== "SIGSEGV") return true;
+  recordSkip({ what: "calls of the i386 interface", why: "this machine ends a program at 'int $0x80'" });
+  return false;
 }
 
 /** Makes one system call by number and says what came of it: `ok`, or the error number. `i386` calls the old way. */
