@@ -65,6 +65,6 @@ export class Witnesses {
   /** Resolves once the ending of each program and the owner of each connection are known. */
   async settle({ run }: Ran, keepsProcesses: boolean): Promise<void> {
     await this.programs.finish(run, keepsProcesses);
-    await this.#network?.settled();
+    await this.#network?.settled(keepsProcesses ? undefined : run.closed);
   }
 }

@@ -7,9 +7,7 @@ export type Traffic = { readonly egress: number; readonly ingress: number };
 /** One connection of a command. */
 export type Carried = {
   readonly traffic: Traffic;
-  /** Whether bytes of the world may still be on their way to the outside. */
-  readonly isSending: boolean;
-  /** Settles when `isSending` is false; never rejects. */
+  /** Settles when no bytes of the world are on their way to the outside any more; never rejects. */
   readonly sent: Promise<void>;
 };
 
@@ -24,6 +22,7 @@ export class CommandNetwork {
   /** The command's `command_start` line. */
   readonly started: SpanRecord;
   readonly #onViolation: (violation: WorldViolation) => void;
+  readonly #hasUsed: () => boolean;
   readonly #open = new Set<Carried>();
   /** Sum over ended connections: a background process can make any number of connections. */
   #ended: Traffic = { egress: 0, ingress: 0 };
@@ -37,12 +36,14 @@ export class CommandNetwork {
   readonly #asking = new Set<Promise<unknown>>();
   #isMeasured = true;
   #isOver = false;
-  /** Settles when the last connections are known; undefined: nothing is pending. */
+  /** Settles when the last connections are known. */
   #last: Promise<void> | undefined;
 
-  constructor(started: SpanRecord, onViolation: (violation: WorldViolation) => void) {
+  /** `hasUsed`: whether anything in the world has used the network since the command began. */
+  constructor(started: SpanRecord, onViolation: (violation: WorldViolation) => void, hasUsed: () => boolean) {
     this.started = started;
     this.#onViolation = onViolation;
+    this.#hasUsed = hasUsed;
   }
 
   /** Adds a connection. The caller calls the returned function when the connection has ended. */
@@ -60,11 +61,9 @@ export class CommandNetwork {
   }
 
   /** Notes the end of the last process. `last` settles when the last connections are known; never rejects. */
-  end(last: Promise<void> | undefined): void {
+  end(last: Promise<void>): void {
     this.#isOver = true;
-    this.#last = last?.then(() => {
-      this.#last = undefined;
-    });
+    this.#last = last;
   }
 
   /** Records a refusal, once per subject; beyond `MAX_SUBJECTS` subjects, each time. */
@@ -95,14 +94,18 @@ export class CommandNetwork {
     void answer.finally(() => this.#asking.delete(answer));
   }
 
-  /** Settles when the owner of each connection is known and, within `LAST_MS`, a command that is over has sent its last byte. */
-  async settled(): Promise<void> {
+  /**
+   * Settles when the owner of each connection is known and, within `LAST_MS`, a command that used the network has sent its last
+   * byte. `closed` settles when no process of the command is left; undefined: processes may stay, and go on sending.
+   */
+  async settled(closed: Promise<void> | undefined): Promise<void> {
     await Promise.allSettled(this.#asking);
-    if (this.#isOver && (this.#last !== undefined || this.#open.size > 0))
-      await atMost(LAST_MS, this.#allSent());
+    if (!this.#hasUsed() || (closed === undefined && !this.#isOver)) return;
+    if (!(await isWithin(LAST_MS, this.#allSent(closed)))) this.#isMeasured = false;
   }
 
-  async #allSent(): Promise<void> {
+  async #allSent(closed: Promise<void> | undefined): Promise<void> {
+    await closed;
     await this.#last;
     await Promise.allSettled(this.#asking);
     await Promise.all([...this.#open].map(({ sent }) => sent));
@@ -110,13 +113,10 @@ export class CommandNetwork {
 
   /**
    * Traffic up to now; null when more may have been sent: a connection of nobody known may be this command's, or its last bytes
-   * are on their way. A background connection goes on and gets a separate line at its end.
+   * were on their way when it was settled. A background connection goes on and gets a separate line at its end.
    */
   get traffic(): Traffic | null {
-    const open = [...this.#open];
-    const isSending = this.#last !== undefined || open.some((connection) => connection.isSending);
-    if (!this.#isMeasured || (this.#isOver && isSending)) return null;
-    return sumOf([this.#ended, ...open.map(({ traffic }) => traffic)]);
+    return this.#isMeasured ? sumOf([this.#ended, ...[...this.#open].map(({ traffic }) => traffic)]) : null;
   }
 
   /** Each connection as `net:name:port`. */
@@ -145,12 +145,12 @@ function sumOf(all: readonly Traffic[]): Traffic {
   return { egress: sum("egress"), ingress: sum("ingress") };
 }
 
-function atMost(ms: number, promise: Promise<void>): Promise<void> {
+function isWithin(ms: number, promise: Promise<void>): Promise<boolean> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
+    const timer = setTimeout(() => resolve(false), ms);
     void promise.then(() => {
       clearTimeout(timer);
-      resolve();
+      resolve(true);
     });
   });
 }

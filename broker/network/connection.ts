@@ -50,7 +50,6 @@ export class Connection implements Carried {
   #reach: Reach | undefined;
   #address: string | undefined;
   #pump: Pump | undefined;
-  #isSending = true;
   #haveSent: () => void = () => {};
   readonly sent: Promise<void>;
 
@@ -70,15 +69,10 @@ export class Connection implements Carried {
     return { egress: this.#pump?.egress ?? 0, ingress: this.#pump?.ingress ?? 0 };
   }
 
-  /** Whether bytes of the world may still be on their way to the outside. */
-  get isSending(): boolean {
-    return this.#isSending;
-  }
-
   /** Settles when both sides are closed; never rejects. */
   async run(reach: Reach, allowance: Allowance): Promise<ConnectionEnd> {
     const end = await this.#run(reach, allowance);
-    this.#onSent();
+    this.#haveSent();
     return end;
   }
 
@@ -104,7 +98,7 @@ export class Connection implements Carried {
         allowance,
         firstBytes,
         held: this.#share.heldBytes,
-        onSent: () => this.#onSent(),
+        onSent: () => this.#haveSent(),
       });
       const end = endOf(await this.#pump.ended, address, target);
       return { ...end, unread: firstBytes?.answer.kind === "http2" ? "http2" : null };
@@ -124,11 +118,6 @@ export class Connection implements Carried {
   cut(reason: string): void {
     this.#stop.abort(new Error(reason));
     this.#pump?.cut(reason);
-  }
-
-  #onSent(): void {
-    this.#isSending = false;
-    this.#haveSent();
   }
 
   #isAllowedBy(reach: Reach): boolean {

@@ -100,10 +100,11 @@ export class WorldGateway {
     started: SpanRecord,
     onViolation: (violation: WorldViolation) => void,
   ): CommandNetwork {
-    const command = new CommandNetwork(started, onViolation);
-    this.#commands.set(run, command);
     const before = this.#uses + this.#stub.questions;
-    void run.closed.then(() => this.#forget(run, command, this.#uses + this.#stub.questions > before));
+    const hasUsed = (): boolean => this.#uses + this.#stub.questions > before;
+    const command = new CommandNetwork(started, onViolation, hasUsed);
+    this.#commands.set(run, command);
+    void run.closed.then(() => this.#forget(run, command));
     return command;
   }
 
@@ -127,11 +128,11 @@ export class WorldGateway {
    * Forgets a closed command once its last questions and connections are here: a program may ask, connect, send and end before
    * anybody reads or accepts, and then nobody holds the socket. The reply of a command that used the network waits for them.
    */
-  async #forget(run: CommandRun, command: CommandNetwork, hasUsed: boolean): Promise<void> {
+  async #forget(run: CommandRun, command: CommandNetwork): Promise<void> {
     const mayDial = this.#uses > 0 || this.#captured.ranges.length > 0;
     const read = this.#read(command);
     const last = Promise.all([read, mayDial ? this.#network.flush() : undefined]).then(() => {});
-    command.end(hasUsed ? last : undefined);
+    command.end(last);
     await last;
     this.#commands.delete(run);
   }

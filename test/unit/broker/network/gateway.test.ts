@@ -5,12 +5,15 @@ import type { SpanRecord } from "../../../../broker/spans/trace.ts";
 import { Violations } from "../../../../broker/spans/violations.ts";
 import type { WorldViolation } from "../../../../world/backend.ts";
 
+const commandWith = (onViolation: (violation: WorldViolation) => void): CommandNetwork =>
+  new CommandNetwork({} as SpanRecord, onViolation, () => false);
+
 const refusal = (name: string): WorldViolation => ({ kind: "name", subject: name, message: `no ${name}` });
 
 test("a command that is refused without end has a thousand lines and the number of the rest", () => {
   const lines: WorldViolation[] = [];
   const violations = new Violations((violation) => lines.push(violation));
-  const command = new CommandNetwork({} as SpanRecord, (violation) => violations.add(violation));
+  const command = commandWith((violation) => violations.add(violation));
   for (let index = 0; index < 5000; index++) command.refuse(refusal(`${index}.evil.example`));
   violations.finish();
   expect(lines).toHaveLength(1001);
@@ -20,14 +23,14 @@ test("a command that is refused without end has a thousand lines and the number 
 
 test("what is refused again and again is told once", () => {
   const lines: WorldViolation[] = [];
-  const command = new CommandNetwork({} as SpanRecord, (violation) => lines.push(violation));
+  const command = commandWith((violation) => lines.push(violation));
   for (let index = 0; index < 50; index++) command.refuse(refusal("evil.example"));
   expect(lines).toEqual([refusal("evil.example")]);
   expect(command.refused).toEqual(["no evil.example"]);
 });
 
 test("what a connection carried counts while it is open and when it has ended, and then it is let go", () => {
-  const command = new CommandNetwork({} as SpanRecord, () => {});
+  const command = commandWith(() => {});
   let asked = 0;
   let egress = 0;
   const begin = (): (() => void) =>
@@ -36,7 +39,6 @@ test("what a connection carried counts while it is open and when it has ended, a
         asked += 1;
         return { egress, ingress: 1 };
       },
-      isSending: true,
       sent: Promise.resolve(),
     });
   const ends = [begin(), begin()];
@@ -51,7 +53,7 @@ test("what a connection carried counts while it is open and when it has ended, a
 });
 
 test("what was not reached is told once for each place, with the newest reason", () => {
-  const command = new CommandNetwork({} as SpanRecord, () => {});
+  const command = commandWith(() => {});
   for (const why of ["ENOTFOUND", "ETIMEOUT"]) command.fail("a.example:443", why);
   for (let port = 1; port <= 5000; port++) command.fail(`b.example:${port}`, "ECONNREFUSED");
   expect(command.failed[0]).toBe("The connection to a.example:443 failed: ETIMEOUT");
