@@ -26,6 +26,8 @@ const SHARED = {
   environment: "node",
   globals: false,
   pool: "forks",
+  // What happens in a moment on a quiet machine may take seconds beside another test.
+  expect: { poll: { timeout: 10_000 } },
   testTimeout: 60_000,
   hookTimeout: 60_000,
 } as const;
