@@ -32,16 +32,13 @@ describe.each(actors().slice(0, 1))(
         try {
           const socket = join(broker.home, "sock/agent.sock");
           await Promise.all(Array.from({ length: CLIENTS }, () => send(socket, open)));
-          await sleep(300);
+          const long = { cmd: "wc -c", stdin_b64: "A".repeat(4 * MI) };
+          // Busy once the clients' bytes have arrived.
+          await expect
+            .poll(async () => ((await broker.post(long)).document as ErrorReply).error)
+            .toMatchObject({ code: "busy" });
           expect(resident(broker)).toBeLessThan(MOST_MIB);
           expect(await broker.run("echo short")).toMatchObject({ stdout: "short\n" });
-          const long = { cmd: "wc -c", stdin_b64: "A".repeat(4 * MI) };
-          const answer = await broker.call("POST", "/v1/execute", {
-            agent_id: "me",
-            cwd: broker.project,
-            ...long,
-          });
-          expect((answer.document as ErrorReply).error).toMatchObject({ code: "busy" });
           open.splice(0).forEach((close) => close());
           await expect
             .poll(() => broker.run(long).catch(() => null))
