@@ -61,7 +61,8 @@ export class Trials {
         recorded: undefined,
         limits: [],
         cgroup: undefined,
-        network: undefined,
+        // A world has a network namespace of its own or says that it keeps the host's.
+        network: namespaces.includes("net") ? undefined : "host",
         reports: false,
       },
       signal,
