@@ -295,7 +295,7 @@ describe.each(actors())("who cheats while settings are replaced, as $kind", (act
     buildProgram(broker, "replace", REPLACE);
   });
   afterAll(() => broker.stop());
-  // A cheat may leave a lock file whose inode was that of earlier settings: later commands cannot remove it. A person can.
+  // The cheat with other names may leave a lock file that no later command can remove. A person can, here the test.
   beforeEach(() => {
     rmSync(join(broker.project, ".git/config.lock"), { recursive: true, force: true });
   });
