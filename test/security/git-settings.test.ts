@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Actor, actors } from "../support/users/users.ts";
 import { eventually, type Ran, TestBroker } from "../support/broker/broker.ts";
 import { GIT, hostGit } from "../support/git/git.ts";
@@ -295,10 +295,6 @@ describe.each(actors())("who cheats while settings are replaced, as $kind", (act
     buildProgram(broker, "replace", REPLACE);
   });
   afterAll(() => broker.stop());
-  // The cheat with other names may leave a lock file that no later command can remove. A person can, here the test.
-  beforeEach(() => {
-    rmSync(join(broker.project, ".git/config.lock"), { recursive: true, force: true });
-  });
 
   /** Looks at what the host reads for as long as the command runs. */
   async function watched(cmd: string): Promise<{ readonly ran: Ran; readonly seen: ReadonlySet<string> }> {

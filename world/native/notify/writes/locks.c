@@ -59,6 +59,15 @@ int lock_remove(int folder, const char *leaf) {
   return unlinkat(folder, leaf, 0);
 }
 
+/* Removes a link, FIFO or socket. A person's git makes no lock file while it is there. */
+static int remove_other(const struct lookup *place) {
+  struct stat now;
+  if (lstat(place->refused_path, &now) < 0) return -1;
+  if (now.st_dev == place->stat.st_dev && now.st_ino == place->stat.st_ino && !S_ISREG(now.st_mode)) return unlink(place->refused_path);
+  errno = EBUSY;
+  return -1;
+}
+
 /* Reads what open(2) and its like ask for. False: another call. */
 static bool asks_to_open(const struct seccomp_notif *notice, uint64_t *flags, uint64_t *mode) {
   const __u64 *args = notice->data.args;
@@ -162,18 +171,29 @@ static enum lock_answer open_again(int listener, const struct seccomp_notif *not
 
 static enum lock_answer serve_open(int listener, const struct seccomp_notif *notice, struct lookup *place, uint64_t flags,
                                    uint64_t mode) {
-  if (place->exists && !S_ISREG(place->stat.st_mode)) return LOCK_NONE;
   bool makes = (flags & O_CREAT) != 0;
+  if (place->exists && !S_ISREG(place->stat.st_mode)) {
+    if (makes && (flags & O_EXCL) != 0) return refuse(listener, notice, place, EEXIST, false);
+    if (S_ISLNK(place->stat.st_mode) && (flags & O_PATH) == 0) return refuse(listener, notice, place, ELOOP, false);
+    /* The kernel would look the name up anew: another file there by then, perhaps a person's, would be written to or made. */
+    bool writes = makes || (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
+    return writes && (flags & O_PATH) == 0 ? refuse(listener, notice, place, EBUSY, true) : LOCK_NONE;
+  }
   if (makes && (!place->exists || (flags & O_EXCL) != 0)) return make(listener, notice, place, flags, mode);
   return place->exists ? open_again(listener, notice, place, flags) : refuse(listener, notice, place, ENOENT, false);
 }
 
 static enum lock_answer serve_removal(int listener, const struct seccomp_notif *notice, struct lookup *place) {
   if (!place->exists) return refuse(listener, notice, place, ENOENT, false);
-  if (!S_ISREG(place->stat.st_mode)) return LOCK_NONE;
-  if (!lock_is_own(AT_FDCWD, place->refused_path)) return refuse(listener, notice, place, EBUSY, true);
+  bool regular = S_ISREG(place->stat.st_mode);
+  if (S_ISDIR(place->stat.st_mode)) {
+    /* rmdir(2) and its like remove no file that has come there since. */
+    bool removes_folders = notice->data.nr == SYS_unlinkat && (notice->data.args[2] & AT_REMOVEDIR) != 0;
+    return removes_folders ? LOCK_NONE : refuse(listener, notice, place, EISDIR, false);
+  }
+  if (regular && !lock_is_own(AT_FDCWD, place->refused_path)) return refuse(listener, notice, place, EBUSY, true);
   if (!notice_waits(listener, notice->id)) return LOCK_REFUSED;
-  int error = lock_remove(AT_FDCWD, place->refused_path) < 0 ? errno : 0;
+  int error = (regular ? lock_remove(AT_FDCWD, place->refused_path) : remove_other(place)) < 0 ? errno : 0;
   notice_return(listener, notice->id, 0, error);
   return LOCK_DONE;
 }
