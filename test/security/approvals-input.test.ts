@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../support/users/users.ts";
 import { Person } from "../support/broker/approvals.ts";
 import { TestBroker } from "../support/broker/broker.ts";
+import { needs } from "../support/run/needs.ts";
 import { StreamClient } from "../support/broker/stream.ts";
 
 const POLICY = `id: default
@@ -57,6 +58,7 @@ describe.each(actors())("an answer about a command without input, as $kind", (ac
   });
 
   test("a program that runs its input is approved for one run where the input is not known", async () => {
+    needs("perl");
     expect(await typed("perl", "unlink 'kept'")).toBe("approval_required");
     const question = (await person.list()).approvals.find(({ subject }) => subject.cmd === "perl");
     expect(question?.offers).toEqual(["once", "deny"]);

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { HealthReply } from "../../../schemas/generated/types.ts";
 import { validateHealthReply } from "../../../schemas/generated/validators.js";
 import { eventually, TestBroker } from "../broker/broker.ts";
+import { has, needs } from "../run/needs.ts";
 import { skip } from "../run/skips.ts";
 import { HERE, type Place } from "../processes/place.ts";
 import type { Actor } from "../users/users.ts";
@@ -95,7 +96,8 @@ export function backendCases(actor: Actor, subject: BackendUnderTest): void {
             ? expect.stringMatching(/^degraded: 1 denied names outside of the project/)
             : "on",
         pid: "on",
-        net: "on",
+        net:
+          subject.hasNetwork && !has("nft") ? expect.stringMatching(/^degraded: nft is not installed/) : "on",
         ipc: "on",
         uts: "on",
         seccomp: "on",
@@ -238,6 +240,7 @@ export function backendCases(actor: Actor, subject: BackendUnderTest): void {
     test("an allowed name is reached and counted, another port and a denied name are not", async () => {
       if (!subject.hasNetwork)
         return skip(`the network of ${subject.word}`, "its worlds have only their loopback");
+      needs("python3", "nft");
       const ask = `import socket,sys
 s=socket.create_connection(("host.internal",int(sys.argv[1])),5)
 s.sendall(b"asked")
