@@ -35,19 +35,19 @@ describe.each(actors().slice(0, 1))(
           const long = { cmd: "wc -c", stdin_b64: "A".repeat(4 * MI) };
           // Busy once the clients' bytes have arrived.
           await expect
-            .poll(async () => ((await broker.post(long)).document as ErrorReply).error)
+            .poll(async () => ((await broker.post(long)).document as ErrorReply).error, { timeout: 30_000 })
             .toMatchObject({ code: "busy" });
           expect(resident(broker)).toBeLessThan(MOST_MIB);
           expect(await broker.run("echo short")).toMatchObject({ stdout: "short\n" });
           open.splice(0).forEach((close) => close());
           await expect
-            .poll(() => broker.run(long).catch(() => null))
+            .poll(() => broker.run(long).catch(() => null), { timeout: 30_000 })
             .toMatchObject({ stdout: `${3 * MI}\n` });
         } finally {
           await broker.stop();
         }
       },
-      60_000,
+      120_000,
     );
 
     test("sizes and signals by the million: the broker stays small and answers, and the last ones count", async () => {
