@@ -62,7 +62,6 @@ function hidden() {
 /** A virtual machine is no barer for what is hidden here. */
 function concerned() {
   return filesOf(CHECKOUT, [".test.ts"]).filter(
-    (path) =>
-      !path.startsWith("test/machine/") && CONCERNED.test(readFileSync(join(CHECKOUT, path), "utf8")),
+    (path) => !path.startsWith("test/machine/") && CONCERNED.test(readFileSync(join(CHECKOUT, path), "utf8")),
   );
 }
