@@ -191,6 +191,8 @@ static enum lock_answer serve_removal(int listener, const struct seccomp_notif *
     bool removes_folders = notice->data.nr == SYS_unlinkat && (notice->data.args[2] & AT_REMOVEDIR) != 0;
     return removes_folders ? LOCK_NONE : refuse(listener, notice, place, EISDIR, false);
   }
+  /* A name that commands may not remove is refused as any other such name (notify/writes/record.c). */
+  if (!regular && place->held) return LOCK_NONE;
   if (regular && !lock_is_own(AT_FDCWD, place->refused_path)) return refuse(listener, notice, place, EBUSY, true);
   if (!notice_waits(listener, notice->id)) return LOCK_REFUSED;
   int error = (regular ? lock_remove(AT_FDCWD, place->refused_path) : remove_other(place)) < 0 ? errno : 0;
