@@ -84,7 +84,7 @@ export class Config {
   #problemsOf(identity: string): readonly ConfigProblem[] {
     const known = this.#identity;
     this.#identity = identity;
-    // Nothing is lost with a file that set nothing.
+    // A removed file without settings changes nothing, so nobody is told.
     if (identity === MISSING && known !== "" && Object.keys(this.#current).length > 0) {
       return [
         { text: `${this.#path}: the file is gone; its settings stay in force until the broker restarts` },

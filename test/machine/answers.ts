@@ -47,7 +47,7 @@ const QUOTES = [
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** In this order: later ones see what earlier ones left. */
+/** Sent in this order: later requests read files of earlier requests. */
 export const REQUESTS: readonly Body[] = [
   { cmd: "true" },
   { cmd: "false" },

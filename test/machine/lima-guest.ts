@@ -221,7 +221,7 @@ export class LimaGuest {
     const options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"];
     const all = [...options, "BatchMode=yes", "IdentitiesOnly=yes", "ExitOnForwardFailure=yes"];
     return [
-      // It ends with this process, also after its kill -9.
+      // ssh ends with the test process, also after kill -9 of the test.
       ...["setpriv", "--pdeathsig=KILL", "ssh", "-F", "/dev/null", "-i", this.#key, "-p", `${this.#port}`],
       ...all.flatMap((option) => ["-o", option]),
       ...more,

@@ -13,7 +13,7 @@ const SIZE = 100;
 /**
  * `last.py HOW COUNT` sends `SIZE` bytes over each of so many connections to the sink and ends before anybody looks at them. HOW:
  * `close` and `reset` say how each ends; `port` dials two servers from one port, of which the kernel has to change one, and `wait`
- * two others: both wait until the bytes are there.
+ * dials two other servers. `port` and `wait` end after the servers have the bytes.
  */
 const LAST = `
 import socket, struct, sys

@@ -69,7 +69,7 @@ export class TestBroker {
     return await TestBroker.#startIn(actor, folder, options);
   }
 
-  /** Another broker on the same home, after this one is gone. @param environment its variables instead of this one's */
+  /** Starts a broker on the same home, after this broker has ended. @param environment replaces the variables of this broker */
   async again(environment = this.#options.environment ?? {}): Promise<TestBroker> {
     return await TestBroker.#startIn(this.actor, this.folder, { ...this.#options, environment });
   }

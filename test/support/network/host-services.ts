@@ -67,7 +67,7 @@ for kind in KINDS:
 attempt("tcp", lambda: socket.create_connection(("127.0.0.1", int(port)), 5).close())
 `;
 
-/** Who reached which socket, as the services saw it. */
+/** Servers on sockets of the host that record each client. */
 export class HostServices {
   readonly port: number;
   readonly name: string;

@@ -1,4 +1,4 @@
-/** The machine whose processes worlds are: this one, or a virtual one. */
+/** The machine that runs the processes of worlds: the test's own, or a virtual machine. */
 import { parentOf, processesWith } from "./processes.ts";
 
 export type Place = {

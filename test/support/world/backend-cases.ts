@@ -24,7 +24,7 @@ export type BackendUnderTest = {
   readonly shared?: { broker: TestBroker; readonly setPolicy: (text: string) => void };
   /** Waits for what makes worlds; absent: it is there with the broker. */
   readonly ready?: (broker: TestBroker) => Promise<unknown>;
-  /** The machine that worlds are on; absent: this one. */
+  /** The machine that runs the worlds; absent: the test's own. */
   readonly place?: () => Place;
   /** Whether its worlds have a network beyond their own loopback. */
   readonly hasNetwork: boolean;

@@ -57,7 +57,7 @@ function isAlive(pid) {
 const behind = () => JSON.parse(readFileSync(at("behind.json"), "utf8"));
 
 /**
- * Lets the manager do it. This process ends with what it answers, unless all went well.
+ * Has the manager start or stop the guest. On an error, limactl exits with the manager's code and words.
  * @param {Machine} machine
  * @returns {Promise<{ pid: number }>}
  */
