@@ -1,4 +1,4 @@
-import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Actor, actors } from "../support/users/users.ts";
@@ -15,6 +15,15 @@ const SECRETS = [
 
 /** Neighbours of what is denied: by their prefix, by their folder. */
 const PLAIN = [".sshfoo/id", ".netrcx", ".config/ghost/file", ".cargo/config.toml"] as const;
+
+function shadowNames(): number {
+  return readdirSync("/etc").filter((name) => name.includes("shadow")).length;
+}
+
+/** The user id that a user namespace shows for every id without a mapping, root among them. */
+function overflowUid(): string {
+  return readFileSync("/proc/sys/fs/overflowuid", "utf8").trim();
+}
 
 async function withRepository(
   actor: Actor,
@@ -71,8 +80,11 @@ describe.each(actors())("what a policy without deny lists denies, as $kind", (ac
   test("no command reads the password hashes of the machine, and every command reads its users", async () => {
     await withRepository(actor, "mode: observe\n", async (broker) => {
       const cmd =
-        "cat /etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- | wc -c; ls /etc | grep shadow; grep -c ^root: /etc/passwd";
+        "cat /etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- | wc -c; grep -c ^root: /etc/passwd";
       expect(await broker.run(cmd)).toMatchObject({ exit: 0, stdout: "0\n1\n" });
+      // An ordinary user's world leaves the names to their modes: /etc stays root's there, as on the host.
+      const { stdout } = await broker.run("ls /etc | grep -c shadow; stat -c %u /etc");
+      expect(stdout).toBe(actor.uid === 0 ? "0\n0\n" : `${shadowNames()}\n${overflowUid()}\n`);
       expect(await broker.run("getent passwd root | cut -d: -f1; id -un")).toMatchObject({
         exit: 0,
         stdout: `root\n${actor.name}\n`,

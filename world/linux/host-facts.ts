@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
+import { accessSync, constants, lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { WorldUnavailable } from "../model/unavailable.ts";
@@ -34,7 +34,7 @@ export function hostFacts(
     otherNames: (path) => table.otherNames(path),
     holdsNoPipes: (path) => WITHOUT_PIPES.has(mounts.findLast(({ point }) => point === path)?.type ?? ""),
     datagramSockets: parseDatagramSockets(unlessScarce(() => readFileSync("/proc/net/unix", "utf8"))),
-    ...(known.userNamespace ? { rootsOwn: sshIncludes() } : {}),
+    ...(known.userNamespace ? { rootsOwn: sshIncludes(), keptByModes: keptByModes() } : {}),
     ...known,
   };
 }
@@ -58,6 +58,23 @@ export function parseDatagramSockets(table: string): readonly string[] {
     .split("\n")
     .flatMap((line) => /^\S+: (?:\S+ ){3}0002 \S+ +\d+ (\/.*)$/.exec(line)?.[1] ?? []);
   return [...new Set(paths)];
+}
+
+/** shadow(5) and gshadow(5), with the copies that passwd(1) and its kin leave: modes 0640 or 0600, owned by root. */
+const PASSWORD_HASHES = ["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-"] as const;
+
+/** Returns the files of password hashes that this process may not read. A missing one counts: root's tools make it with these modes. */
+export function keptByModes(paths: readonly string[] = PASSWORD_HASHES): ReadonlySet<string> {
+  return new Set(paths.filter((path) => !isReadable(path)));
+}
+
+function isReadable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 type Looked = { readonly kind: PathKind; readonly real: string | undefined };

@@ -52,7 +52,7 @@ export function denials(spec: WorldSpec, zones: readonly string[], facts: HostFa
   const named = outside
     .filter(isLiteral)
     .flatMap((segments) => standing(pathOf(segments), own, facts))
-    .filter((path) => !isPrivate(path));
+    .filter((path) => !isPrivate(path) && facts.keptByModes?.has(path) !== true);
   const found = facts.found.filter((path) => !isInAny([...zones, ...named], path));
   return {
     // Names found by the search may have vanished since, together with their folders.

@@ -34,6 +34,11 @@ export type HostFacts = {
    * Absent: none.
    */
   readonly rootsOwn?: readonly SettingsFile[];
+  /**
+   * Files that modes keep from this user already. Hiding them would make an overlay of root's folder, and a user namespace shows an
+   * overlay's folder as the user's own. Absent: none.
+   */
+  readonly keptByModes?: ReadonlySet<string>;
   /** The host's name, also the world's name. */
   readonly hostname: string;
   /** Whether the world has a DNS stub and the files that point to the stub. */

@@ -96,6 +96,19 @@ describe("the mount plan", () => {
     expect(plan.zones[0]).toEqual({ kind: "watch", path: PROJECT });
   });
 
+  test("a name of root's folder that modes keep from the user already costs no overlay of that folder", () => {
+    const files = { ...spec().files, denyRead: ["/etc/shadow", "/home/ann/.ssh"] };
+    const facts: HostFacts = {
+      ...host(),
+      folders: () => ["home", "etc"],
+      userNamespace: true,
+      keptByModes: new Set(["/etc/shadow", "/etc/gshadow"]),
+    };
+    const plan = lines(mountPlan(spec({ files }), facts)).join("\n");
+    expect(plan).not.toMatch(/\/etc\b.*shadow|veil \/etc/);
+    expect(plan).toContain("hide /home/ann/.ssh");
+  });
+
   test("a tree with a mount point below it is veiled in parts, and one that refused a veil is masked instead", () => {
     const folders: Record<string, readonly string[]> = { "/": ["var", "home"], "/var": ["lib", "log"] };
     const facts: HostFacts = {
