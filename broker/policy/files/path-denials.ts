@@ -9,10 +9,22 @@ export type Folders = { readonly project: string; readonly home: string };
  * covering everything below its plain beginning: denying is the safe answer. Pure.
  */
 export function deniedBy(path: string, patterns: readonly string[], folders: Folders): string | undefined {
-  return patterns.find((pattern) => {
-    const absolute = absolutePattern(pattern, folders);
-    return /[[\\]/.test(absolute) ? isWithin(path, plainBeginning(absolute)) : coverOf(absolute).covers(path);
-  });
+  return patterns.find((pattern) => coverage(pattern, folders)(path));
+}
+
+/** Same as {@link deniedBy}, for many paths: parses each pattern once. */
+export function compiledDenials(
+  patterns: readonly string[],
+  folders: Folders,
+): (path: string) => string | undefined {
+  const rows = patterns.map((pattern) => ({ pattern, covers: coverage(pattern, folders) }));
+  return (path) => rows.find(({ covers }) => covers(path))?.pattern;
+}
+
+function coverage(pattern: string, folders: Folders): (path: string) => boolean {
+  const absolute = absolutePattern(pattern, folders);
+  if (/[[\\]/.test(absolute)) return (path) => isWithin(path, plainBeginning(absolute));
+  return coverOf(absolute).covers;
 }
 
 /** Replaces the variables in a policy's path. */

@@ -2,7 +2,7 @@
 import type { PolicyDocument } from "../../../schemas/generated/types.ts";
 import { DENIED_READS, DENIED_WRITES, pathsOf } from "../files/default-denials.ts";
 import { fileLists } from "../files/file-lists.ts";
-import { absolutePath, deniedBy, isCovered } from "../files/path-denials.ts";
+import { absolutePath, compiledDenials, isCovered } from "../files/path-denials.ts";
 
 /** Any folders serve: rows and lists name both by variables. */
 const FOLDERS = { project: "/home/me/project", home: "/home/me" };
@@ -18,11 +18,12 @@ export function lostDenials(document: PolicyDocument): readonly string[] {
   const lists = fileLists(document);
   return LISTS.flatMap(([list, opens, rows, effect]) => {
     if (document.fs?.[list] === undefined) return [];
+    const denied = compiledDenials(lists[list], FOLDERS);
     const lost = pathsOf(rows).filter((row) => {
       // Modes keep an ordinary user's commands from the machine's own files: no user of an older list needs a note.
       if (row.startsWith("/")) return false;
       const path = absolutePath(row, FOLDERS);
-      return isCovered(path, lists[opens], FOLDERS) && deniedBy(path, lists[list], FOLDERS) === undefined;
+      return isCovered(path, lists[opens], FOLDERS) && denied(path) === undefined;
     });
     if (lost.length === 0) return [];
     const more = lost.length > SHOWN ? ` and ${lost.length - SHOWN} more` : "";
