@@ -4,7 +4,7 @@
  */
 import { normalize } from "node:path";
 import type { FsDiff } from "../schemas/generated/types.ts";
-import { validateAgentMessage } from "../schemas/generated/validators.js";
+import { validateAgentMessage } from "../schemas/generated/validators/agent-message.js";
 import { describeErrors } from "../schemas/validation-errors.ts";
 import type { WorldSpec } from "../world/backend.ts";
 import type { Parsed } from "../world/wire/peer.ts";

@@ -3,7 +3,7 @@
  *
  *   node schemas/generate.mjs                write the files that differ
  *   node schemas/generate.mjs --check        write nothing; exit 1 and name the files in git that differ
- *   node schemas/generate.mjs --validators   write only `generated/validators.js` and `openapi.js`, which git ignores and the set-up makes
+ *   node schemas/generate.mjs --validators   write only the validators and `openapi.js`, which git ignores and the set-up makes
  */
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -13,7 +13,7 @@ import { framesHeader, framesModule } from "./generator/frames.mjs";
 import { openapiModule } from "./generator/openapi.mjs";
 import { apiReference, policiesReference } from "./generator/reference.mjs";
 import { typesModule } from "./generator/types.mjs";
-import { validatorsDeclaration, validatorsModule } from "./generator/validators.mjs";
+import { validatorsDeclaration, validatorsModules } from "./generator/validators.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
@@ -29,7 +29,9 @@ if (process.argv.includes("--check")) {
 /** The validators and the calls, not in git: 44,000 lines, rewritten by every change of a schema. */
 function validators() {
   return new Map([
-    ["schemas/generated/validators.js", validatorsModule(schemas)],
+    ...[...validatorsModules(schemas)].map(
+      ([name, text]) => /** @type {const} */ ([`schemas/generated/${name}`, text]),
+    ),
     ["schemas/generated/openapi.js", openapiModule(schemas)],
   ]);
 }

@@ -1,19 +1,17 @@
 /** The table of calls: permitted callers, method, path, body, handler. */
 import type { Request } from "express";
 import type { IncomingMessage } from "node:http";
-import {
-  validateApprovalDecisionRequest,
-  validateChangesRequest,
-  validateEventRequest,
-  validateExecuteRequest,
-  validateFilesRequest,
-  validateReplayRequest,
-  validateReportRequest,
-  validateRequestScopesRequest,
-  validateWorldPublishRequest,
-  validateWorldRestartRequest,
-  validateWorldWarmRequest,
-} from "../../schemas/generated/validators.js";
+import { validateApprovalDecisionRequest } from "../../schemas/generated/validators/approval-decision-request.js";
+import { validateChangesRequest } from "../../schemas/generated/validators/changes-request.js";
+import { validateEventRequest } from "../../schemas/generated/validators/event-request.js";
+import { validateExecuteRequest } from "../../schemas/generated/validators/execute-request.js";
+import { validateFilesRequest } from "../../schemas/generated/validators/files-request.js";
+import { validateReplayRequest } from "../../schemas/generated/validators/replay-request.js";
+import { validateReportRequest } from "../../schemas/generated/validators/report-request.js";
+import { validateRequestScopesRequest } from "../../schemas/generated/validators/request-scopes-request.js";
+import { validateWorldPublishRequest } from "../../schemas/generated/validators/world-publish-request.js";
+import { validateWorldRestartRequest } from "../../schemas/generated/validators/world-restart-request.js";
+import { validateWorldWarmRequest } from "../../schemas/generated/validators/world-warm-request.js";
 import { handleApprovals, handleDecision, handlePreview } from "./approvals.ts";
 import { handleBudget, handleBudgetReset, handleBudgets } from "./budgets.ts";
 import { type Answer, answering, type Handle, type Read } from "./call.ts";

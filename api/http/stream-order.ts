@@ -3,7 +3,8 @@ import { SHELL_ARGV } from "../../broker/live/shell-script.ts";
 import type { LiveOptions } from "../../broker/live/live-command.ts";
 import { isRefusal, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { ExecuteRequest, StreamOptions } from "../../schemas/generated/types.ts";
-import { validateExecuteRequest, validateStreamOptions } from "../../schemas/generated/validators.js";
+import { validateExecuteRequest } from "../../schemas/generated/validators/execute-request.js";
+import { validateStreamOptions } from "../../schemas/generated/validators/stream-options.js";
 import type { Caller } from "./caller.ts";
 import { agentDocument, checked, isObject } from "./valid-request.ts";
 

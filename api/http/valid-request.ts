@@ -2,7 +2,7 @@
 import { isRefusal, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { IncomingMessage } from "node:http";
 import type { EmptyRequest } from "../../schemas/generated/types.ts";
-import { validateEmptyRequest } from "../../schemas/generated/validators.js";
+import { validateEmptyRequest } from "../../schemas/generated/validators/empty-request.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import { readJson } from "./body.ts";
 import type { Read } from "./call.ts";

@@ -6,7 +6,7 @@ import type { LiveClient, LiveCommand } from "../../broker/live/live-command.ts"
 import { isTypeable, typedLine } from "../../broker/live/shell-script.ts";
 import { isRefusal, quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { StreamControl } from "../../schemas/generated/types.ts";
-import { validateStreamControl } from "../../schemas/generated/validators.js";
+import { validateStreamControl } from "../../schemas/generated/validators/stream-control.js";
 import { MAX_BODY, parseJson } from "./body.ts";
 import { noRoom } from "./body-room.ts";
 import { logBug } from "./bug.ts";

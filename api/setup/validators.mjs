@@ -7,13 +7,17 @@ import { SetUpError, say } from "./say.mjs";
 import { updateStamp } from "./stamp.mjs";
 
 const FILE = "schemas/generated/validators.js";
+const MODULES = "schemas/generated/validators";
 const CALLS = "schemas/generated/openapi.js";
 
 /** Step: `schemas/generated/`: ajv's validators of requests, policies and settings, and the calls in OpenAPI. */
 export const validators = {
   /** @param {import("./stamp.mjs").Stamp} stamp */
   isCurrent(stamp) {
-    return [FILE, CALLS].every((file) => existsSync(join(CHECKOUT, file))) && stamp.validators === inputs();
+    return (
+      [FILE, MODULES, CALLS].every((file) => existsSync(join(CHECKOUT, file))) &&
+      stamp.validators === inputs()
+    );
   },
 
   async make() {

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { parseDocument } from "yaml";
 import type { AlwaysApproval, ApprovalsDocument } from "../../schemas/generated/types.ts";
-import { validateApprovalsDocument } from "../../schemas/generated/validators.js";
+import { validateApprovalsDocument } from "../../schemas/generated/validators/approvals.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import { fileIdentity } from "../model/host-paths.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";

@@ -1,5 +1,5 @@
 import type { PolicyCaseDocument, Verdict } from "../../schemas/generated/types.ts";
-import { validatePolicyCaseDocument } from "../../schemas/generated/validators.js";
+import { validatePolicyCaseDocument } from "../../schemas/generated/validators/policy-case.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import { readYaml, type YamlFile } from "../policy/load/yaml-file.ts";
 

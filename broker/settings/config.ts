@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { type Document, isMap, isNode, isScalar } from "yaml";
 import type { ConfigDocument } from "../../schemas/generated/types.ts";
-import { validateConfigDocument } from "../../schemas/generated/validators.js";
+import { validateConfigDocument } from "../../schemas/generated/validators/config.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import { fileIdentity } from "../model/host-paths.ts";
 import { yamlDocument, yamlWords } from "../../schemas/yaml-document.ts";

@@ -18,7 +18,7 @@ const EVERY_ERROR = new Set([
 ]);
 
 /** Replaces ajv's run-time import (ajv/dist/runtime/ucs2length.js): length in code points. */
-const CODE_POINT_LENGTH = `function codePointLength(text) {
+const CODE_POINT_LENGTH = `export function codePointLength(text) {
   let length = text.length;
   for (let at = 0; at + 1 < text.length; at++) {
     if ((text.charCodeAt(at) & 0xfc00) !== 0xd800 || (text.charCodeAt(at + 1) & 0xfc00) !== 0xdc00) continue;
@@ -30,16 +30,45 @@ const CODE_POINT_LENGTH = `function codePointLength(text) {
 `;
 
 /**
- * Writes `validators.js`: for each document a function, plain JavaScript without imports. Each function has a scope of its own and
- * is marked pure, so bundlers drop unused validators.
+ * Writes `validators.js` and a module per document below `validators/`, plain JavaScript without packages: all together take 1.7 MB,
+ * and a process should load the few that it uses, so the programs import these modules, and tests `validators.js`.
  * @param {SchemaFile[]} schemas
+ * @returns {Map<string, string>} texts by file name
  */
-export function validatorsModule(schemas) {
-  const validators = documents(schemas).map(({ file, schema }) => {
-    const code = validatorCode(schemas, file);
-    return `export const validate${schema.title} = /* @__PURE__ */ (() => {${code}})();\n`;
+export function validatorsModules(schemas) {
+  const head = `// ${BANNER}\n// @ts-nocheck\n`;
+  const modules = documents(schemas).map(({ file, schema }) => {
+    const name = `validators/${file.replace(".schema.json", ".js")}`;
+    return { name, validator: `validate${schema.title}`, code: validatorCode(schemas, file) };
   });
-  return [`// ${BANNER}`, "// @ts-nocheck", CODE_POINT_LENGTH, ...validators].join("\n");
+  const faces = modules.map(({ name, validator }) => `export { ${validator} } from "./${name}";\n`);
+  return new Map([
+    ["validators.js", `${head}${faces.join("")}`],
+    ["validators/code-point-length.js", `${head}${CODE_POINT_LENGTH}`],
+    ...modules.map(
+      ({ name, validator }) =>
+        /** @type {const} */ ([name.replace(/js$/, "d.ts"), declarationText(validator)]),
+    ),
+    ...modules.map(
+      ({ name, validator, code }) => /** @type {const} */ ([name, `${head}${moduleText(validator, code)}`]),
+    ),
+  ]);
+}
+
+/** @param {string} validator */
+function declarationText(validator) {
+  return `export { ${validator} } from "../validators.js";\n`;
+}
+
+/**
+ * @param {string} validator
+ * @param {string} code the body of a function that returns the validator
+ */
+function moduleText(validator, code) {
+  const imported = code.includes("codePointLength")
+    ? `import { codePointLength } from "./code-point-length.js";\n`
+    : "";
+  return `${imported}export const ${validator} = /* @__PURE__ */ (() => {${code}})();\n`;
 }
 
 /**

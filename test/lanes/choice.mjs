@@ -12,7 +12,7 @@ const SLOW = {
     adapters client exec-trees faults few-descriptors full-disk held-changes held-cli held-contents held-faults
     held-kill-points held-killed idempotency init init-refused left-overs life-cycle mcp mcp-clients network-npm-refused output-room package
     policy-allow policy-corpus policy-fuzz policy-reload policy-tools program-starts publish-policy real-agents replay
-    sandboxed self service shims-quiet shims-unanswered small-disk stream-volume substrate-sh time-limits told trace-kills trace-programs
+    sandboxed screens self service shims-quiet shims-unanswered small-disk stream-volume substrate-sh time-limits told trace-kills trace-programs
     trouble`,
   security: `approvals-allowing clones-at-once default-denials denied-names denied-names-host
     denied-names-races denied-projects denied-wholes direct-changes exec-gate git-brought git-opened
@@ -23,10 +23,11 @@ const SLOW = {
     sockets-at-connect telemetry tools-ahead`,
 };
 
-/** Integration files about the command line, rules, records and shims, with the same outcome whoever runs the broker. */
-const ANYBODY = `approvals approvals-cli approvals-desktop approvals-kept bad-input budgets caller-shell cli commits held-cli idempotency init init-refused notices
-  output-room policy policy-allow policy-corpus policy-fuzz policy-network policy-programs policy-reload policy-show
-  policy-tools publish-policy self shims-folder shims-long shims-quiet shims-unanswered stream-volume test-internet time-limits told tour
+/** Integration files about the command line, rules, records, hooks, streams, shims and screens, with the same outcome whoever runs the broker. */
+const ANYBODY = `acp adapters approvals approvals-cli approvals-desktop approvals-kept bad-input budgets caller-shell cli client commits fronts
+  held-cli hook hook-events hook-unanswered idempotency init init-refused mcp mcp-clients notices output-room policy policy-allow
+  policy-corpus policy-fuzz policy-network policy-programs policy-reload policy-show policy-tools publish-policy screens self
+  session-state shell shims-folder shims-long shims-quiet shims-unanswered stream stream-volume test-internet time-limits told tour
   trace-cli trace-kills trace-network trace-programs trouble`;
 
 const ANYBODYS = paths("integration", ANYBODY);

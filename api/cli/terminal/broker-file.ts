@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import type { BrokerFile } from "../../../schemas/generated/types.ts";
-import { validateBrokerFile } from "../../../schemas/generated/validators.js";
+import { validateBrokerFile } from "../../../schemas/generated/validators/broker-file.js";
 import type { Terminal } from "./terminal.ts";
 
 /** Reads broker.json; undefined for a missing or invalid file. */

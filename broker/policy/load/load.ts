@@ -4,7 +4,7 @@ import type { PolicyLoad, PolicyProblem } from "../rules/decision.ts";
 import { extended, type OwnFile } from "./extends.ts";
 import type { DocumentPath, Written, WrittenAt } from "../rules/written.ts";
 import { PassedRules } from "../rules/rule-set.ts";
-import { validatePolicyDocument } from "../../../schemas/generated/validators.js";
+import { validatePolicyDocument } from "../../../schemas/generated/validators/policy.js";
 import { describeErrors } from "../../../schemas/validation-errors.ts";
 import { readYaml } from "./yaml-file.ts";
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
