@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -134,6 +134,22 @@ describe.each(actors())("substrate trace, as $kind", (actor) => {
       .split("\n")
       .map((line) => (JSON.parse(line) as { agent_id: string }).agent_id);
     expect(new Set(agents)).toEqual(new Set(["ben"]));
+  });
+
+  test("verify says when it has no head to compare the end with, and compares with one that is given", async () => {
+    const home = join(broker.folder, "copied");
+    for (const name of readdirSync(join(broker.home, "trace")))
+      broker.write(join(home, "trace", name), readFileSync(join(broker.home, "trace", name), "utf8"));
+    const verify = (...words: readonly string[]) =>
+      broker.cli(["trace", "verify", ...words], { env: { SUBSTRATE_HOME: home } });
+    const lines = (await verify()).stdout.trimEnd().split("\n");
+    expect(lines.at(-1)).toMatch(/^ {2}end +not compared: the database .* is missing/);
+    const [, head = ""] = /head (sha256:\w+)/.exec(lines[0] ?? "") ?? [];
+    expect(JSON.parse((await verify("--json")).stdout)).toMatchObject({ ok: true, head, heads_compared: 0 });
+    const compared = await verify("--head", head);
+    expect(compared).toMatchObject({ code: 0 });
+    expect(compared.stdout).not.toContain("not compared");
+    expect((await broker.cli(["trace", "verify"])).stdout).not.toContain("not compared");
   });
 
   test("verifies over the files that its settings make, and names a file that is gone", async () => {

@@ -16,10 +16,11 @@ export async function verify(terminal: Terminal, head: string | undefined, json:
   if (!existsSync(trace) && rotatedParts(trace).length === 0 && known.length === 0)
     throw new Complaint(`Cannot find a trace at '${trace}'`);
   const tell = progressOn(terminal);
-  const result = await verifyTrace(trace, [...known, ...(head === undefined ? [] : [head])], tell);
+  const heads = [...known, ...(head === undefined ? [] : [head])];
+  const result = await verifyTrace(trace, heads, tell);
   tell(undefined);
-  if (json) printJson(terminal, result);
-  else for (const line of wordsOf(result)) printLine(terminal, line);
+  if (json) printJson(terminal, { ...result, heads_compared: heads.length });
+  else for (const line of wordsOf(result, heads.length)) printLine(terminal, line);
   return result.ok ? 0 : 1;
 }
 
@@ -34,7 +35,7 @@ async function knownHeads(database: string): Promise<readonly string[]> {
   }
 }
 
-function wordsOf(result: Verification): readonly string[] {
+function wordsOf(result: Verification, compared: number): readonly string[] {
   if (!result.ok) {
     const { file, line, offset, seq, wrong } = result;
     return [
@@ -50,6 +51,11 @@ function wordsOf(result: Verification): readonly string[] {
       ? []
       : [
           `  begins    after span ${dropped.last_seq}: ${dropped.lines} earlier lines were dropped for their ${dropped.reason}, the last with ${dropped.last_hash}`,
+        ]),
+    ...(compared > 0
+      ? []
+      : [
+          "  end       not compared: the database with the last known head is missing, so a cut end would not be seen; '--head HASH' compares with your own copy",
         ]),
     ...(torn === 0
       ? []
