@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { Visible, Session } from "../model/place.ts";
 import type { HealthReply, PublishedPort } from "../../schemas/generated/types.ts";
 import { WorldUnavailable } from "../../world/backend.ts";
@@ -34,6 +35,8 @@ async function warmWorlds(
     const session = broker.sessions.find(id);
     return session !== undefined && visible(session.agent) ? [{ session, ...warm }] : [];
   });
+  // Every world waits on the signal; Node warns of a leak from the eleventh on.
+  setMaxListeners(0, signal);
   return await Promise.all(
     shown.map(async ({ session, world, startedAt, running }) => ({
       world_id: world.id,
