@@ -8,18 +8,19 @@ import { CHECKOUT } from "../../api/setup/checkout.mjs";
  * most of what takes more than seven seconds on two processors.
  */
 const SLOW = {
-  integration: `approvals-cli approvals-kept budgets changes-listed direct-changes doctor exec-gate-stopped
-    adapters client exec-trees faults few-descriptors full-disk held-changes held-cli held-contents held-faults
-    held-kill-points held-killed idempotency init init-refused left-overs life-cycle mcp mcp-clients network-npm-refused output-room package
-    policy-allow policy-corpus policy-fuzz policy-reload policy-tools program-starts publish-policy real-agents replay
-    sandboxed screens self service shims-quiet shims-unanswered small-disk stream-volume substrate-sh time-limits told trace-kills trace-programs
-    trouble`,
-  security: `approvals-allowing clones-at-once default-denials denied-names denied-names-host
-    denied-names-races denied-projects denied-wholes direct-changes exec-gate git-brought git-opened
-    git-settings groups held-changes held-names host-trees-mounts installation isolated-worlds
-    kept-repositories limits made-repositories missing-git-names nested-repositories network-addresses
-    network-budget network-clients network-dns network-edits network-first-bytes network-floods
-    network-policy network-rebinding odd-names places replays scope-network scope-tokens shipped-policies
+  integration: `adapters approvals-cli approvals-kept budgets caller-shell changes-listed client direct-changes
+    direct-random doctor exec-gate-stopped exec-trees faults few-descriptors fronts full-disk held-changes held-cli
+    held-contents held-faults held-kill-points held-killed hook hook-unanswered idempotency init init-refused left-overs
+    life-cycle mcp mcp-clients network-npm-refused output-room package policy-allow policy-corpus policy-fuzz
+    policy-reload policy-tools program-starts publish-policy real-agents replay run sandboxed screens self service
+    session-state shell shims-quiet shims-unanswered small-disk stream stream-volume substrate-sh terminals time-limits
+    told trace-kills trace-programs trouble world-agent`,
+  security: `approvals-allowing clones-at-once default-denials denied-names denied-names-host denied-names-races
+    denied-projects denied-wholes direct-changes exec-gate git-brought git-opened git-settings groups held-changes
+    held-names host-trees host-trees-mounts installation isolated-worlds kept-repositories limits made-repositories
+    missing-git-names nested-repositories network-addresses network-budget network-clients network-dns network-edits
+    network-first-bytes network-floods network-last-bytes network-of-host network-owners network-policy
+    network-rebinding odd-names pid-1 places replays request-floods scope-network scope-tokens shipped-policies
     sockets-at-connect telemetry tools-ahead`,
 };
 
