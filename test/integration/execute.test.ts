@@ -7,11 +7,11 @@ import {
   validateExecuteTextReply,
   validateSpan,
 } from "../../schemas/generated/validators.js";
-import { everyActor } from "../support/users/users.ts";
+import { actors } from "../support/users/users.ts";
 import { eventually, TestBroker } from "../support/broker/broker.ts";
 import { processesWith } from "../support/processes/processes.ts";
 
-describe.each(everyActor())("execute, as $kind", (actor) => {
+describe.each(actors())("execute, as $kind", (actor) => {
   let broker: TestBroker;
   beforeAll(async () => {
     broker = await TestBroker.start(actor);

@@ -16,7 +16,7 @@ import { differences, lookAt } from "../lanes/home-of-a-person.mjs";
 import { eventually } from "../support/broker/broker.ts";
 import { asVersion, packed, Person, type PersonOptions } from "../support/programs/package.ts";
 import { skip } from "../support/run/skips.ts";
-import { currentUser, everyActor, type TestUser } from "../support/users/users.ts";
+import { actors, currentUser, everyActor, type TestUser } from "../support/users/users.ts";
 
 const CLAUDE = `{\n\t"model":"opus"\n}`;
 
@@ -73,7 +73,7 @@ test("the package holds what runs and what builds the native parts, and depends 
   ]);
 });
 
-describe.each(everyActor())("installed globally, as $kind", (actor) => {
+describe.each(actors())("installed globally, as $kind", (actor) => {
   test("it connects an agent, decides, and leaves the home as it was but for ~/.substrate, which one command removes", async () => {
     const person = await installed(actor);
     mkdirSync(join(person.home, ".claude"));
