@@ -27,8 +27,8 @@ const SLOW = {
 /** Integration files about the command line, rules, records, hooks, streams, shims and screens, with the same outcome whoever runs the broker. */
 const ANYBODY = `acp adapters approvals approvals-cli approvals-desktop approvals-kept bad-input budgets caller-shell cli client commits fronts
   held-cli hook hook-events hook-unanswered idempotency init init-refused mcp mcp-clients notices output-room policy policy-allow
-  policy-corpus policy-fuzz policy-network policy-programs policy-reload policy-show policy-tools publish-policy screens self
-  session-state shell shims-folder shims-long shims-quiet shims-unanswered stream stream-volume test-internet time-limits told tour
+  policy-corpus policy-fuzz policy-network policy-programs policy-reload policy-show policy-tools publish-policy replay screens self
+  session-state shell shims-folder shims-long shims-quiet shims-unanswered stream stream-volume test-internet substrate-sh time-limits told tour
   trace-cli trace-kills trace-network trace-programs trouble`;
 
 const ANYBODYS = paths("integration", ANYBODY);
