@@ -24,12 +24,16 @@ const SLOW = {
     sockets-at-connect telemetry tools-ahead`,
 };
 
-/** Integration files about the command line, rules, records, hooks, streams, shims and screens, with the same outcome whoever runs the broker. */
-const ANYBODY = `acp adapters approvals approvals-cli approvals-desktop approvals-kept bad-input budgets caller-shell cli client commits fronts
-  held-cli hook hook-events hook-unanswered idempotency init init-refused mcp mcp-clients notices output-room policy policy-allow
-  policy-corpus policy-fuzz policy-network policy-programs policy-reload policy-show policy-tools publish-policy replay screens self
-  session-state shell shims-folder shims-long shims-quiet shims-unanswered stream stream-volume test-internet substrate-sh time-limits told tour
-  trace-cli trace-kills trace-network trace-programs trouble`;
+/**
+ * Integration files with the same outcome whoever runs the broker: about the command line, rules, records, hooks, streams, terminals, shims,
+ * screens and held changes.
+ */
+const ANYBODY = `acp adapters approvals approvals-cli approvals-desktop approvals-kept backends bad-input budgets caller-shell
+  changes-listed cli client commits exec-stream exec-trees fronts held-cli held-contents held-faults hook hook-events
+  hook-unanswered idempotency init init-refused mcp mcp-clients network-npm-refused notices output-room policy policy-allow
+  policy-corpus policy-fuzz policy-network policy-programs policy-reload policy-show policy-tools publish-policy replay run
+  screens self session-state shell shims-folder shims-long shims-quiet shims-unanswered stream stream-volume substrate-sh
+  terminals test-internet time-limits told tour trace-cli trace-kills trace-network trace-programs trouble world-agent`;
 
 const ANYBODYS = paths("integration", ANYBODY);
 
