@@ -38,7 +38,8 @@ export default defineConfig({
   test: {
     reporters: ["default", fileURLToPath(new URL("./support/run/reporter.ts", import.meta.url))],
     globalSetup: fileURLToPath(new URL("./support/run/global.ts", import.meta.url)),
-    maxWorkers: 2,
+    // Tests wait for a quarter of their time: of two processors, two workers leave that idle.
+    maxWorkers: 3,
     projects: [
       {
         // These start no broker and share nothing, so one process may hold many of them.
