@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../support/users/users.ts";
 import { Person } from "../support/broker/approvals.ts";
 import { TestBroker } from "../support/broker/broker.ts";
+import { needs } from "../support/run/needs.ts";
 
 const POLICY = `id: default
 name: Asks
@@ -55,6 +56,7 @@ describe.each(actors())("an answer about a program that a running command starts
   });
 
   test("is for one run where the program runs its input", async () => {
+    needs("perl");
     broker.write(inProject("fed.sh"), "printf 'print 1' | perl\n");
     const fed = await question("sh fed.sh");
     expect((await person.question(fed)).offers).toEqual(["once", "deny"]);
