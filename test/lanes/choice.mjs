@@ -25,12 +25,12 @@ const SLOW = {
 };
 
 /**
- * Integration files with the same outcome whoever runs the broker: about the command line, rules, records, hooks, streams, terminals, shims,
- * screens and held changes.
+ * Integration files that one user's run stands for: about the command line, rules, records, hooks, streams, terminals, shims and screens,
+ * whose outcome is the same whoever runs the broker; about held changes and starts of programs, whose walls `test/security` tries as both.
  */
-const ANYBODY = `acp adapters approvals approvals-cli approvals-desktop approvals-kept backends bad-input budgets caller-shell
+const ANYBODY = `acp adapters approvals approvals-cli approvals-desktop approvals-kept bad-input budgets caller-shell
   changes-listed cli client commits direct-changes direct-random exec-gate-stopped exec-stream exec-trees execute fronts
-  held-changes held-cli held-contents held-faults held-kill-points hook hook-events hook-unanswered idempotency init
+  held-changes held-cli held-contents held-faults hook hook-events hook-unanswered idempotency init
   init-refused life-cycle mcp mcp-clients network-npm-refused notices output-room policy policy-allow policy-corpus policy-fuzz
   policy-network policy-programs policy-reload policy-show policy-tools program-starts publish-policy replay run screens self
   session-state shell shims-folder shims-long shims-quiet shims-unanswered stream stream-volume substrate-sh terminals

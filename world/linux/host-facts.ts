@@ -63,17 +63,20 @@ export function parseDatagramSockets(table: string): readonly string[] {
 /** shadow(5) and gshadow(5), with the copies that passwd(1) and its kin leave: modes 0640 or 0600, owned by root. */
 const PASSWORD_HASHES = ["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-"] as const;
 
-/** Returns the files of password hashes that this process may not read. A missing one counts: root's tools make it with these modes. */
-export function keptByModes(paths: readonly string[] = PASSWORD_HASHES): ReadonlySet<string> {
-  return new Set(paths.filter((path) => !isReadable(path)));
+/**
+ * Returns the files of password hashes that this process may not read. A missing one counts: root's tools make it with these modes. For
+ * the uid 0 of a container none counts, since such a file would be its own; nor does one that cannot be looked at.
+ */
+export function keptByModes(uid = process.getuid?.()): ReadonlySet<string> {
+  return new Set(uid === 0 ? [] : PASSWORD_HASHES.filter(isKept));
 }
 
-function isReadable(path: string): boolean {
+function isKept(path: string): boolean {
   try {
     accessSync(path, constants.R_OK);
-    return true;
-  } catch {
     return false;
+  } catch (error) {
+    return ["EACCES", "ENOENT"].includes((error as NodeJS.ErrnoException).code ?? "");
   }
 }
 

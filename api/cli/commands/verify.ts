@@ -55,7 +55,7 @@ function wordsOf(result: Verification, compared: number): readonly string[] {
     ...(compared > 0
       ? []
       : [
-          "  end       not compared: the database with the last known head is missing, so a cut end would not be seen; '--head HASH' compares with your own copy",
+          "  end       not compared: no database here knows the last head, so a cut end would not be seen; '--head HASH' compares with your own copy",
         ]),
     ...(torn === 0
       ? []
