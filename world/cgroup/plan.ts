@@ -8,8 +8,11 @@ export const DEFAULT_PIDS = 4096;
 /** Difference between `kernel.pid_max` and the usable number: RESERVED_PIDS (kernel/pid.c), and init's own processes. */
 const PID_MAX_ROOM = 300 + 64;
 
-/** PID 1, its outer process, the forker and a few leaders count in the user namespace too. */
-const NPROC_ROOM = 8;
+/**
+ * PID 1, its outer process, the forker, helpers and the leaders of commands count in the user namespace too. Six
+ * were counted in an idle world; with too little room a bomb stops below `pids`, and nothing says that it met it.
+ */
+const NPROC_ROOM = 16;
 
 /** Share of pids.max that one command leaves to the other commands of its world. */
 const COMMAND_ROOM = { part: 1 / 8, most: 64 };

@@ -16,15 +16,19 @@ export type Steady = {
 /** Counting reads a file of each process of the host. */
 const LOOK_EVERY_MS = 200;
 
-/** Another agent's world runs a command every 20 ms for as long as the attack lasts. */
-export async function steady(broker: TestBroker, attack: Promise<unknown>): Promise<Steady> {
+/** Another agent's world runs a command every 20 ms for as long as the attack lasts; each look at the host is told. */
+export async function steady(
+  broker: TestBroker,
+  attack: Promise<unknown>,
+  looked: (processes: number) => void = () => undefined,
+): Promise<Steady> {
   const [times, failures, processes]: [number[], unknown[], number[]] = [[], [], []];
   let over = false;
   const settled = attack.then(
     () => (over = true),
     () => (over = true),
   );
-  let looked = performance.now();
+  let lastLook = performance.now();
   while (!over) {
     const begin = performance.now();
     try {
@@ -35,9 +39,11 @@ export async function steady(broker: TestBroker, attack: Promise<unknown>): Prom
     }
     times.push(performance.now() - begin);
     // By the clock: a neighbour that is held up must not keep the host from being looked at.
-    if (performance.now() - looked > LOOK_EVERY_MS) {
-      processes.push(pids().filter((pid) => readOf(pid, "comm") === `${FORKS}\n`).length);
-      looked = performance.now();
+    if (performance.now() - lastLook > LOOK_EVERY_MS) {
+      const count = pids().filter((pid) => readOf(pid, "comm") === `${FORKS}\n`).length;
+      processes.push(count);
+      looked(count);
+      lastLook = performance.now();
     }
     await sleep(20);
   }

@@ -101,13 +101,20 @@ static bool take_order(void) {
 
 /* Kills the command's processes. A single write kills the whole group and its new forks. Without a group,
    orphans become children of this subreaper, so killing direct children converges; a process that forks
-   faster is caught by killing the whole tree in each pass. */
+   faster is caught by killing the whole tree in each pass. The first pass counts the whole tree before it kills:
+   later ones see what is left of a tree that is dying, on a busy machine less than its limit. */
 static void end_all(void) {
   if (group_kill_file >= 0 && write(group_kill_file, "1", 1) == 1) {
     group_killed = 1;
     return;
   }
-  see((uint32_t)tree_signal(proc_fd, getpid(), end_passes++ > 0, SIGKILL));
+  bool is_first = end_passes++ == 0;
+  int count;
+  if (is_first) {
+    tree_below(proc_fd, getpid(), 1, &count);
+    see((uint32_t)count);
+  }
+  see((uint32_t)tree_signal(proc_fd, getpid(), !is_first, SIGKILL));
 }
 
 /* Reaps children; true when no child is left. */
