@@ -39,21 +39,24 @@ if ! test -d "$into/$stamp"; then
   mv "$into/new" "$into/$stamp"
 fi
 ln -sfn "$stamp" "$into/current"
+# The front starts the Node that was found here, whatever PATH the unit has.
+ln -sfn "$(command -v node)" "$into/current/.build/node"
 
-# As the user whose files the mounts show.
+# As the user whose files the mounts show. The front opens systemd's socket for Node, which cannot say READY=1 itself.
 mkdir -p "/etc/systemd/system/$unit.d"
 cat > "/etc/systemd/system/$unit.d/here.conf" << END
 [Service]
 User=$user
 ExecStart=
-ExecStart=$(command -v node) $into/current/api/bin/substrate.mjs agent --socket /run/substrate-agent/agent.sock
+ExecStart=$into/current/.build/substrate agent --socket /run/substrate-agent/agent.sock
 END
 install -m 0644 "$into/current/systemd/system/$unit" "/etc/systemd/system/$unit"
 systemctl daemon-reload
 systemctl enable --quiet "$unit"
 # An agent of another copy is replaced; its worlds end with it.
 if [ "$(cat /run/substrate-agent.stamp 2> /dev/null)" != "$stamp" ] || ! systemctl is-active --quiet "$unit"; then
-  systemctl restart "$unit"
+  # What the agent said is what a person needs of a start that failed; systemctl names two more commands instead.
+  systemctl restart "$unit" || { journalctl --quiet --no-pager --unit "$unit" --lines 20 >&2; exit 1; }
   echo "$stamp" > /run/substrate-agent.stamp
 fi
 

@@ -138,8 +138,11 @@ export class LimaGuest {
     let text = "";
     // The answer goes back on the same socket.
     for await (const bytes of socket.iterator({ destroyOnReturn: false })) text += String(bytes);
-    const answer = await this.#obey(JSON.parse(text) as Order).catch((error: unknown) => {
+    const answer = await this.#obey(JSON.parse(text) as Order).catch(async (error: unknown) => {
       const message = error instanceof Error ? error.message : String(error);
+      process.stderr.write(`The guest of the stand-in for limactl: ${message}\n`);
+      // As Lima does after a start that failed: a guest that went on would hold the disk of the next one.
+      await this.crash();
       return { code: 1, out: "", err: `level=fatal msg=${JSON.stringify(message)}\n` };
     });
     socket.end(JSON.stringify(answer));
