@@ -8,13 +8,13 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Answer, call } from "../../api/client/client.ts";
 import type { CheckReply, ErrorReply } from "../../schemas/generated/types.ts";
 import { actors } from "../support/users/users.ts";
 import { type Ran, TestBroker } from "../support/broker/broker.ts";
 import { hostGit, triedGit } from "../support/git/git.ts";
-import { change, changed, diffOf, errorIn, fill, isolated } from "../support/held/changes.ts";
+import { change, changed, diffOf, errorIn, fill, isolated, startOver } from "../support/held/changes.ts";
 
 /** Rows of the shipped policies, and two that an operator wrote otherwise. */
 const DENIED = [
@@ -56,7 +56,7 @@ const CONFIG = "agents:\n  ann: {policy: open}\n  bob: {policy: auto}\n";
 
 describe.each(actors())("names that tools run later, written by isolated commands, as $kind", (actor) => {
   let broker: TestBroker;
-  beforeEach(async () => {
+  beforeAll(async () => {
     broker = await TestBroker.start(actor, {
       policies: {
         default: policy("default", "{}"),
@@ -66,9 +66,12 @@ describe.each(actors())("names that tools run later, written by isolated command
       },
       config: CONFIG,
     });
+  });
+  afterAll(() => broker.stop());
+  beforeEach(async () => {
+    await startOver(broker);
     hostGit(actor, broker.project, "init", "-q");
   });
-  afterEach(() => broker.stop());
 
   const here = (path: string): string => join(broker.project, path);
 

@@ -1,9 +1,9 @@
 /** Isolated commands and what becomes of their changes, for tests. */
 import { spawnSync } from "node:child_process";
-import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Answer } from "../../../api/client/client.ts";
-import type { ChangesReply, DiffReply, ErrorReply } from "../../../schemas/generated/types.ts";
+import type { ChangesReply, DiffReply, ErrorReply, HeldReply } from "../../../schemas/generated/types.ts";
 import type { Ran, TestBroker } from "../broker/broker.ts";
 
 /** Isolates a command that says `true iso`; `more` are further keys of the policy. */
@@ -51,6 +51,16 @@ export async function diffOf(broker: TestBroker, span: string, query = ""): Prom
   const { status, document } = await broker.operator("GET", `/v1/diff/${span}${query}`);
   if (status !== 200) throw new Error(`Expected 200, received ${status}: ${JSON.stringify(document)}`);
   return document as DiffReply;
+}
+
+/** A broker as after its start, for the next row: nothing is held, no world is warm, and the project is empty. */
+export async function startOver(broker: TestBroker): Promise<void> {
+  const { held } = (await broker.operator("GET", "/v1/held")).document as HeldReply;
+  for (const { span_id: span } of held) await changed(broker, "discard", span);
+  const { status } = await broker.operator("POST", "/v1/world/restart", { all: true, force: true });
+  if (status !== 200) throw new Error(`Expected 200 of a restart, received ${status}`);
+  for (const name of readdirSync(broker.project))
+    rmSync(join(broker.project, name), { recursive: true, force: true });
 }
 
 /** Every path below a folder with what it is and holds; names are bytes. */
