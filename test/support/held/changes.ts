@@ -1,6 +1,14 @@
 /** Isolated commands and what becomes of their changes, for tests. */
 import { spawnSync } from "node:child_process";
-import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import {
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import type { Answer } from "../../../api/client/client.ts";
 import type { ChangesReply, DiffReply, ErrorReply, HeldReply } from "../../../schemas/generated/types.ts";
