@@ -108,7 +108,8 @@ describe.each(actors())("the limits of a world, as $kind", (actor) => {
     const attack = offender({ cmd: `mkfifo enough; ./${FORKS} & read line < enough`, timeout_ms: 45_000 });
     let looks = 0;
     const neighbour = await steady(broker, attack, (processes) => {
-      if (processes >= PIDS && ++looks === LOOKS_AT_BOMB) writeFileSync(join(broker.project, "enough"), "enough\n");
+      if (processes >= PIDS && ++looks === LOOKS_AT_BOMB)
+        writeFileSync(join(broker.project, "enough"), "enough\n");
     });
     report(`fork bomb as ${actor.kind}`, neighbour);
     const { exit, span_id: span } = await attack;
