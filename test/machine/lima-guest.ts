@@ -141,7 +141,7 @@ export class LimaGuest {
     const answer = await this.#obey(JSON.parse(text) as Order).catch(async (error: unknown) => {
       const message = error instanceof Error ? error.message : String(error);
       process.stderr.write(`The guest of the stand-in for limactl: ${message}\n`);
-      // As Lima does after a start that failed: a guest that went on would hold the disk of the next one.
+      // A guest that went on would hold the disk of the next start.
       await this.crash();
       return { code: 1, out: "", err: `level=fatal msg=${JSON.stringify(message)}\n` };
     });
