@@ -1,10 +1,9 @@
 /** Worlds in a virtual machine that Lima manages, with a stand-in for `limactl`: no Lima and no second kernel run here. */
-import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually, TestBroker } from "../support/broker/broker.ts";
-import { processesWith } from "../support/processes/processes.ts";
+import { TestBroker } from "../support/broker/broker.ts";
+import { StreamClient } from "../support/broker/stream.ts";
 import { actors } from "../support/users/users.ts";
 import { TestLima, untilReady } from "../support/world/lima.ts";
 
@@ -49,13 +48,11 @@ describe.each(actors())("a broker whose worlds are in a virtual machine, as $kin
   });
 
   test("closes the spans of a machine that dies, and starts it again for the next command", async () => {
-    const marker = `marked-${randomBytes(6).toString("hex")}`;
-    const running = broker.run(`echo begun; : ${marker}; sleep 600`);
-    expect(await eventually(() => processesWith(marker).length > 0, 10_000)).toBe(true);
+    const running = await StreamClient.open(broker, { cmd: "echo begun; sleep 600" });
+    await running.shows("begun\n");
     lima.kill("SIGKILL");
-    const lost = await running;
-    expect(lost).toMatchObject({ signal: "SIGKILL", stdout: "begun\n" });
-    expect(lost.stderr).toContain("the connection to its world agent was lost");
+    expect(await running.ended()).toMatchObject({ type: "exit", signal: "SIGKILL" });
+    expect(running.err.toString()).toContain("the connection to its world agent was lost");
     await untilReady(broker);
     expect(await broker.run("echo again")).toMatchObject({ exit: 0, stdout: "again\n" });
     expect(lima.verbs).toEqual(["create", "start", "start"]);

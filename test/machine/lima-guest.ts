@@ -90,9 +90,9 @@ export class LimaGuest {
 
   /** Whose processes worlds are. */
   get place(): Place {
-    // In a file: a marker among its words would make grep one of its own finds.
+    // Encoded, and in a file: as a word, it would make the guest's shell and grep two of its own finds.
     const find = (marker: string): string =>
-      `cat > /run/marker <<< ${quoted(marker)}; grep -laFf /run/marker /proc/[0-9]*/cmdline 2> /dev/null | cut -d / -f 3`;
+      `base64 -d <<< ${Buffer.from(marker).toString("base64")} > /run/marker; grep -laFf /run/marker /proc/[0-9]*/cmdline 2> /dev/null | cut -d / -f 3`;
     return {
       processesWith: async (marker) =>
         (await this.guest.must(find(marker))).split("\n").filter(Boolean).map(Number),

@@ -150,7 +150,7 @@ describe("a spec's limits", () => {
       "memory=1",
       "pids=448",
       "pid_max=876",
-      "nproc=520",
+      "nproc=528",
       "nofile=65536",
     ]);
   });
