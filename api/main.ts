@@ -1,4 +1,5 @@
 /** The entry point: reads environment, user and streams of the process once, and passes them on. */
+import { timeLimit } from "../world/backend.ts";
 import { createHash } from "node:crypto";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
@@ -74,7 +75,7 @@ function terminalOf(host: NodeJS.Process): Terminal {
       }
       const { linuxChecks } = await import("../world/doctor/checks.ts");
       const { LinuxBackend } = await import("../world/linux/backend.ts");
-      return await linuxChecks(inits, new LinuxBackend(inits), order, AbortSignal.timeout(FIRST_TRY_MS));
+      return await linuxChecks(inits, new LinuxBackend(inits), order, timeLimit(FIRST_TRY_MS));
     },
     shims: async () => {
       const { ShimFolder } = await import("../shim/folder.ts");

@@ -1,4 +1,5 @@
 /** The state of a world agent, by an HTTP request. */
+import { timeLimit } from "../world/backend.ts";
 import { request } from "node:http";
 import { type AgentHealth, HEALTH_PATH, PROTOCOL } from "../world/wire/protocol.ts";
 
@@ -9,7 +10,7 @@ const MOST = 16 * 1024;
 
 /** Whether the agent at a socket has this version and protocol. Rejects where no agent answers. */
 export async function isSameVersion(socket: string, version: string, signal: AbortSignal): Promise<boolean> {
-  const health = await healthOf(socket, AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]));
+  const health = await healthOf(socket, timeLimit(ANSWER_MS, signal));
   return health.version === version && health.protocol === PROTOCOL;
 }
 

@@ -1,7 +1,7 @@
 /** The virtual machine of one user: made at the first need, kept running, and started again after a crash or a sleep. */
 import { writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { WorldUnavailable } from "../world/backend.ts";
+import { timeLimit, WorldUnavailable } from "../world/backend.ts";
 import type { Instance, Limactl, Mount } from "./limactl.ts";
 
 export type MachineOptions = {
@@ -55,7 +55,7 @@ export class LimaMachine {
       // Nobody may be left to hear of a failure.
       this.#starting.catch(() => {});
     }
-    const patience = AbortSignal.any([signal, AbortSignal.timeout(PATIENCE_MS)]);
+    const patience = timeLimit(PATIENCE_MS, signal);
     await Promise.race([this.#starting, this.#onItsWay(patience)]);
   }
 

@@ -1,4 +1,5 @@
 /** `substrate broker start --foreground`: runs a broker from the start to the stop signal. */
+import { timeLimit } from "../../world/backend.ts";
 import { chmodSync } from "node:fs";
 import { pino } from "pino";
 import { askAhead } from "../../broker/journey/ask-ahead.ts";
@@ -72,7 +73,7 @@ export async function runBroker(options: ProcessOptions): Promise<Ending> {
     const running = await serve(broker, log, options.manager?.sockets ?? new Map());
     const signs = tellReady(options.manager);
     // Warms the cached probe of the first command.
-    backend.probe(AbortSignal.timeout(PROBE_PATIENCE_MS)).catch((error: unknown) => {
+    backend.probe(timeLimit(PROBE_PATIENCE_MS)).catch((error: unknown) => {
       log.warn({ err: error }, "Cannot make worlds yet");
     });
     const expiry = expireHeldChanges(broker, log);

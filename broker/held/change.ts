@@ -2,7 +2,13 @@
 import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { setImmediate as turn } from "node:timers/promises";
 import type { ChangesReply, FsDiff } from "../../schemas/generated/types.ts";
-import { type ApplyEnding, type HeldChange, type KeyedMutex, Listing } from "../../world/backend.ts";
+import {
+  type ApplyEnding,
+  type HeldChange,
+  type KeyedMutex,
+  Listing,
+  timeLimit,
+} from "../../world/backend.ts";
 import type { Ground, GroundNeeds } from "../policies/judge.ts";
 import type { DirtyFiles } from "../project-files/dirty-files.ts";
 import type { SpanRecord, Trace } from "../spans/trace.ts";
@@ -90,7 +96,7 @@ async function inTurn(
   order: ChangeOrder,
   found: FoundChanges,
 ): Promise<ChangesReply | Refusal> {
-  const signal = AbortSignal.timeout(PATIENCE_MS);
+  const signal = timeLimit(PATIENCE_MS);
   const before = await listInTurn(broker, order, found, signal);
   if (isRefusal(before)) return before;
   const unfit = order.action === "undo" ? undefined : nothingToDo(broker, order, before);

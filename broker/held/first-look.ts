@@ -1,7 +1,7 @@
 /** Records the project's state right after a command, so that a later apply can report files removed since. */
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { KeyedMutex, World, WorldBackend } from "../../world/backend.ts";
+import { type KeyedMutex, timeLimit, type World, type WorldBackend } from "../../world/backend.ts";
 import type { Job } from "../model/job.ts";
 
 /** Delay in milliseconds, past the reply and the preparations for the next command: starting a process blocks the broker. */
@@ -24,7 +24,7 @@ export function lookFirst(
     await sleep(LATER_MS, undefined, { ref: false });
     // An earlier apply has already recorded and compared the project's state.
     await broker.heldMutex.run(project, async () => {
-      if (existsSync(held.layers)) await store.look(held, AbortSignal.timeout(PATIENCE_MS));
+      if (existsSync(held.layers)) await store.look(held, timeLimit(PATIENCE_MS));
     });
   };
   look().catch(() => {

@@ -2,7 +2,7 @@
 import { isRefusal } from "../model/refusal.ts";
 import type { AutoApplied } from "../held/hint.ts";
 import { join, posix } from "node:path";
-import { type Cover, coverOf, type HeldChange, type World } from "../../world/backend.ts";
+import { type Cover, coverOf, type HeldChange, timeLimit, type World } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
 import { pathPatterns } from "../policy/files/file-scope.ts";
 import type { Job } from "../model/job.ts";
@@ -31,7 +31,7 @@ export async function autoApply(
   if (ran.timedOut || ran.cancelled || !hasEnded) return undefined;
   const { project, identity } = job.place;
   const held = { layers: access.layers, project, identity, mountedAt: world.mountedAt };
-  const all = await store.list(held, AbortSignal.timeout(PATIENCE_MS));
+  const all = await store.list(held, timeLimit(PATIENCE_MS));
   const inside = all.filter(isInside);
   if (inside.length === 0) return undefined;
   const outside = all.filter((change) => !isInside(change));

@@ -6,7 +6,7 @@
 import { isRefusal } from "../model/refusal.ts";
 import { join } from "node:path";
 import type { ApprovalPreview, FsDiff } from "../../schemas/generated/types.ts";
-import { type ProgramGate, type World, WorldUnavailable } from "../../world/backend.ts";
+import { type ProgramGate, timeLimit, type World, WorldUnavailable } from "../../world/backend.ts";
 import { asRequired } from "./borrow-world.ts";
 import type { Broker } from "../broker.ts";
 import { commandEnvironment } from "../settings/environment.ts";
@@ -127,7 +127,7 @@ async function tryOut(job: Job, world: World, gate: ProgramGate): Promise<Approv
 
 /** Lists the changes, or says why they cannot be listed: there may be too many. */
 async function changesOf(world: World): Promise<FsDiff | string> {
-  const patience = AbortSignal.timeout(DIFF_MS);
+  const patience = timeLimit(DIFF_MS);
   try {
     return await world.fsDiff(patience);
   } catch (error) {

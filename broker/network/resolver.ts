@@ -1,3 +1,4 @@
+import { timeLimit } from "../../world/backend.ts";
 import { setMaxListeners } from "node:events";
 import { type Ask, askHost, askServers, codeOf } from "./ask.ts";
 import type { Bound } from "./bound.ts";
@@ -91,7 +92,7 @@ export class HostResolver {
   }
 
   async #answer(name: string, asked: Bound | undefined): Promise<Resolution> {
-    const limit = AbortSignal.timeout(ANSWER_MS);
+    const limit = timeLimit(ANSWER_MS);
     try {
       const { addresses, ttl } = await unlessAborted(this.#counted(name, limit, asked), limit);
       if (addresses.length === 0) return this.#learn(name, { kind: "failed", code: "ENODATA" }, FAILURE_MS);

@@ -1,5 +1,11 @@
 /** The broker's worlds: one warm world per session, shared by its commands and ended when idle. */
-import { type World, type WorldBackend, type WorldProcess, WorldUnavailable } from "../../world/backend.ts";
+import {
+  timeLimit,
+  type World,
+  type WorldBackend,
+  type WorldProcess,
+  WorldUnavailable,
+} from "../../world/backend.ts";
 import { newId } from "../model/ids.ts";
 import { isSame, type Wanted } from "./world-spec.ts";
 
@@ -201,7 +207,7 @@ export class Worlds {
   }
 
   #make({ spec, network, settings }: Wanted): Promise<World> {
-    const patience = AbortSignal.timeout(START_PATIENCE_MS);
+    const patience = timeLimit(START_PATIENCE_MS);
     return this.#backend.start(newId("wld"), { ...spec, network, settings }, patience);
   }
 
@@ -215,7 +221,7 @@ export class Worlds {
   /** Ends a warm world unless in use. A world with kept processes is in use, although no command runs there. */
   async #endIfIdle(warm: Warm): Promise<void> {
     const world = await warm.world;
-    const kept = await world.processes(AbortSignal.timeout(5000)).catch(() => []);
+    const kept = await world.processes(timeLimit(5000)).catch(() => []);
     if (warm.users > 0) return;
     if (kept.length === 0) {
       this.#forget(warm);
@@ -305,7 +311,7 @@ async function endListed(
   commands: number,
   cause: string,
 ): Promise<EndedWarm> {
-  const processes = await world.processes(AbortSignal.timeout(LIST_PATIENCE_MS)).catch(() => []);
+  const processes = await world.processes(timeLimit(LIST_PATIENCE_MS)).catch(() => []);
   await world.end(cause);
   return { session, world, commands, processes };
 }

@@ -1,4 +1,5 @@
 /** A connected broker and its worlds; the agent ends the worlds when the connection closes. */
+import { timeLimit } from "../model/time-limit.ts";
 import { join } from "node:path";
 import { existsSync } from "node:fs";
 import type { WebSocket } from "ws";
@@ -75,7 +76,7 @@ export class Session {
   /** Ends each world after its last command, all of them when the patience is over. */
   async drain(patienceMs: number): Promise<void> {
     this.#isDraining = true;
-    const late = AbortSignal.timeout(patienceMs);
+    const late = timeLimit(patienceMs);
     await Promise.all(
       [...this.#worlds.values()].map(async ({ world }) => {
         await this.#runs.idle(world, late);

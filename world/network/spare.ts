@@ -1,4 +1,5 @@
 /** Pre-warms a network for the next world. */
+import { timeLimit } from "../model/time-limit.ts";
 import { NetworkHelper } from "./helper.ts";
 
 /**
@@ -54,7 +55,7 @@ export class SpareNetwork {
     if (this.#isStarting || this.#ready !== undefined) return;
     this.#isStarting = true;
     try {
-      const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(PATIENCE_MS)]);
+      const signal = timeLimit(PATIENCE_MS, this.#closing.signal);
       this.#keep(await NetworkHelper.start(this.#init, signal));
     } catch {
       // The start failed, ignoring: the next world makes its own network and reports the error.
