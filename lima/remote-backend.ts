@@ -3,7 +3,13 @@ import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Isolation } from "../schemas/generated/types.ts";
-import { type World, type WorldBackend, type WorldSpec, WorldUnavailable } from "../world/backend.ts";
+import {
+  timeLimit,
+  type World,
+  type WorldBackend,
+  type WorldSpec,
+  WorldUnavailable,
+} from "../world/backend.ts";
 import type { Hears } from "../world/wire/peer.ts";
 import { type BrokerTells, BYTES, type Swept, type Welcome } from "../world/wire/protocol.ts";
 import { type AgentPlace, connectAgent, openStream, type ToAgent } from "./agent-connection.ts";
@@ -19,7 +25,12 @@ export type RemoteOptions = AgentPlace & {
   readonly takeOut: (path: string) => string;
   /** Called before each connection: makes the agent reachable. Throws {@link WorldUnavailable}. Absent: somebody else does. */
   readonly ready?: (signal: AbortSignal) => Promise<void>;
+  /** How long an agent that took the connection may take to greet. Absent: {@link WELCOME_MS}. */
+  readonly welcomeMs?: number;
 };
+
+/** A machine that has just started is busy: three seconds were too few for an emulated one. */
+const WELCOME_MS = 15_000;
 
 /** How long a lost agent is tried again: one that restarts answers within a second. */
 const AGAIN_MS = 3000;
@@ -64,12 +75,12 @@ export class RemoteBackend implements WorldBackend {
 
   async probe(signal: AbortSignal): Promise<Isolation> {
     const { peer } = await this.#connected();
-    return this.#named(await peer.call("probe", null, signal));
+    return this.#named(await inTime(signal, () => peer.call("probe", null, signal)));
   }
 
   async tryOverlay(signal: AbortSignal): Promise<string> {
     const { peer } = await this.#connected();
-    return await peer.call("tryOverlay", null, signal);
+    return await inTime(signal, () => peer.call("tryOverlay", null, signal));
   }
 
   async start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
@@ -83,7 +94,7 @@ export class RemoteBackend implements WorldBackend {
     if (access.kind === "overlay") await mkdir(access.layers, { recursive: true, mode: 0o700 });
     try {
       const until = AbortSignal.any([signal, this.#closing.signal]);
-      const started = await peer.call("start", { id, spec }, until);
+      const started = await inTime(signal, () => peer.call("start", { id, spec }, until));
       const world = new RemoteWorld(id, spec, started, {
         peer,
         runs,
@@ -97,12 +108,7 @@ export class RemoteBackend implements WorldBackend {
       return world;
     } catch (error) {
       if (access.kind === "overlay") await rm(access.layers, { recursive: true, force: true });
-      if (error instanceof WorldUnavailable || !signal.aborted) throw error;
-      throw new WorldUnavailable(
-        "Cannot make a world: the world agent was not ready in time",
-        "Try again when its host is less busy",
-        { cause: error },
-      );
+      throw error;
     }
   }
 
@@ -168,13 +174,30 @@ export class RemoteBackend implements WorldBackend {
     await this.#options.ready?.(this.#closing.signal);
     const peer = await this.#dial(() => connectAgent(this.#options, side));
     runs.attach(peer);
+    const welcome = await this.#greeted(peer);
+    this.#welcome = welcome;
+    // From here on: the late end of a connection that was given up must not be taken for the loss of the one after it.
     void peer.lost.then((cause) => {
       this.#connecting = undefined;
       runs.lose(`the connection to its world agent was lost: ${cause}`);
     });
-    const welcome = await peer.call("welcome", null, AbortSignal.timeout(AGAIN_MS));
-    this.#welcome = welcome;
     return { peer, welcome, runs };
+  }
+
+  async #greeted(peer: ToAgent): Promise<Welcome> {
+    const { socket, remedy, welcomeMs = WELCOME_MS } = this.#options;
+    const patience = timeLimit(welcomeMs, this.#closing.signal);
+    try {
+      return await peer.call("welcome", null, patience);
+    } catch (error) {
+      peer.close("it was not greeted");
+      if (!patience.aborted || this.#closing.signal.aborted) throw error;
+      throw new WorldUnavailable(
+        `The world agent on '${socket}' took the connection, and did not answer in ${welcomeMs / 1000} s`,
+        remedy,
+        { cause: error },
+      );
+    }
   }
 
   /** Tries again for a while where an agent answered before: it may be starting again. */
@@ -206,5 +229,19 @@ export class RemoteBackend implements WorldBackend {
 
   #named(isolation: Isolation): Isolation {
     return { ...isolation, backend: this.name };
+  }
+}
+
+/** Asks an agent for what a caller waits for no longer than `signal`. Throws {@link WorldUnavailable} when the time is over. */
+async function inTime<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof WorldUnavailable || !signal.aborted) throw error;
+    throw new WorldUnavailable(
+      "Cannot make a world: the world agent was not ready in time",
+      "Try again when its host is less busy",
+      { cause: error },
+    );
   }
 }

@@ -1,4 +1,5 @@
 /** What a broker believes of an agent in a guest that was taken over: nothing that could reach beyond the project. */
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
@@ -31,6 +32,8 @@ const ISOLATION: Isolation = {
 /** Its answers by call; a function gets what was asked. */
 type Script = Readonly<Record<string, unknown>>;
 
+const SILENCE = Symbol("no answer");
+
 const HONEST: Script = {
   welcome: { backend: "linux", filters: { enforce: "sha256:00", log: null } },
   probe: ISOLATION,
@@ -62,13 +65,13 @@ beforeEach(async () => {
     opened.on("message", (data: Buffer) => {
       const { call, name } = JSON.parse(data.toString()) as { call?: number; name?: string };
       if (call !== undefined && name !== undefined)
-        opened.send(JSON.stringify({ answer: call, result: script[name] }));
+        if (script[name] !== SILENCE) opened.send(JSON.stringify({ answer: call, result: script[name] }));
     });
   });
   await new Promise<void>((resolve) => server.listen(join(folder, "a.sock"), resolve));
   backend = new RemoteBackend({
     ...{ name: "agent", socket: join(folder, "a.sock"), version: "1.2.3", store: "0123456789abcdef" },
-    ...{ uid: process.getuid?.() ?? 0, remedy: "start it" },
+    ...{ uid: process.getuid?.() ?? 0, remedy: "start it", welcomeMs: 500 },
     takeOut: (path) => {
       taken.push(path);
       return "/quarantine";
@@ -181,6 +184,26 @@ describe("an agent that was taken over", () => {
     const start = { pid: 2, folder: "/", files: [file], cut: false, unread: null };
     say({ call: 99, name: "decide", asks: { run: 12, question: 1, start } });
     expect(JSON.parse(await answer)).toEqual({ answer: 99, result: false });
+  });
+
+  test("one that takes the connection and never greets makes no world, in words, and is asked again", async () => {
+    script = { ...HONEST, welcome: SILENCE };
+    await expect(started()).rejects.toMatchObject({
+      name: "WorldUnavailable",
+      message: `The world agent on '${join(folder, "a.sock")}' took the connection, and did not answer in 0.5 s`,
+      hint: "start it",
+    });
+    if (socket !== undefined && socket.readyState !== socket.CLOSED) await once(socket, "close");
+    script = HONEST;
+    expect((await started()).isolation.backend).toBe("agent:linux");
+  });
+
+  test("one that does not try out its isolation in time makes no world, in words", async () => {
+    script = { ...HONEST, probe: SILENCE };
+    await expect(backend.probe(AbortSignal.timeout(200))).rejects.toMatchObject({
+      name: "WorldUnavailable",
+      message: "Cannot make a world: the world agent was not ready in time",
+    });
   });
 
   test("another protocol, and a server of another kind, are refused in words", async () => {
