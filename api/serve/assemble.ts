@@ -264,19 +264,23 @@ function writeDefaultPolicy(home: Home, installation: Installation): void {
   if (!existsSync(own)) copyFileSync(join(installation.policies, "default.yaml"), own);
 }
 
-/** The image of each seccomp mode; log mode's filter is hashed at its first use. */
+/** The image of each seccomp mode. Filters are asked for with each use: an agent's are known when it has answered, and may be others after an upgrade. */
 function worldImages(init: string, backend: WorldBackend): Broker["worldImages"] {
   const shared = {
     init_hash: process.platform === "linux" ? hashOf(init) : null,
     os_release: osRelease(),
     kernel: release(),
   };
-  let log: WorldImage | undefined;
+  const imageOf = (seccomp: keyof Broker["worldImages"]): WorldImage => ({
+    ...shared,
+    filter_hash: backend.filterHash(seccomp),
+  });
   return {
-    enforce: { ...shared, filter_hash: backend.filterHash("enforce") },
+    get enforce() {
+      return imageOf("enforce");
+    },
     get log() {
-      log ??= { ...shared, filter_hash: backend.filterHash("log") };
-      return log;
+      return imageOf("log");
     },
   };
 }

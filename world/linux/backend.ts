@@ -40,6 +40,8 @@ export class LinuxBackend implements WorldBackend {
   /** Layer folders in use, or about to be used. */
   readonly #live = new Set<string>();
   readonly #closing = new AbortController();
+  /** Each command's span has one. */
+  readonly #filterHashes = new Map<WorldSpec["seccomp"], string>();
   #probed: Promise<Isolation> | undefined;
   #overlay: Promise<string> | undefined;
 
@@ -55,9 +57,13 @@ export class LinuxBackend implements WorldBackend {
 
   /** Hashes the filter used without cgroups; with cgroups the same rules are split into two filters. */
   filterHash(seccomp: WorldSpec["seccomp"]): string {
-    const mode = seccomp === "log" ? "log" : "closed";
-    const { filter, commandFilter, guard } = this.#programs(mode).withoutCgroup.plain;
-    return filterHash(...[filter, commandFilter, guard].filter((program) => program !== undefined));
+    const known = this.#filterHashes.get(seccomp);
+    if (known !== undefined) return known;
+    const { filter, commandFilter, guard } = this.#programs(seccomp === "log" ? "log" : "closed")
+      .withoutCgroup.plain;
+    const hash = filterHash(...[filter, commandFilter, guard].filter((program) => program !== undefined));
+    this.#filterHashes.set(seccomp, hash);
+    return hash;
   }
 
   probe(signal: AbortSignal): Promise<Isolation> {
