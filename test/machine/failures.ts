@@ -1,7 +1,8 @@
 /** Rows about a machine that fails in the middle of a command: the command is told, its span is closed, and the next one is served. */
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import { eventually, type Ran, type TestBroker } from "../support/broker/broker.ts";
+import { eventually, type TestBroker } from "../support/broker/broker.ts";
+import { StreamClient } from "../support/broker/stream.ts";
 import { untilReady } from "../support/world/lima.ts";
 import type { LimaGuest } from "./lima-guest.ts";
 
@@ -24,8 +25,7 @@ export function failureRows(ground: () => Ground): void {
     const { machine, shared } = ground();
     shared.setPolicy(POLICY);
     const verbs = machine.lima.verbs.length;
-    const { ran, marker } = await lostBy(ground(), () => machine.cut());
-    expect(ran.stderr).toContain("the connection to its world agent was lost");
+    const marker = await lostBy(ground(), () => machine.cut());
     // The agent has heard it too.
     const gone = async (): Promise<boolean> => (await machine.place.processesWith(marker)).length === 0;
     expect(await eventually(gone, 120_000)).toBe(true);
@@ -39,8 +39,7 @@ export function failureRows(ground: () => Ground): void {
     const { span_id: held } = await broker.run("touch held");
     await machine.guest.must("sync");
     const verbs = machine.lima.verbs.length;
-    const { ran } = await lostBy(ground(), () => machine.crash());
-    expect(ran.stderr).toContain("the connection to its world agent was lost");
+    await lostBy(ground(), () => machine.crash());
     await untilReady(broker);
     expect(machine.lima.verbs.slice(verbs)).toEqual(["start"]);
     const shown = await broker.operator("GET", `/v1/diff/${held}`);
@@ -61,18 +60,15 @@ export function failureRows(ground: () => Ground): void {
   });
 }
 
-/** Starts a command, has something done to its machine, and returns what its caller got; its span is closed. */
-async function lostBy(
-  { machine, shared: { broker } }: Ground,
-  act: () => Promise<void>,
-): Promise<{ readonly ran: Ran; readonly marker: string }> {
+/** Starts a command and has something done to its machine: its caller is told, and its span is closed. Returns a word of the command's. */
+async function lostBy({ shared: { broker } }: Ground, act: () => Promise<void>): Promise<string> {
   const marker = `marked-${randomBytes(6).toString("hex")}`;
-  const running = broker.run(`echo begun; : ${marker}; sleep 600`);
-  const begun = async (): Promise<boolean> => (await machine.place.processesWith(marker)).length > 0;
-  expect(await eventually(begun, 120_000)).toBe(true);
+  const running = await StreamClient.open(broker, { cmd: `echo begun; : ${marker}; sleep 600` });
+  await running.shows("begun\n");
+  const span = await running.started();
   await act();
-  const ran = await running;
-  expect(ran).toMatchObject({ signal: "SIGKILL", stdout: "begun\n" });
-  expect(await broker.span(ran.span_id)).toMatchObject({ event_type: "command_complete", signal: "SIGKILL" });
-  return { ran, marker };
+  expect(await running.ended()).toMatchObject({ type: "exit", signal: "SIGKILL" });
+  expect(running.err.toString()).toContain("the connection to its world agent was lost");
+  expect(await broker.span(span)).toMatchObject({ event_type: "command_complete", signal: "SIGKILL" });
+  return marker;
 }

@@ -109,7 +109,10 @@ describe.runIf(why === undefined && actor !== undefined)(
       const there = await answersOf(shared.broker);
       const { span_id: span } = await shared.broker.run("echo recorded");
       await shared.broker.kill("SIGTERM");
-      shared.broker = await shared.broker.again({ SUBSTRATE_BACKEND: "linux" });
+      shared.broker = await shared.broker.again({
+        ...machine.lima.environment,
+        SUBSTRATE_BACKEND: "linux",
+      });
       const here = await answersOf(shared.broker);
       const reply = await replayed(shared.broker, span);
       await shared.broker.kill("SIGTERM");
