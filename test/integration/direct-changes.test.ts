@@ -191,7 +191,7 @@ describe.each(actors())("writes straight to the project, as $kind", (actor: Acto
     });
 
     test("a command that is killed has its changes listed", async () => {
-      const ran = await broker.run({ cmd: "echo 1 > before; sleep 30", timeout_ms: 500 });
+      const ran = await broker.run({ cmd: "echo 1 > before; sleep 30", timeout_ms: 1500 });
       expect(ran.timed_out).toBe(true);
       expect(diffOf(ran).writes).toEqual(["before"]);
     });

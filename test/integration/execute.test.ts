@@ -173,7 +173,7 @@ describe.each(actors())("execute, as $kind", (actor) => {
     const marker = `stubborn-${randomBytes(6).toString("hex")}`;
     const reply = await broker.run({
       cmd: `trap '' TERM; : ${marker}; sleep 600 & wait; sleep 600`,
-      timeout_ms: 300,
+      timeout_ms: 1500,
     });
     expect(reply).toMatchObject({ timed_out: true, signal: "SIGKILL" });
     expect(processesWith(marker)).toEqual([]);
@@ -183,7 +183,7 @@ describe.each(actors())("execute, as $kind", (actor) => {
   test("a command that ends politely on SIGTERM may finish its work", async () => {
     const reply = await broker.run({
       cmd: "trap 'echo tidy; exit 7' TERM; sleep 600 & wait",
-      timeout_ms: 300,
+      timeout_ms: 1500,
     });
     expect(reply).toMatchObject({ timed_out: true, exit: 7, stdout: "tidy\n" });
   });

@@ -73,14 +73,15 @@ describe.each(actors())("a world agent, as $kind", (actor) => {
 
   test("killed in the middle of a command: the span is closed with the cause, nothing is left, the next command runs", async () => {
     const marker = marked();
-    const running = broker.run(`echo begun; : ${marker}; touch begun; sleep 600`);
-    expect(await eventually(() => existsSync(join(broker.project, "begun")), 10_000)).toBe(true);
+    const running = await StreamClient.open(broker, { cmd: `echo begun; : ${marker}; sleep 600` });
+    await running.shows("begun\n");
+    const span = await running.started();
     await agent.kill("SIGKILL");
-    const lost = await running;
-    expect(lost).toMatchObject({ signal: "SIGKILL", stdout: "begun\n" });
-    expect(lost.stderr).toContain("the connection to its world agent was lost");
+    const lost = await running.ended();
+    expect(lost).toMatchObject({ type: "exit", signal: "SIGKILL" });
+    expect(running.err.toString()).toContain("the connection to its world agent was lost");
     expect(lost.fs_diff).toMatchObject({ truncated: true, summary: expect.stringContaining("not known") });
-    expect(await broker.span(lost.span_id)).toMatchObject({ event_type: "command_complete" });
+    expect(await broker.span(span)).toMatchObject({ event_type: "command_complete" });
     expect(await eventually(() => processesWith(marker).length === 0, 2000)).toBe(true);
     const refused = await broker.refused({ cmd: "touch never" });
     expect(refused).toMatchObject({ status: 503, code: "isolation_unavailable" });

@@ -99,7 +99,7 @@ export const REQUESTS: readonly Body[] = [
   { cmd: "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '" },
   { cmd: "getent hosts denied.example; echo $?" },
   { cmd: "hostname" },
-  { cmd: "echo one & echo two; wait" },
+  { cmd: "echo one & wait; echo two & wait" },
   { cmd: "" },
   { cmd: "true", timeout_ms: -1 },
 ];
