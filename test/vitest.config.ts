@@ -82,6 +82,8 @@ export default defineConfig({
           hookTimeout: 900_000,
           include: ["test/machine/**/*.test.ts"],
           isolate: true,
+          // Each file boots a machine, and the first makes the disk of both.
+          maxWorkers: 1,
           sequence: { groupOrder: 3 },
         },
       },
