@@ -106,6 +106,9 @@ async function firstBackend(names: readonly BackendName[], of: Ground): Promise<
   return new FirstThatWorks(candidates, of.ground.onChoice);
 }
 
+/** How long the broker's start waits for an agent: one that is silent is told of by the first command. */
+const GREETING_MS = 3000;
+
 async function candidate(name: BackendName, { environment, native, at, ground }: Ground): Promise<Candidate> {
   const isElsewhere = name === "agent" || name === "lima";
   if (!isElsewhere && process.platform !== "linux") {
@@ -119,7 +122,7 @@ async function candidate(name: BackendName, { environment, native, at, ground }:
   }
   if (name === "agent") {
     const backend = await elsewhere(agentPlace([name], environment, at));
-    await backend.greet();
+    await backend.greet(timeLimit(GREETING_MS));
     return { backend, yields: () => false };
   }
   const { home } = at;

@@ -1,7 +1,7 @@
 /** The virtual machine of one user: made at the first need, kept running, and started again after a crash or a sleep. */
 import { writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { timeLimit, WorldUnavailable } from "../world/backend.ts";
+import { abortError, timeLimit, WorldUnavailable } from "../world/backend.ts";
 import type { Instance, Limactl, Mount } from "./limactl.ts";
 
 export type MachineOptions = {
@@ -156,7 +156,9 @@ export class LimaMachine {
         return isSame;
       } catch (error) {
         if (performance.now() < until) {
-          await sleep(PAUSE_MS, undefined, { signal });
+          await sleep(PAUSE_MS, undefined, { signal }).catch(() => {
+            throw abortError(signal);
+          });
           continue;
         }
         const why = error instanceof Error ? error.message : String(error);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Isolation } from "../schemas/generated/types.ts";
 import {
+  abortError,
   timeLimit,
   type World,
   type WorldBackend,
@@ -36,7 +37,14 @@ const WELCOME_MS = 15_000;
 const AGAIN_MS = 3000;
 const PAUSE_MS = 100;
 
-type Connected = { readonly peer: ToAgent; readonly welcome: Welcome; readonly runs: RemoteRuns };
+type Connected = {
+  readonly peer: ToAgent;
+  readonly welcome: Welcome;
+  readonly runs: RemoteRuns;
+  readonly worlds: Set<RemoteWorld>;
+  /** Why the connection is gone, for its worlds. */
+  loss: string | undefined;
+};
 
 /**
  * Connects at the first need, and again after a loss. The agent keeps held changes; an empty folder at their path here stands for each,
@@ -66,21 +74,21 @@ export class RemoteBackend implements WorldBackend {
     return this.#welcome?.filters[seccomp] ?? null;
   }
 
-  /** Learns the agent's name and filters, if it answers; a later call reports why it does not. */
-  async greet(): Promise<void> {
-    await this.#connected().catch(() => {
+  /** Learns the agent's name and filters, if it answers in time; a later call reports why it does not. */
+  async greet(signal: AbortSignal): Promise<void> {
+    await inTime(signal, this.#connected()).catch(() => {
       // The agent does not answer, ignoring: the first world reports that.
     });
   }
 
   async probe(signal: AbortSignal): Promise<Isolation> {
-    const { peer } = await this.#connected();
-    return this.#named(await inTime(signal, () => peer.call("probe", null, signal)));
+    const { peer } = await inTime(signal, this.#connected());
+    return this.#named(await inTime(signal, peer.call("probe", null, signal)));
   }
 
   async tryOverlay(signal: AbortSignal): Promise<string> {
-    const { peer } = await this.#connected();
-    return await inTime(signal, () => peer.call("tryOverlay", null, signal));
+    const { peer } = await inTime(signal, this.#connected());
+    return await inTime(signal, peer.call("tryOverlay", null, signal));
   }
 
   async start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
@@ -89,12 +97,13 @@ export class RemoteBackend implements WorldBackend {
         "Cannot give a world the host's network (world.isolate_network: false): worlds are on another machine",
         "Remove 'isolate_network: false' from the policy, and list the wanted hosts in net.allowed",
       );
-    const { peer, runs } = await this.#connected();
+    const until = AbortSignal.any([signal, this.#closing.signal]);
+    const connected = await inTime(until, this.#connected());
+    const { peer, runs, worlds } = connected;
     const { access } = spec;
     if (access.kind === "overlay") await mkdir(access.layers, { recursive: true, mode: 0o700 });
     try {
-      const until = AbortSignal.any([signal, this.#closing.signal]);
-      const started = await inTime(signal, () => peer.call("start", { id, spec }, until));
+      const started = await inTime(until, peer.call("start", { id, spec }, until));
       const world = new RemoteWorld(id, spec, started, {
         peer,
         runs,
@@ -103,8 +112,12 @@ export class RemoteBackend implements WorldBackend {
         named: (isolation) => this.#named(isolation),
       });
       this.#worlds.set(id, world);
-      void world.ended.then(() => this.#worlds.delete(id));
-      void peer.lost.then((cause) => world.lose(`the connection to its world agent was lost: ${cause}`));
+      worlds.add(world);
+      void world.ended.then(() => {
+        this.#worlds.delete(id);
+        worlds.delete(world);
+      });
+      if (connected.loss !== undefined) world.lose(connected.loss);
       return world;
     } catch (error) {
       if (access.kind === "overlay") await rm(access.layers, { recursive: true, force: true });
@@ -176,12 +189,16 @@ export class RemoteBackend implements WorldBackend {
     runs.attach(peer);
     const welcome = await this.#greeted(peer);
     this.#welcome = welcome;
+    const connected: Connected = { peer, welcome, runs, worlds: new Set(), loss: undefined };
     // From here on: the late end of a connection that was given up must not be taken for the loss of the one after it.
     void peer.lost.then((cause) => {
       this.#connecting = undefined;
-      runs.lose(`the connection to its world agent was lost: ${cause}`);
+      const loss = `the connection to its world agent was lost: ${cause}`;
+      connected.loss = loss;
+      runs.lose(loss);
+      for (const world of connected.worlds) world.lose(loss);
     });
-    return { peer, welcome, runs };
+    return connected;
   }
 
   async #greeted(peer: ToAgent): Promise<Welcome> {
@@ -208,7 +225,9 @@ export class RemoteBackend implements WorldBackend {
         return await connect();
       } catch (error) {
         if (performance.now() >= until) throw error;
-        await sleep(PAUSE_MS, undefined, { signal: this.#closing.signal });
+        await sleep(PAUSE_MS, undefined, { signal: this.#closing.signal }).catch(() => {
+          throw abortError(this.#closing.signal);
+        });
       }
     }
   }
@@ -232,10 +251,16 @@ export class RemoteBackend implements WorldBackend {
   }
 }
 
-/** Asks an agent for what a caller waits for no longer than `signal`. Throws {@link WorldUnavailable} when the time is over. */
-async function inTime<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+/** Waits for an agent no longer than `signal`, also where others wait for the same. Throws {@link WorldUnavailable} when the time is over. */
+async function inTime<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
+  const settled = new AbortController();
+  const over = new Promise<never>((_, reject) => {
+    const stop = (): void => reject(abortError(signal));
+    if (signal.aborted) stop();
+    else signal.addEventListener("abort", stop, { once: true, signal: settled.signal });
+  });
   try {
-    return await ask();
+    return await Promise.race([answer, over]);
   } catch (error) {
     if (error instanceof WorldUnavailable || !signal.aborted) throw error;
     throw new WorldUnavailable(
@@ -243,5 +268,7 @@ async function inTime<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T>
       "Try again when its host is less busy",
       { cause: error },
     );
+  } finally {
+    settled.abort();
   }
 }

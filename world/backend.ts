@@ -32,7 +32,7 @@ export type {
 export { hasSaidAll, isReset, joinSockets, reset } from "./model/sockets.ts";
 export { DisabledWorld } from "./disabled/world.ts";
 export { timeLimit } from "./model/time-limit.ts";
-export { WorldUnavailable } from "./model/unavailable.ts";
+export { abortError, WorldUnavailable } from "./model/unavailable.ts";
 export type { ProgramEvent, ProgramFile, ProgramGate, ProgramStart } from "./model/programs.ts";
 export { TELEMETRY_KINDS, withoutPreload } from "./model/telemetry.ts";
 export type * from "./model/telemetry.ts";

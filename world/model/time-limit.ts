@@ -1,4 +1,5 @@
 /** Time limits as signals. */
+import { setMaxListeners } from "node:events";
 
 /**
  * Returns a signal that aborts with a `TimeoutError` after so many milliseconds, or before as one of the others does.
@@ -15,6 +16,8 @@ export function timeLimit(ms: number, ...others: readonly AbortSignal[]): AbortS
   const timer = setTimeout(() => stop(new DOMException(`It took longer than ${ms} ms`, "TimeoutError")), ms);
   timer.unref();
   for (const other of others) {
+    // Many may wait for one signal: Node warns of a leak from the eleventh on.
+    setMaxListeners(0, other);
     if (other.aborted) stop(other.reason);
     // The limit's own end takes its listener off a signal that lives longer.
     else other.addEventListener("abort", () => stop(other.reason), { once: true, signal: limit.signal });

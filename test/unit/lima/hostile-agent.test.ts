@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
 import { RemoteBackend } from "../../../lima/remote-backend.ts";
 import type { CommandRun, World, WorldSpec } from "../../../world/backend.ts";
-import { NO_CHANGES } from "../../../world/backend.ts";
+import { NO_CHANGES, WorldUnavailable } from "../../../world/backend.ts";
 import type { Isolation } from "../../../schemas/generated/types.ts";
 
 const PROJECT = "/home/ann/project";
@@ -196,6 +196,30 @@ describe("an agent that was taken over", () => {
     if (socket !== undefined && socket.readyState !== socket.CLOSED) await once(socket, "close");
     script = HONEST;
     expect((await started()).isolation.backend).toBe("agent:linux");
+  });
+
+  test("one that never greets keeps nobody longer than it wants to wait, nor a stop", async () => {
+    script = { ...HONEST, welcome: SILENCE };
+    await expect(backend.probe(AbortSignal.timeout(100))).rejects.toMatchObject({
+      name: "WorldUnavailable",
+      message: "Cannot make a world: the world agent was not ready in time",
+    });
+    const stopping = new AbortController();
+    const cause = new WorldUnavailable("The broker is stopping", "Try again");
+    const waiting = backend.start("wld_1", SPEC, stopping.signal);
+    stopping.abort(cause);
+    await expect(waiting).rejects.toBe(cause);
+  });
+
+  test("the worlds of a connection that breaks are lost, also one that was made in that moment", async () => {
+    const world = await started();
+    const second = backend.start("wld_2", SPEC, AbortSignal.timeout(5000)).then(
+      ({ ended }) => ended,
+      (error: Error) => error.message,
+    );
+    socket?.terminate();
+    expect(await world.ended).toMatch(/^the connection to its world agent was lost/);
+    expect(await second).toMatch(/connection to (its|the) world agent/);
   });
 
   test("one that does not try out its isolation in time makes no world, in words", async () => {
