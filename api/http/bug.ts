@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { type Refusal, refusal } from "../../broker/model/refusal.ts";
+import { WorldUnavailable } from "../../world/backend.ts";
 import { sendRefusal } from "./answer.ts";
 import { ClientLeft } from "./body.ts";
 import type { Log } from "./context.ts";
@@ -12,8 +13,12 @@ export function sendBug(response: ServerResponse, log: Log, error: unknown): voi
   if (!response.destroyed) sendRefusal(response, answer);
 }
 
-/** Logs an unexpected error; returns the answer for the client. */
+/** Logs an unexpected error; returns the answer for the client. A world agent or virtual machine that does not answer is not a bug. */
 export function logBug(log: Log, id: string, error: unknown): Refusal {
+  if (error instanceof WorldUnavailable) {
+    log.warn({ err: error, request: id }, "A request failed because no world can be made or reached");
+    return refusal("isolation_unavailable", error.message, error.hint);
+  }
   log.error({ err: error, request: id }, "A request failed because of a bug");
   return refusal(
     "internal",

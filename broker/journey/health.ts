@@ -49,10 +49,16 @@ async function warmWorlds(
       isolation: world.isolation,
       mounts: [...world.mounts],
       limits: { ...world.limits },
-      processes: [...(await world.processes(signal))],
+      processes: [...(await world.processes(signal).catch(noneOfLost))],
       published: published(broker, session, visible(null)),
     })),
   );
+}
+
+/** A world that was lost meanwhile has no processes, and takes nothing from what is told of the others. */
+function noneOfLost(error: unknown): readonly [] {
+  if (error instanceof WorldUnavailable) return [];
+  throw error;
 }
 
 function published(broker: Broker, { id }: Session, isOperator: boolean): PublishedPort[] {

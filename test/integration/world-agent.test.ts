@@ -100,6 +100,20 @@ describe.each(actors())("a world agent, as $kind", (actor) => {
     await agent.kill("SIGKILL");
     const lost = await client.ended();
     expect(lost.fs_diff).toMatchObject({ held: true, summary: expect.stringContaining("not known yet") });
+    for (const [method, path] of [
+      ["GET", `/v1/diff/${lost.span_id}`],
+      ["POST", `/v1/apply/${lost.span_id}`],
+    ] as const)
+      expect(await broker.operator(method, path, {})).toMatchObject({
+        status: 503,
+        document: {
+          error: {
+            code: "isolation_unavailable",
+            message: expect.stringContaining(`No world agent answers on '${agent.socket}'`),
+            hint: expect.stringContaining("substrate agent"),
+          },
+        },
+      });
     await agent.again();
     const shown = await broker.operator("GET", `/v1/diff/${lost.span_id}`);
     expect(shown.document).toMatchObject({ changes: [{ path: "held", kind: "write" }] });
