@@ -7,6 +7,7 @@ import { LayerStore } from "../overlay/held-store.ts";
 import { filterHash } from "../seccomp/assemble.ts";
 import { architectureOf } from "../seccomp/numbers.ts";
 import { seccompPrograms } from "../seccomp/programs.ts";
+import { tooLate } from "./launch.ts";
 import { type LinuxOptions, type Order, WorldMaker } from "./make.ts";
 import type { LinuxWorld } from "./world.ts";
 
@@ -135,7 +136,7 @@ export class LinuxBackend implements WorldBackend {
       const removed = folders.map((folder) => removeLayers(folder).finally(() => this.#live.delete(folder)));
       // A folder resists, ignoring: a sweep removes the folder later, and the reason of the failure matters more.
       await Promise.allSettled(removed);
-      throw error;
+      throw signal.aborted ? tooLate(signal) : error;
     }
   }
 
@@ -151,7 +152,7 @@ export class LinuxBackend implements WorldBackend {
   }
 
   async #tryOut(signal: AbortSignal): Promise<Isolation> {
-    const world = await this.#maker.make({ id: "wld_probe", spec: PROBE }, signal);
+    const world = await this.#making({ id: "wld_probe", spec: PROBE }, [], signal);
     await world.end("the probe is over");
     return world.isolation;
   }
