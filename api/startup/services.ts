@@ -89,8 +89,8 @@ function thereOf(service: Service, front: string): InstalledService | undefined 
   return service.isThere() ? { service, front } : undefined;
 }
 
-/** Variables for the broker besides PATH: they choose what it is. */
-const KEPT = ["SUBSTRATE_BACKEND"] as const;
+/** Variables for the broker besides PATH: they choose what it is, and which agent or virtual machine is its own. */
+const KEPT = ["SUBSTRATE_BACKEND", "SUBSTRATE_AGENT_SOCKET", "LIMA_HOME"] as const;
 
 function runsFor({ installation, environment }: Host, home: Home): Runs {
   const kept = KEPT.flatMap((name) => {
