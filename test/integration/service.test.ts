@@ -185,7 +185,7 @@ type Desk = {
   readonly cli: (...words: readonly string[]) => Promise<Ended>;
 };
 
-async function deskOf(actor: Actor): Promise<Desk> {
+async function deskOf(actor: Actor, more: Readonly<Record<string, string>> = {}): Promise<Desk> {
   const { folder } = placeFor(actor);
   const [bin, user] = [join(folder, "bin"), join(folder, "user")];
   for (const each of [bin, user]) mkdirSync(each);
@@ -197,6 +197,7 @@ async function deskOf(actor: Actor): Promise<Desk> {
     HOME: user,
     PATH: `${bin}:${dirname(node)}:/usr/bin:/bin`,
     SUBSTRATE_HOME: join(folder, "home"),
+    ...more,
   };
   return {
     user,
@@ -226,6 +227,19 @@ describe.each(actors())("substrate service, as $kind", (actor) => {
     const again = JSON.parse((await desk.cli("service", "install", "--yes", "--json")).stdout) as object;
     expect(again).toMatchObject({ installed: true, current: true, active: "active", enabled: true });
     expect(readFileSync(join(desk.units, "substrate.service"), "utf8")).toBe(before);
+  });
+
+  test("gives its broker the variables that choose its worlds, and nothing else of the installer's", async () => {
+    const wanted = {
+      SUBSTRATE_BACKEND: "agent",
+      SUBSTRATE_AGENT_SOCKET: "/run/some/agent.sock",
+      LIMA_HOME: "/srv/lima",
+    };
+    const desk = await deskOf(actor, { ...wanted, TOKEN: "secret" });
+    expect((await desk.cli("service", "install", "--yes")).code).toBe(0);
+    const unit = readFileSync(join(desk.units, "substrate.service"), "utf8");
+    for (const [name, value] of Object.entries(wanted)) expect(unit).toContain(`${name}=${value}`);
+    expect(unit).not.toContain("secret");
   });
 
   test("an install again brings back what was changed, and removal leaves the folder as it was", async () => {
