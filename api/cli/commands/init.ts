@@ -122,7 +122,7 @@ async function connect(
   // The agent's settings name the program by its path, and npm may empty its cache at any time.
   if (terminal.installation.root.includes("/_npx/"))
     throw new Complaint(
-      `Cannot connect ${agent.title} to this copy, which npx keeps in a cache. Run: npm install -g substrate && substrate init ${agent.id}`,
+      `Cannot connect ${agent.title} to this copy, which npx keeps in a cache. Install the package that you gave npx with 'npm install --global', and run 'substrate init ${agent.id}'`,
     );
   const plan = planConnection(terminal, agent, ground);
   const isJson = options.json === true;

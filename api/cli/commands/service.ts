@@ -95,7 +95,7 @@ function refuseUnusable(terminal: Terminal, service: Service): void {
   const { root } = terminal.installation;
   if (root.includes("/_npx/"))
     throw new Complaint(
-      "A service cannot start this copy, which npx keeps in a cache. Run: npm install -g substrate && substrate service install",
+      "A service cannot start this copy, which npx keeps in a cache. Install the package that you gave npx with 'npm install --global', and run 'substrate service install'",
     );
 }
 
