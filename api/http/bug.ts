@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { type Refusal, refusal } from "../../broker/model/refusal.ts";
-import { WorldUnavailable } from "../../world/backend.ts";
+import { unavailable } from "../../broker/model/unavailable.ts";
 import { sendRefusal } from "./answer.ts";
 import { ClientLeft } from "./body.ts";
 import type { Log } from "./context.ts";
@@ -15,9 +15,10 @@ export function sendBug(response: ServerResponse, log: Log, error: unknown): voi
 
 /** Logs an unexpected error; returns the answer for the client. A world agent or virtual machine that does not answer is not a bug. */
 export function logBug(log: Log, id: string, error: unknown): Refusal {
-  if (error instanceof WorldUnavailable) {
+  const away = unavailable(error);
+  if (away !== undefined) {
     log.warn({ err: error, request: id }, "A request failed because no world can be made or reached");
-    return refusal("isolation_unavailable", error.message, error.hint);
+    return away;
   }
   log.error({ err: error, request: id }, "A request failed because of a bug");
   return refusal(

@@ -1,5 +1,5 @@
 /** `substrate broker start --foreground`: runs a broker from the start to the stop signal. */
-import { timeLimit } from "../../world/backend.ts";
+import { tryAhead } from "../../broker/journey/health.ts";
 import { chmodSync } from "node:fs";
 import { pino } from "pino";
 import { askAhead } from "../../broker/journey/ask-ahead.ts";
@@ -34,9 +34,6 @@ export type ProcessOptions = Omit<Parts, "log" | "backend"> & {
 
 /** Why the broker ended: `replaced` asks for the broker of the new version. */
 export type Ending = "stopped" | "replaced";
-
-/** Time limit for finding a working backend: a container runtime may take seconds for the first container. */
-const PROBE_PATIENCE_MS = 30_000;
 
 /** Interval of the look for the home: a broker in a removed home answers nobody, and its worlds would stay. */
 const HOME_CHECK_MS = 5000;
@@ -73,7 +70,7 @@ export async function runBroker(options: ProcessOptions): Promise<Ending> {
     const running = await serve(broker, log, options.manager?.sockets ?? new Map());
     const signs = tellReady(options.manager);
     // Warms the cached probe of the first command.
-    backend.probe(timeLimit(PROBE_PATIENCE_MS)).catch((error: unknown) => {
+    tryAhead(broker).catch((error: unknown) => {
       log.warn({ err: error }, "Cannot make worlds yet");
     });
     const expiry = expireHeldChanges(broker, log);

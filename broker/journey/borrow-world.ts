@@ -1,6 +1,7 @@
 import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
+import { unavailable } from "../model/unavailable.ts";
 import { join } from "node:path";
-import { DisabledWorld, WorldUnavailable } from "../../world/backend.ts";
+import { DisabledWorld } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
 import { newId } from "../model/ids.ts";
 import { heldByPolicies, isIsolated, type Job, scopesOfJob } from "../model/job.ts";
@@ -74,7 +75,7 @@ async function borrow(broker: Broker, job: Job, fresh: boolean): Promise<Lease |
     const lease = asRequired(job.effective, await leaseWorld(broker, order));
     return job.replays === undefined || isRefusal(lease) ? lease : onOverlay(lease);
   } catch (error) {
-    return unavailable(job.effective, error);
+    return unavailableUnder(job.effective, error);
   }
 }
 
@@ -103,10 +104,11 @@ export function asRequired(effective: Effective, lease: Lease): Lease | Refusal 
   );
 }
 
-/** Turns `WorldUnavailable` into a refusal. Throws every other error again. */
-export function unavailable(effective: Effective, error: unknown): Refusal {
-  if (!(error instanceof WorldUnavailable)) throw error;
-  return refusal("isolation_unavailable", error.message, error.hint, { policy_id: effective.id });
+/** Turns `WorldUnavailable` into a refusal under a policy. Throws every other error again. */
+export function unavailableUnder(effective: Effective, error: unknown): Refusal {
+  const away = unavailable(error);
+  if (away === undefined) throw error;
+  return { ...away, policy_id: effective.id };
 }
 
 export function givesFreshWorlds({ policies }: Effective): boolean {

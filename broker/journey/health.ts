@@ -1,9 +1,13 @@
 import { setMaxListeners } from "node:events";
 import type { Visible, Session } from "../model/place.ts";
 import type { HealthReply, PublishedPort } from "../../schemas/generated/types.ts";
-import { WorldUnavailable } from "../../world/backend.ts";
+import { timeLimit } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
-import { type Refusal, refusal } from "../model/refusal.ts";
+import type { Refusal } from "../model/refusal.ts";
+import { unavailable } from "../model/unavailable.ts";
+
+/** A container runtime may take seconds for its first container. */
+const AHEAD_MS = 30_000;
 
 /**
  * Probes the host's isolation by making a world, and lists the warm worlds of agents accepted by `visible`, with the processes in
@@ -12,8 +16,9 @@ import { type Refusal, refusal } from "../model/refusal.ts";
 export async function health(
   broker: Broker,
   visible: Visible,
-  signal: AbortSignal,
+  patienceMs: number,
 ): Promise<HealthReply | Refusal> {
+  const signal = timeLimit(patienceMs);
   try {
     const isolation = await broker.backend.probe(signal);
     const overlay = (await broker.backend.tryOverlay?.(signal)) ?? isolation.overlay;
@@ -21,9 +26,15 @@ export async function health(
     const { version, backend } = broker;
     return { version, backend: backend.name, isolation: { ...isolation, overlay }, worlds };
   } catch (error) {
-    if (error instanceof WorldUnavailable) return refusal("isolation_unavailable", error.message, error.hint);
-    throw error;
+    const away = unavailable(error);
+    if (away === undefined) throw error;
+    return away;
   }
+}
+
+/** Tries the host's isolation out before the first command, which needs it. Rejects with the reason why no world can be made. */
+export async function tryAhead({ backend }: Broker): Promise<void> {
+  await backend.probe(timeLimit(AHEAD_MS));
 }
 
 async function warmWorlds(
@@ -57,8 +68,8 @@ async function warmWorlds(
 
 /** A world that was lost meanwhile has no processes, and takes nothing from what is told of the others. */
 function noneOfLost(error: unknown): readonly [] {
-  if (error instanceof WorldUnavailable) return [];
-  throw error;
+  if (unavailable(error) === undefined) throw error;
+  return [];
 }
 
 function published(broker: Broker, { id }: Session, isOperator: boolean): PublishedPort[] {

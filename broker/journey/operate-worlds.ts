@@ -8,7 +8,7 @@ import type {
   WorldWarmReply,
   WorldWarmRequest,
 } from "../../schemas/generated/types.ts";
-import { asRequired, givesFreshWorlds, unavailable } from "./borrow-world.ts";
+import { asRequired, givesFreshWorlds, unavailableUnder } from "./borrow-world.ts";
 import type { Broker } from "../broker.ts";
 import type { EndedWarm } from "../worlds/worlds.ts";
 import { followPolicies, type Ground, groundOf } from "../policies/judge.ts";
@@ -112,7 +112,7 @@ async function borrow(broker: Broker, { session, ground, now }: Spot): Promise<L
     const spec = broker.warmSpecs.placed(broker.warmSpecs.of(effective.hash, effective.policies, site));
     return asRequired(effective, await leaseWorld(broker, { session, spec, effective, now, fresh: false }));
   } catch (error) {
-    return unavailable(effective, error);
+    return unavailableUnder(effective, error);
   }
 }
 

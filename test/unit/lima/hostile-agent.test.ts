@@ -215,7 +215,7 @@ describe("an agent that was taken over", () => {
     const world = await started();
     const second = backend.start("wld_2", SPEC, AbortSignal.timeout(5000)).then(
       ({ ended }) => ended,
-      (error: Error) => error.message,
+      (error: unknown) => String(error),
     );
     socket?.terminate();
     expect(await world.ended).toMatch(/^the connection to its world agent was lost/);
