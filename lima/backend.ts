@@ -51,6 +51,9 @@ export class LimaBackend extends RemoteBackend {
         if (projects().length === 0) throw noProjects();
         await machine.ready(signal);
       },
+      admits: (project) => {
+        if (!machine.mayWrite(project)) throw notYetShown(project);
+      },
     });
     this.#machine = machine;
     this.#projects = projects;
@@ -71,6 +74,13 @@ export class LimaBackend extends RemoteBackend {
     this.#machine.close();
     await super.close();
   }
+}
+
+function notYetShown(project: string): WorldUnavailable {
+  return new WorldUnavailable(
+    `The virtual machine does not let commands write '${project}' yet: it was started before the folder was named under 'projects' in config.yaml`,
+    `'limactl stop ${NAME}' lets the next command start it with that folder; commands that run in it end`,
+  );
 }
 
 /** The machine shows folders from its start on, so they must be known before. */

@@ -38,6 +38,8 @@ export class LimaMachine {
   #starting: Promise<void> | undefined;
   #step = "";
   #since = 0;
+  /** The folders of the machine that runs, as it was started. */
+  #shown: readonly Mount[] = [];
   /** The machine was started anew, and its agent has not answered since. */
   #isRenewed = false;
 
@@ -59,6 +61,14 @@ export class LimaMachine {
     await Promise.race([this.#starting, this.#onItsWay(patience)]);
   }
 
+  /** Whether commands in the machine may write below a folder: one that was added to 'projects' since its start is read-only there. */
+  mayWrite(folder: string): boolean {
+    return this.#shown.some(
+      ({ location, writable }) =>
+        writable && (folder === location || folder.startsWith(location === "/" ? "/" : `${location}/`)),
+    );
+  }
+
   /** Leaves the machine running: it is warm for the next broker. */
   close(): void {
     this.#closing.abort(
@@ -76,13 +86,17 @@ export class LimaMachine {
   }
 
   async #start(signal: AbortSignal): Promise<void> {
-    const { name, limactl, greet, provision } = this.#options;
+    const { name, limactl, greet, provision, mounts } = this.#options;
     this.#note("looking for it");
     await limactl.check(signal);
     const found = await limactl.find(name, signal);
     const isThere = found?.status === "Running" && !this.#needsMounts(found);
+    if (isThere) this.#shown = found.mounts;
     if (isThere && (await isAnswered(greet, signal))) return;
-    if (!isThere) await this.#run(found, signal);
+    if (!isThere) {
+      await this.#run(found, signal);
+      this.#shown = mounts();
+    }
     this.#note("its agent is starting");
     if (await this.#reached(isThere, signal)) return;
     this.#note("its agent is upgraded");

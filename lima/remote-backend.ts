@@ -26,6 +26,8 @@ export type RemoteOptions = AgentPlace & {
   readonly takeOut: (path: string) => string;
   /** Called before each connection: makes the agent reachable. Throws {@link WorldUnavailable}. Absent: somebody else does. */
   readonly ready?: (signal: AbortSignal) => Promise<void>;
+  /** Called with each world's project, once the agent answers: throws {@link WorldUnavailable} for one that its machine does not show. */
+  readonly admits?: (project: string) => void;
   /** How long an agent that took the connection may take to greet. Absent: {@link WELCOME_MS}. */
   readonly welcomeMs?: number;
 };
@@ -99,6 +101,7 @@ export class RemoteBackend implements WorldBackend {
       );
     const until = AbortSignal.any([signal, this.#closing.signal]);
     const connected = await inTime(until, this.#connected());
+    this.#options.admits?.(spec.project);
     const { peer, runs, worlds } = connected;
     const { access } = spec;
     if (access.kind === "overlay") await mkdir(access.layers, { recursive: true, mode: 0o700 });

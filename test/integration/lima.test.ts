@@ -1,8 +1,9 @@
 /** Worlds in a virtual machine that Lima manages, with a stand-in for `limactl`: no Lima and no second kernel run here. */
-import { readFileSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { TestBroker } from "../support/broker/broker.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
 import { StreamClient } from "../support/broker/stream.ts";
 import { actors } from "../support/users/users.ts";
 import { TestLima, untilReady } from "../support/world/lima.ts";
@@ -18,7 +19,13 @@ describe.each(actors())("a broker whose worlds are in a virtual machine, as $kin
   let broker: TestBroker;
   beforeAll(async () => {
     lima = await TestLima.make(actor);
-    broker = await TestBroker.start(actor, { policies: { default: POLICY }, environment: lima.environment });
+    const folder = mkdtempSync(join(actor.uid === 0 ? tmpdir() : actor.home, "sb-"));
+    broker = await TestBroker.start(actor, {
+      folder,
+      config: `projects: ["${folder}/project"]\n`,
+      policies: { default: POLICY },
+      environment: lima.environment,
+    });
   });
   afterAll(async () => {
     await broker.stop();
@@ -56,6 +63,24 @@ describe.each(actors())("a broker whose worlds are in a virtual machine, as $kin
     await untilReady(broker);
     expect(await broker.run("echo again")).toMatchObject({ exit: 0, stdout: "again\n" });
     expect(lima.verbs).toEqual(["create", "start", "start"]);
+  });
+
+  test("refuses a project that was named after the machine's start, until it is started again", async () => {
+    const late = join(broker.folder, "late");
+    mkdirSync(late);
+    chownSync(late, actor.uid, actor.gid);
+    await broker.run("true");
+    broker.write(join(broker.home, "config.yaml"), `projects: ["${broker.project}", "${late}"]\n`);
+    const refused = await broker.refused({ cmd: "touch made", cwd: late });
+    expect(refused).toMatchObject({ status: 503, code: "isolation_unavailable" });
+    expect(refused.message).toContain(`does not let commands write '${late}' yet`);
+    expect(refused.hint).toContain("'limactl stop substrate'");
+    lima.kill("SIGTERM");
+    await eventually(
+      async () => (await broker.post({ cmd: "touch made", cwd: late })).status === 200,
+      30_000,
+    );
+    expect(existsSync(join(late, "made"))).toBe(true);
   });
 
   test("says in doctor and world status which backend it is", async () => {
