@@ -289,6 +289,30 @@ describe.skipIf(!mayMount).each(actors())("200 mounts in the home folder of $kin
   });
 });
 
+/** As engines of containers keep theirs: a mount deep in a folder of root's. */
+const CLOSED = `mount -t tmpfs -o mode=755 none /srv && mkdir -m 710 /srv/engine && mkdir -p /srv/engine/one/merged && mount -t tmpfs none /srv/engine/one/merged && mkfifo -m 666 /srv/engine/one/merged/pipe && exec "$@"`;
+
+describe.skipIf(!mayMount).each(actors())(
+  "a mount in a folder that only root may search, as $kind",
+  (actor) => {
+    test("takes nothing from the vector, and a policy that requires mounts goes on", async () => {
+      const broker = await TestBroker.start(actor, {
+        within: ["unshare", "--mount", "--propagation", "private", "--", "/bin/sh", "-ec", CLOSED, "sh"],
+        policies: {
+          default: "id: default\nname: Requires\nworld: { require: [mount] }\n",
+        },
+      });
+      try {
+        const ran = await broker.run("ls /srv; timeout 1 sh -c 'echo x > /srv/engine/one/merged/pipe'");
+        expect(ran).toMatchObject({ stdout: "engine\n", isolation: { mount: "on" } });
+        expect(ran.exit).not.toBe(0);
+      } finally {
+        await broker.stop();
+      }
+    });
+  },
+);
+
 const UNVEILED = `mount -t tmpfs none /srv && mkdir /srv/huge && mount -t hugetlbfs -o mode=755 none /srv/huge && exec "$@"`;
 const mayUnveil = mayMount && readFileSync("/proc/filesystems", "utf8").includes("\thugetlbfs\n");
 if (!mayUnveil)

@@ -32,7 +32,8 @@ export function hostFacts(
     hostname: hostname(),
     mountPoints: [...new Set(mounts.map(({ point }) => point))],
     otherNames: (path) => table.otherNames(path),
-    holdsNoPipes: (path) => WITHOUT_PIPES.has(mounts.findLast(({ point }) => point === path)?.type ?? ""),
+    reachesNoPipes: (path) =>
+      WITHOUT_PIPES.has(mounts.findLast(({ point }) => point === path)?.type ?? "") || !isSearchable(path),
     datagramSockets: parseDatagramSockets(unlessScarce(() => readFileSync("/proc/net/unix", "utf8"))),
     ...(known.userNamespace ? { rootsOwn: sshIncludes(), keptByModes: keptByModes() } : {}),
     ...known,
@@ -119,6 +120,16 @@ function linked(path: string): Looked {
   } catch {
     // A dangling or circular link, or a target that cannot be entered. If the link is denied, the link itself is hidden.
     return MISSING;
+  }
+}
+
+/** Whether this user, whose rights commands have too, may look names up in the folder. Root's containers have their mounts in one that others may not. */
+function isSearchable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "EACCES";
   }
 }
 

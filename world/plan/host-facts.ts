@@ -23,8 +23,11 @@ export type HostFacts = {
   readonly otherNames: (path: string) => readonly OtherName[];
   /** Paths of the host's datagram sockets, as bound. */
   readonly datagramSockets: readonly string[];
-  /** Whether the file system at the path can hold no named pipe; absent: any can. */
-  readonly holdsNoPipes?: (path: string) => boolean;
+  /**
+   * Whether commands reach no named pipe below the path: the file system can hold none, or this user may not search the folder. Absent:
+   * always reachable.
+   */
+  readonly reachesNoPipes?: (path: string) => boolean;
   /** Host trees without an overlay, refused by this kernel earlier. */
   readonly unveilable: ReadonlySet<string>;
   /** Whether mounts are made in a user namespace: overlay marks must then be `user.` xattrs, and system folders are not writable. */

@@ -120,7 +120,7 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
     zones: [...zones(spec, kept, facts), ...unsearched(), ...home.unsearched],
     opened: [...kept.filter((path) => isOwnGit(path, spec)), ...outside],
     bare: parts.flatMap(({ kind, path }) =>
-      kind === "bare" && facts.holdsNoPipes?.(path) !== true ? path : [],
+      kind === "bare" && facts.reachesNoPipes?.(path) !== true ? path : [],
     ),
     beyond: trees.beyond,
     kept: trees.kept,

@@ -159,7 +159,7 @@ describe("the mount plan", () => {
     expect(refused).toMatchObject({ unhidden: 1, bare: ["/home/ann/mnt"] });
     const stick = {
       unveilable: new Set(["/home/ann/mnt"]),
-      holdsNoPipes: (path: string) => path === "/home/ann/mnt",
+      reachesNoPipes: (path: string) => path === "/home/ann/mnt",
     };
     expect(mountPlan(spec({ files }), { ...facts, ...stick })).toMatchObject({ unhidden: 1, bare: [] });
     expect(lines(refused)).toEqual(
