@@ -36,10 +36,15 @@ export class HomeFolder {
 function chownAll(path: string, actor: Actor): void {
   // What this process makes is the actor's own then; and the kernel closes the work folder of an overlay to its owner too.
   if (process.getuid?.() === actor.uid) return;
-  const stat = lstatSync(path);
-  if (stat.isSymbolicLink()) return;
-  chownSync(path, actor.uid, actor.gid);
-  if (stat.isDirectory()) for (const name of readdirSync(path)) chownAll(join(path, name), actor);
+  try {
+    const stat = lstatSync(path);
+    if (stat.isSymbolicLink()) return;
+    chownSync(path, actor.uid, actor.gid);
+    if (stat.isDirectory()) for (const name of readdirSync(path)) chownAll(join(path, name), actor);
+  } catch (error) {
+    // Gone, ignoring: a broker whose home lies in the folder removes its worlds' files meanwhile.
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
 }
 
 /**
