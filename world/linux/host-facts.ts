@@ -30,6 +30,7 @@ export function hostFacts(
     folders: foldersIn,
     listable: (path) => isListable(path),
     hostname: hostname(),
+    ...(known.namesServed ? { hostsFile: hostsFile() } : {}),
     mountPoints: [...new Set(mounts.map(({ point }) => point))],
     otherNames: (path) => table.otherNames(path),
     reachesNoPipes: (path) =>
@@ -47,6 +48,15 @@ export function linkedResolver(path = "/etc/resolv.conf"): string | undefined {
   } catch {
     // No file, ignoring: programs of the world find the same as the host's.
     return undefined;
+  }
+}
+
+function hostsFile(path = "/etc/hosts"): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    // No file, or not for this user, ignoring: the world has the names of its own.
+    return "";
   }
 }
 

@@ -44,6 +44,8 @@ export type HostFacts = {
   readonly keptByModes?: ReadonlySet<string>;
   /** The host's name, also the world's name. */
   readonly hostname: string;
+  /** The text of the host's hosts file; absent: none. */
+  readonly hostsFile?: string;
   /** Whether the world has a DNS stub and the files that point to the stub. */
   readonly namesServed: boolean;
   /** For a world with the host's network: the text of the host's resolv.conf, if the file lies where no world shows it. */

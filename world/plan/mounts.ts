@@ -103,7 +103,7 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
       ...(kept.includes(spec.gitFolder ?? "") ? git : []),
       ...(kept.includes(spec.project) ? (project ?? []) : []),
       ...writable.filter((path) => seen(path) && isWithin(path, spec.project)).map(bindWritable),
-      ...(facts.namesServed ? nameFiles(facts.hostname) : hostNameFiles(facts.hostResolver)),
+      ...(facts.namesServed ? nameFiles(spec, facts) : hostNameFiles(facts.hostResolver)),
       ...sharedSocketMounts(shared, spec, ground),
       ...pinned(spec, opened, facts),
       ...sealed(spec, opened, facts),

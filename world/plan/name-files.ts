@@ -1,15 +1,44 @@
+import type { WorldSpec } from "../model/world.ts";
+import { patternCovers } from "./cover.ts";
+import type { HostFacts } from "./host-facts.ts";
 import type { MountOperation } from "./operations.ts";
+import { isReadable } from "./scopes.ts";
 
 /** Points to the DNS stub (resolv.conf(5)). No search list: names are used as given. */
 const RESOLV = "nameserver 127.0.0.53\noptions timeout:2 attempts:2 edns0\n";
 
+/** Files that block names for advertisements list a hundred thousand at 127.0.0.1. */
+const MOST_NAMES = 1000;
+
 /**
- * Returns the world's hosts file. The host's own file would give addresses unknown to the world's rules. Contains the host's
- * name, because programs look up their own host.
+ * Returns the world's hosts file (hosts(5)): the host's name, because programs look up their own host, and the names that the host's file
+ * gives a loopback address, so that a server of the project is found inside by the name that its settings have. Any other address would
+ * be unknown to the world's rules.
  */
-function hosts(name: string): string {
-  const own = /^[A-Za-z0-9][A-Za-z0-9.-]*$/.test(name) ? ` ${name}` : "";
-  return `127.0.0.1 localhost${own}\n::1 localhost ip6-localhost ip6-loopback\n`;
+function hosts(name: string, hostsFile: string): string {
+  const own = isName(name) ? [name] : [];
+  const lines = [
+    `127.0.0.1 ${["localhost", ...own].join(" ")}`,
+    "::1 localhost ip6-localhost ip6-loopback",
+    ...loopbackNames(hostsFile, ["localhost", "ip6-localhost", "ip6-loopback", ...own]),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+/** Returns a line for each name at a loopback address, without the names that are known. */
+function loopbackNames(hostsFile: string, known: readonly string[]): readonly string[] {
+  const lines = new Set<string>();
+  for (const line of hostsFile.split("\n")) {
+    const [address = "", ...names] = line.replace(/#.*/, "").trim().split(/\s+/);
+    if (!/^(?:127(?:\.\d{1,3}){3}|::1)$/.test(address)) continue;
+    for (const name of names) if (isName(name) && !known.includes(name)) lines.add(`${address} ${name}`);
+    if (lines.size >= MOST_NAMES) break;
+  }
+  return [...lines];
+}
+
+function isName(text: string): boolean {
+  return text.length <= 253 && /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/.test(text);
 }
 
 /**
@@ -21,9 +50,12 @@ export function hostNameFiles(text: string | undefined): readonly MountOperation
 }
 
 /** Plans the files that configure name lookup: the world's own, not writable by anybody. */
-export function nameFiles(hostname: string): readonly MountOperation[] {
+export function nameFiles(spec: WorldSpec, { hostname, hostsFile }: HostFacts): readonly MountOperation[] {
+  const target = "/etc/hosts";
+  const isRead = isReadable(target, spec) || spec.files.read.includes(target);
+  const isDenied = !isRead || spec.files.denyRead.some((each) => patternCovers(each, target));
   return [
     { op: "text", target: "/etc/resolv.conf", text: RESOLV },
-    { op: "text", target: "/etc/hosts", text: hosts(hostname) },
+    { op: "text", target, text: hosts(hostname, isDenied ? "" : (hostsFile ?? "")) },
   ];
 }

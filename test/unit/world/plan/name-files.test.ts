@@ -1,0 +1,46 @@
+import { describe, expect, test } from "vitest";
+import { nameFiles } from "../../../../world/plan/name-files.ts";
+import { host, spec } from "../../../support/world/planned.ts";
+
+const OWN = "127.0.0.1 localhost here\n::1 localhost ip6-localhost ip6-loopback\n";
+
+function hostsOf(hostsFile: string, files: Partial<ReturnType<typeof spec>["files"]> = {}): string {
+  const asked = spec({ files: { ...spec().files, ...files } });
+  const found = nameFiles(asked, { ...host(), hostsFile }).find(
+    (operation) => operation.op === "text" && operation.target === "/etc/hosts",
+  );
+  return found?.op === "text" ? found.text : "";
+}
+
+describe("a world's hosts file", () => {
+  test("has the names that the host gives a loopback address, and no other address", () => {
+    const text = [
+      "127.0.0.1 localhost here",
+      "127.0.1.1\there.lan  here",
+      "::1 localhost ip6-localhost six.test",
+      "127.0.0.1 shop.test api.shop.test # of the shop",
+      "127.0.0.1 shop.test",
+      "# 127.0.0.1 not.test",
+      "10.0.0.7 printer.test",
+      "127.0.0.1.evil.test evil.test",
+      "fe80::1 link.test",
+      "0.0.0.0 blocked.test",
+      "127.0.0.1 ba;d 198.18.0.9\u0000 $(x)",
+    ].join("\n");
+    expect(hostsOf(text)).toBe(
+      `${OWN}127.0.1.1 here.lan\n::1 six.test\n127.0.0.1 shop.test\n127.0.0.1 api.shop.test\n`,
+    );
+  });
+
+  test("keeps the host's names from a world that may not read the host's file", () => {
+    const text = "127.0.0.1 shop.test\n";
+    expect(hostsOf(text, { denyRead: ["/etc/hosts"] })).toBe(OWN);
+    expect(hostsOf(text, { read: ["/usr/**"] })).toBe(OWN);
+    expect(hostsOf(text, { read: ["/usr/**", "/etc/hosts"] })).toContain("shop.test");
+  });
+
+  test("stays short where the host blocks a hundred thousand names", () => {
+    const text = Array.from({ length: 100_000 }, (_, at) => `127.0.0.1 ad${at}.test`).join("\n");
+    expect(hostsOf(text).split("\n").length).toBeLessThan(1010);
+  });
+});
