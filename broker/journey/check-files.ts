@@ -15,7 +15,7 @@ import type { CompiledPolicy } from "../policy/index.ts";
 import { type Deciding, placeOnHost } from "../project/request.ts";
 import { denyingCover, hasWildcard, leadsTo } from "../scopes/denied-places.ts";
 import { type SpecOfFiles, worldSpec } from "../worlds/world-spec.ts";
-import { reasonOf, type WriteRules } from "./refused-writes.ts";
+import { isWritable, reasonOf, type WriteRules } from "./refused-writes.ts";
 
 type Access = CheckFilesRequest["files"][number]["access"];
 
@@ -148,6 +148,7 @@ function judgingBy(
       places: [],
       searched: environments.path,
       plain: false,
+      isWritable,
       gitReason: (path) => gitNamed.reason(place.project, path),
     },
   };

@@ -1,5 +1,5 @@
 /** Explains a write refused by the world's mounts: the policy's reason, and how a person or an agent can lift the refusal. */
-import { existsSync, lstatSync } from "node:fs";
+import { accessSync, constants, existsSync, lstatSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import type { World, WorldViolation, WritePlace } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
@@ -27,6 +27,8 @@ export type WriteRules = Folders & {
   readonly plain: boolean;
   /** Explains how git uses a path named by its settings or links. */
   readonly gitReason?: (path: string) => string | undefined;
+  /** Whether this user could write the file or folder without Substrate. */
+  readonly isWritable: (path: string) => boolean;
 };
 
 /** The user's home, and the paths below it that a world with a home of its own shows. */
@@ -44,7 +46,10 @@ export function writeRules(
   const searched = environment.variables["PATH"] ?? "";
   const gitReason = (path: string): string | undefined => gitNamed.reason(project, path);
   const own = { project, home: around.home, installation, places, searched, gitReason };
-  return { policies: effective.policies, ...own, ...ownHomeOf(spec), plain: access.kind === "direct" };
+  return {
+    ...{ policies: effective.policies, ...own, ...ownHomeOf(spec) },
+    ...{ plain: access.kind === "direct", isWritable },
+  };
 }
 
 function ownHomeOf({ ownHome, files, project, gitFolder }: World["spec"]): Pick<WriteRules, "ownHome"> {
@@ -107,6 +112,8 @@ function listedReason(path: string, rules: WriteRules): string {
       return `git runs this file by itself, so policy '${id}' lets no command change it (fs.deny_write); a person can change it outside of Substrate`;
     if (!isCovered(path, write, rules)) {
       const outside = `it is outside fs.write of policy '${id}' (${set.sources.write})`;
+      if (isClosed(path, rules))
+        return `${outside}, and this user may not write there without Substrate either; a person with the right to can`;
       const place = worthOpening(path, rules);
       if (place === undefined)
         return `${outside}, and no folder around it is safe to open; a person can write it outside of Substrate, or ask for another place (POST /v1/request_scopes)`;
@@ -120,6 +127,19 @@ function listedReason(path: string, rules: WriteRules): string {
   return "it is or contains a protected place: a denied or sealed name, or git's own settings";
 }
 
+/** Whether modes keep the path from this user, so that no policy could open it: the folder takes no new name, and the file no byte. */
+function isClosed(path: string, { isWritable }: WriteRules): boolean {
+  const [nearest = "/"] = foldersAround(path);
+  return !isWritable(nearest) && !(existsSync(path) && isWritable(path));
+}
+
+/** Returns the existing folders around a path, nearest first. */
+function foldersAround(path: string): readonly string[] {
+  const folders: string[] = [];
+  for (let at = dirname(path); at !== dirname(at); at = dirname(at)) if (isFolder(at)) folders.push(at);
+  return folders;
+}
+
 /**
  * Picks the place that a person would open: the bare repository around the path, else the nearest existing folder. When that
  * folder must not be opened (the home, a folder above the home, a folder directly in `/`, or a folder with credentials or
@@ -127,8 +147,7 @@ function listedReason(path: string, rules: WriteRules): string {
  * made at that name would break the person's own programs.
  */
 function worthOpening(path: string, rules: WriteRules): string | undefined {
-  const folders: string[] = [];
-  for (let at = dirname(path); at !== dirname(at); at = dirname(at)) if (isFolder(at)) folders.push(at);
+  const folders = foldersAround(path);
   const repository = folders.find((folder) => GIT_PARTS.every((name) => existsSync(join(folder, name))));
   const [nearest = "/"] = folders;
   const place = repository ?? nearest;
@@ -158,6 +177,16 @@ function isOfTools(place: string, home: string): boolean {
   if (!isWithin(place, home)) return isIn;
   const below = relative(home, place);
   return (isIn || isFolder(join(place, "bin"))) && /^(?:\.|s?bin(?:\/|$))/.test(below);
+}
+
+export function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    // Gone, or closed to this user: what cannot be written now is not offered.
+    return false;
+  }
 }
 
 /** Entries present in every git folder. */

@@ -74,6 +74,16 @@ describe.each(actors())("a refused write, as $kind", (actor) => {
       }
     });
 
+    test("in a folder of root's offers an ordinary user no policy, which could not open it", async () => {
+      const { notices } = await broker.run("mkdir /opt/substrate-new; true");
+      expect(notices[0]?.message).toContain(
+        broker.actor.uid === 0
+          ? "POST /v1/request_scopes"
+          : "this user may not write there without Substrate either",
+      );
+      expect(existsSync("/opt/substrate-new")).toBe(false);
+    });
+
     test("in a bare repository beside the project is lifted by opening all of that repository", async () => {
       const odd = join(broker.folder, "it's bare.git");
       for (const name of ["HEAD", "objects/info/x", "refs/heads/x"]) broker.write(join(odd, name), "");

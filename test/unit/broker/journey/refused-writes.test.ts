@@ -21,6 +21,7 @@ mkdirSync(at(".rubies/3/bin"), { recursive: true });
 const RULES = {
   ...{ policies: [policyOf({}, { fs: { write: ["$PROJECT/**"] } })], project: "/projects/app", home },
   ...{ installation: [], places: [], plain: false, searched: `${at(".local/bin")}:/usr/bin:relative` },
+  isWritable: () => true,
 };
 
 describe("what a refused write says may be opened", () => {
@@ -33,6 +34,20 @@ describe("what a refused write says may be opened", () => {
     expect(reasonOf(at(path), RULES)).toContain(
       `"substrate policy allow write ${at(opened)}" allows it, or ask for the scope 'fs.write:${at(opened)}'`,
     );
+  });
+
+  test.each([
+    ["in a folder that is another user's", ".tool/state/new"],
+    ["where neither the file nor its folder may be written", ".tool/state/file"],
+  ])("is nothing %s, because no policy could open it", (_what, path) => {
+    const said = reasonOf(at(path), { ...RULES, isWritable: () => false });
+    expect(said).toContain("this user may not write there without Substrate either");
+    expect(said).not.toMatch(/policy allow|request_scopes/);
+  });
+
+  test("is a file of the user's in a folder of another", () => {
+    const path = at(".tool/state/file");
+    expect(reasonOf(path, { ...RULES, isWritable: (one) => one === path })).toContain("policy allow write");
   });
 
   test.each([
@@ -65,6 +80,7 @@ const ERROR_RULES = {
     searched: "",
   },
   plain: false,
+  isWritable: () => true,
 };
 
 function explained(stderr: string, isolated = true, failed = true): readonly string[] {
