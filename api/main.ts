@@ -66,8 +66,13 @@ function terminalOf(host: NodeJS.Process): Terminal {
     },
     createChecks: async (order) => {
       if (names().includes("agent") || names().includes("lima")) {
-        const { agentChecks } = await import("../lima/checks.ts");
-        return agentChecks(await elsewhere(agentPlace(names(), host.env, at)));
+        const { agentChecks, limaChecks } = await import("../lima/checks.ts");
+        const backend = await elsewhere(agentPlace(names(), host.env, at));
+        if (!names().includes("lima")) return agentChecks(backend);
+        const { MACHINE } = await import("../lima/backend.ts");
+        const { Limactl } = await import("../lima/limactl.ts");
+        const limactl = new Limactl({ environment: variablesOf(host.env), onLine: () => {} });
+        return limaChecks(limactl, MACHINE, backend);
       }
       if (host.platform !== "linux") {
         const { NoWorlds } = await import("../world/none.ts");
@@ -183,12 +188,16 @@ async function limaBackend(
     projects,
     template: join(installation.root, "lima/substrate.yaml"),
     file: join(home.root, "run/lima.yaml"),
-    // Lima looks for its machines in HOME or LIMA_HOME, and for its drivers on PATH.
-    environment: Object.fromEntries(
-      Object.entries(environment).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
-    ),
+    environment: variablesOf(environment),
     note,
   });
+}
+
+/** Lima looks for its machines in HOME or LIMA_HOME, and for its drivers on PATH. */
+function variablesOf(environment: NodeJS.ProcessEnv): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(environment).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
 }
 
 async function remoteOptions({ home, installation: { version }, uid }: Place): Promise<{

@@ -7,8 +7,8 @@ import { Limactl } from "./limactl.ts";
 import { LimaMachine } from "./machine.ts";
 import { RemoteBackend, type RemoteOptions } from "./remote-backend.ts";
 
-/** One machine for all projects of a user. */
-const NAME = "substrate";
+/** The machine's name: one for all projects of a user. */
+export const MACHINE = "substrate";
 
 /** An agent that is replaced or crashed answers again within seconds; a machine that a person has just started, not earlier. */
 const SILENCE_MS = 20_000;
@@ -33,7 +33,7 @@ export class LimaBackend extends RemoteBackend {
     const { ground, projects, socket, version, template, file, environment, note } = options;
     const now = (): Ground => ({ ...ground, socket, projects: projects() });
     const machine = new LimaMachine({
-      name: NAME,
+      name: MACHINE,
       limactl: new Limactl({ environment, onLine: (line) => note(`limactl: ${line}`) }),
       mounts: () => mountsOf(now()),
       describe: async () => describeMachine(await readFile(template, "utf8"), now()),
@@ -41,12 +41,12 @@ export class LimaBackend extends RemoteBackend {
       greet: (signal) => isSameVersion(socket, version, signal),
       provision: `${INSTALLATION_MOUNT}/lima/provision.sh`,
       silenceMs: SILENCE_MS,
-      onStep: (step) => note(`The virtual machine '${NAME}': ${step}`),
+      onStep: (step) => note(`The virtual machine '${MACHINE}': ${step}`),
     });
     super({
       ...options,
       name: "lima",
-      remedy: `'limactl list' shows the virtual machine '${NAME}'; 'limactl stop ${NAME}' lets the next command start it anew`,
+      remedy: `'limactl list' shows the virtual machine '${MACHINE}'; 'limactl stop ${MACHINE}' lets the next command start it anew`,
       ready: async (signal) => {
         if (projects().length === 0) throw noProjects();
         await machine.ready(signal);
@@ -79,7 +79,7 @@ export class LimaBackend extends RemoteBackend {
 function notYetShown(project: string): WorldUnavailable {
   return new WorldUnavailable(
     `The virtual machine does not let commands write '${project}' yet: it was started before the folder was named under 'projects' in config.yaml`,
-    `'limactl stop ${NAME}' lets the next command start it with that folder; commands that run in it end`,
+    `'limactl stop ${MACHINE}' lets the next command start it with that folder; commands that run in it end`,
   );
 }
 

@@ -210,7 +210,7 @@ async function isAnswered(greet: MachineOptions["greet"], signal: AbortSignal): 
   }
 }
 
-function broken({ name, errors }: Instance): WorldUnavailable {
+export function broken({ name, errors }: Instance): WorldUnavailable {
   const why = errors.length > 0 ? errors.join("; ") : "limactl says no more";
   return new WorldUnavailable(
     `The virtual machine '${name}' is broken: ${why}`,

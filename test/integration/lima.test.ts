@@ -86,8 +86,28 @@ describe.each(actors())("a broker whose worlds are in a virtual machine, as $kin
   test("says in doctor and world status which backend it is", async () => {
     const doctor = await broker.cli(["world", "doctor", "--json"], { env: lima.environment });
     expect(JSON.parse(doctor.stdout)).toMatchObject({
-      checks: expect.arrayContaining([expect.objectContaining({ name: "agent", verdict: "ok" })]),
+      checks: expect.arrayContaining([
+        expect.objectContaining({ name: "lima", verdict: "ok" }),
+        expect.objectContaining({ name: "agent", verdict: "ok" }),
+      ]),
     });
     expect((await broker.cli(["world", "status"])).stdout).toMatch(/^Backend lima:linux/m);
+  });
+
+  test("says in doctor what is missing before there is a machine, and makes none", async () => {
+    const other = await TestLima.make(actor);
+    try {
+      const asked = { env: { ...other.environment, SUBSTRATE_HOME: join(other.folder, "none") } };
+      const before = await broker.cli(["world", "doctor"], asked);
+      expect(before.stdout).toMatch(/^weaker +lima .*\n +The virtual machine 'substrate' is not made yet/m);
+      expect(before.stdout).toMatch(/^weaker +agent .*\n +Not asked/m);
+      expect(other.verbs).toEqual([]);
+      const without = { env: { ...asked.env, PATH: "/usr/local/bin:/usr/bin:/bin" } };
+      const missing = await broker.cli(["world", "doctor"], without);
+      expect(missing.stdout).toMatch(/^missing +lima .*\n.*\n +mend: .*brew install lima/m);
+      expect(missing.code).toBe(1);
+    } finally {
+      other.remove();
+    }
   });
 });

@@ -86,8 +86,14 @@ export class TestLima {
     }
   }
 
+  /** Ends the machine, and removes it. */
   stop(): void {
     this.kill("SIGTERM");
+    this.remove();
+  }
+
+  /** Of a machine that was never made, or has ended. */
+  remove(): void {
     const overlay =
       this.#actor.uid === 0 ? [homeLayout(join(this.folder, "home"), ROOT_OVERLAY).overlay] : [];
     removeTrees(this.folder, ...overlay);
