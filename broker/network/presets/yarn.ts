@@ -7,6 +7,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { fileIdentity } from "../../model/host-paths.ts";
+import { readSmallFile } from "../../model/small-file.ts";
 import type { HostTools } from "./host-tools.ts";
 import type { PresetHost, Urls } from "./preset.ts";
 
@@ -67,7 +68,9 @@ export class YarnProjects {
     const before = this.#known.get(project);
     if (before?.identity === identity) return before.uses;
     // nodejs.org/api/packages.html#packagemanager
-    const uses = /"packageManager"\s*:\s*"yarn@/.test(textOf(file) ?? "");
+    // A command may have put a pipe there since.
+    const text = readSmallFile(file, MAX_BYTES, Number(stat.uid)) ?? "";
+    const uses = /"packageManager"\s*:\s*"yarn@/.test(text);
     this.#known.set(project, { identity, uses });
     return uses;
   }

@@ -1,4 +1,4 @@
-import { rmSync } from "node:fs";
+import { rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { FakeHost } from "../../../../support/network/fake-host.ts";
@@ -22,6 +22,12 @@ describe("@npm in a project that uses yarn", () => {
     expect(await host.entriesOf("@npm", presets)).toEqual(["npm.example:443", "registry.yarnpkg.com:443"]);
     rmSync(join(host.project, name));
     expect(await host.entriesOf("@npm", presets)).toEqual(["npm.example:443"]);
+  });
+
+  test("has nothing by a link in place of its package.json, which could lead to any file or pipe", async () => {
+    const elsewhere = host.write("home/package.json", '{ "packageManager": "yarn@4.5.0" }');
+    symlinkSync(elsewhere, join(host.project, "package.json"));
+    expect(await host.entriesOf("@npm", host.presets())).toEqual(["npm.example:443"]);
   });
 
   test("has what the user has set for yarn, scopes too, and then no default", async () => {
