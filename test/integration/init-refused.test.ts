@@ -1,6 +1,7 @@
 /** `substrate init` where it must not write, or must not claim that an agent is connected. */
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { spawn } from "node-pty";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { InitPlace } from "../support/broker/init-place.ts";
@@ -29,10 +30,11 @@ describe.each(actors())("init refuses, as $kind", (actor) => {
     [
       "a link out of the home",
       (path: string) => symlinkSync("../../elsewhere.json", path),
-      "outside of your home",
+      "elsewhere.json', outside of '",
     ],
     ["a link to nothing", (path: string) => symlinkSync("nowhere", path), "a link to nothing"],
     ["a folder", (path: string) => mkdirSync(path), "it is not a file"],
+    ["a pipe", (path: string) => execFileSync("mkfifo", [path]), "it is not a file"],
     [
       "bytes that are no text",
       (path: string) => writeFileSync(path, Buffer.from([0x7b, 0xff, 0x7d])),
@@ -78,6 +80,42 @@ describe.each(actors())("init refuses, as $kind", (actor) => {
       expect(place.snapshot()).toEqual(before);
     },
   );
+
+  test.each([
+    ["claude-code", ".claude/settings.json", "a link into the home", "../../home/victim.json"],
+    ["claude-code", ".claude", "a link into the home, for the folder", "../home/victim"],
+    ["codex", ".codex/hooks.json", "an endless device", "/dev/zero"],
+    ["copilot", ".github/hooks", "what is no folder", "/dev/zero"],
+    ["opencode", ".opencode", "what is no folder", "/dev/zero"],
+  ])(
+    "of a cloned repository: %s with %s as %s is left alone with --project",
+    async (agent, name, _what, to) => {
+      const { project } = place.broker;
+      const victims = [place.put("victim.json", "{}"), place.put("victim/settings.json", "{}")];
+      const path = join(project, name);
+      mkdirSync(dirname(path), { recursive: true });
+      symlinkSync(to.startsWith("/") ? to : join(project, to.replace(/^(\.\.\/)+home/, place.home)), path);
+      try {
+        const { code, stderr } = await init([agent, "--project", "--yes"]);
+        expect([code, stderr]).toEqual([125, expect.stringMatching(/^substrate: Cannot use '.*'.*\n$/)]);
+        for (const victim of victims) expect(readFileSync(victim, "utf8")).toBe("{}");
+      } finally {
+        rmSync(join(project, name.split("/")[0] ?? ""), { recursive: true });
+      }
+    },
+  );
+
+  test("a cloned repository's settings that are only looked at are passed over where they are no file", async () => {
+    const { project } = place.broker;
+    place.broker.write(join(project, ".codex/other"), "");
+    symlinkSync("/dev/zero", join(project, ".codex/config.toml"));
+    try {
+      expect(await init(["codex", "--project", "--yes"])).toMatchObject({ code: 0, stderr: "" });
+      expect(await init(["codex", "--project", "--undo"])).toMatchObject({ code: 0 });
+    } finally {
+      rmSync(join(project, ".codex"), { recursive: true });
+    }
+  });
 
   test("without a terminal and without --yes the changes are shown and not written", async () => {
     place.put(".claude/settings.json", CLAUDE);

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { realPlace } from "../../../broker/model/real-place.ts";
 import { dirname } from "node:path";
@@ -8,6 +8,7 @@ import { closestName } from "../../../schemas/closest-name.ts";
 import { isAnswered } from "../../serve/sockets.ts";
 import { type Agent, AGENTS, type Ground } from "../init/agents.ts";
 import { changesOf, notesOf, type Plan, planConnection, rootsOf, writePlan } from "../init/connect.ts";
+import { textOf } from "../init/files.ts";
 import { findAgents } from "../init/found.ts";
 import { prove, type Proof } from "../init/proof.ts";
 import { connectionOf } from "../init/records.ts";
@@ -85,7 +86,7 @@ function groundOf(terminal: Terminal, project: string | undefined): Ground {
     environment: terminal.environment,
     front: terminal.installation.front,
     shell: terminal.installation.shell,
-    read: (path) => (existsSync(path) ? readFileSync(path, "utf8") : undefined),
+    read: textOf,
   };
 }
 

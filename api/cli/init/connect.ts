@@ -1,6 +1,7 @@
 /** Plans and writes the settings that connect an agent. */
 import { prepareHome } from "../../../broker/settings/home.ts";
 import { unifiedDiff } from "../../../broker/learn/unified-diff.ts";
+import { isWithin } from "../../../broker/model/folders.ts";
 import { Complaint, type Terminal } from "../terminal/terminal.ts";
 import type { Agent, Ground, Planned } from "./agents.ts";
 import {
@@ -58,7 +59,7 @@ export function planConnection(terminal: Terminal, agent: Agent, ground: Ground)
   const paths = [...new Set(planned.map(({ path }) => path))];
   const files = paths.map((path) =>
     planFile(
-      readSettings(path, rootsOf(terminal, agent, ground)),
+      readSettings(path, rootsFor(path, terminal, agent, ground)),
       planned.filter((each) => each.path === path),
       record,
     ),
@@ -77,6 +78,12 @@ export function rootsOf({ home }: Terminal, agent: Agent, ground: Ground): reado
     ...(chosen ? [agent.folder(ground)] : []),
     ...(ground.project === undefined ? [] : [ground.project]),
   ];
+}
+
+/** A link in a repository leads nowhere else: whoever cloned the repository has not made the link, and the diff does not show its end. */
+function rootsFor(path: string, terminal: Terminal, agent: Agent, ground: Ground): readonly string[] {
+  const { project } = ground;
+  return project !== undefined && isWithin(path, project) ? [project] : rootsOf(terminal, agent, ground);
 }
 
 function planFile(file: SettingsFile, planned: readonly Planned[], record: Connection | undefined): FilePlan {

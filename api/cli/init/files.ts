@@ -2,10 +2,13 @@
 import { createHash } from "node:crypto";
 import {
   accessSync,
+  closeSync,
   constants,
   existsSync,
+  fstatSync,
   lstatSync,
   mkdirSync,
+  openSync,
   readFileSync,
   realpathSync,
   rmdirSync,
@@ -36,15 +39,31 @@ export type SettingsFile = {
  */
 export function readSettings(path: string, roots: readonly string[]): SettingsFile {
   const target = targetOf(path, roots);
-  const stat = statSync(target, { throwIfNoEntry: false });
-  if (stat === undefined) return { path, target, text: undefined };
-  if (!stat.isFile()) throw new Complaint(`Cannot use '${path}': it is not a file`);
-  if (stat.size > MOST_BYTES)
-    throw new Complaint(`Cannot use '${path}': it has more than ${MOST_BYTES} bytes`);
-  const bytes = readFileSync(target);
+  const bytes = bytesOf(target);
+  if (bytes === "missing") return { path, target, text: undefined };
+  if (typeof bytes === "string") throw new Complaint(`Cannot use '${path}': it ${bytes}`);
   const text = bytes.toString("utf8");
   if (!bytes.equals(Buffer.from(text))) throw new Complaint(`Cannot use '${path}': it is not UTF-8 text`);
   return { path, target, text };
+}
+
+/** Returns the text of a file that is only looked at; undefined for what no agent reads as settings. */
+export function textOf(path: string): string | undefined {
+  const bytes = bytesOf(path);
+  return typeof bytes === "string" ? undefined : bytes.toString("utf8");
+}
+
+/** Waits for no pipe and reads no device: a cloned repository brings links to `/dev/zero`. */
+function bytesOf(path: string): Buffer | "missing" | "is not a file" | "is too long for settings" {
+  if (!existsSync(path)) return "missing";
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const stat = fstatSync(file);
+    if (!stat.isFile()) return "is not a file";
+    return stat.size > MOST_BYTES ? "is too long for settings" : readFileSync(file);
+  } finally {
+    closeSync(file);
+  }
 }
 
 function targetOf(path: string, roots: readonly string[]): string {
@@ -52,16 +71,27 @@ function targetOf(path: string, roots: readonly string[]): string {
   const allowed = roots.map((root) => realOf(root));
   if (allowed.some((root) => isWithin(real, root))) return real;
   throw new Complaint(
-    `Cannot use '${path}': it leads to '${real}', outside of your home. Nothing was changed; edit that file by hand, or put a file in place of the link`,
+    `Cannot use '${path}': it leads to '${real}', outside of '${roots.join("', '")}'. Nothing was changed; edit that file by hand, or put a file in place of the link`,
   );
 }
 
 /** The real path of a name that may be missing. */
 function realOf(path: string): string {
   if (existsSync(path)) return realpathSync(path);
-  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined)
-    throw new Complaint(`Cannot use '${path}': it is a link to nothing`);
+  if (isLink(path)) throw new Complaint(`Cannot use '${path}': it is a link to nothing`);
   return dirname(path) === path ? path : join(realOf(dirname(path)), basename(path));
+}
+
+/** Throws {@link Complaint} for a name in what is no folder, or a folder that this user may not search. */
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    throw new Complaint(
+      `Cannot use '${path}': '${dirname(path)}' is ${code === "ENOTDIR" ? "not a folder" : `closed to this user (${code})`}`,
+    );
+  }
 }
 
 /** Throws {@link Complaint} for a file that its owner made read-only, or that this user may not replace. */

@@ -2,8 +2,8 @@
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { delimiter, isAbsolute, join } from "node:path";
 import type { Home } from "../../../broker/settings/home.ts";
-import { readFileSync } from "node:fs";
 import { AGENTS, type Ground } from "./agents.ts";
+import { textOf } from "./files.ts";
 import { holdsPart } from "./parts.ts";
 import { type Connection, connections } from "./records.ts";
 
@@ -43,7 +43,7 @@ export function foundConnection({ project, since, files }: Connection): FoundCon
 
 function isIntact(files: Connection["files"]): boolean {
   return files.every(({ target, parts }) => {
-    const text = existsSync(target) ? readFileSync(target, "utf8") : "";
+    const text = textOf(target) ?? "";
     // The operator may give the agent another policy.
     return parts.every((part) => part.kind === "config-agent" || holdsPart(text, part));
   });
