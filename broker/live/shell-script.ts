@@ -14,13 +14,16 @@ const LOOPS = 1500;
  * by itself, because a line must be judged as a whole. The loop is no function: `declare` in one would be local. `jobs` tells of
  * jobs that were stopped, and makes bash forget those that have ended; bash itself begins a line for a job that was stopped just now
  * (128 and one of the four signals that stop). `history` lists the client's lines instead of the script's.
+ *
+ * Without a trap of its own, a bash that reads a script ends when Ctrl-C interrupts a line of several commands; the children have the
+ * signal's default. A line that itself waits in `read` goes on: bash starts `read` again after a trap.
  */
 const script = (word: string): string => `PS1= PS2= HISTFILE= BASH_ARGV0=bash
 set +o history; history -c
 shopt -s expand_aliases checkwinsize
 __s() { return "$__c"; }
 __n() {
-  __c=$?
+  __c=\${__i:-$?} __i=
   case $__c in 14[7-9]|150) [[ -z $(jobs -s) ]] || echo;; esac
   jobs -ns
   jobs >/dev/null
@@ -29,6 +32,7 @@ __n() {
   __l=\${__l#?}
   [[ $__l == ' '* ]] || history -s -- "$__l"
 }
+trap '__i=130;break 9 2>/dev/null' INT
 `;
 
 const LOOP = `while __n;do __s;eval "$__l";done\n`;

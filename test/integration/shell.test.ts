@@ -121,6 +121,32 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
     });
   });
 
+  test("lives on, with its folder and variables, when Ctrl-C ends a line of several commands", async () => {
+    await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
+      broker.write(join(broker.project, "below/file"), "");
+      const person = await shellIn(broker);
+      person.type("cd below; kept=1\r");
+      await person.sees(PROMPT);
+      for (const line of [
+        "sleep 1000; echo mo''re",
+        "sleep 1000 | cat",
+        "sleep 1000 && echo mo''re",
+        "for i in 1 2; do sleep 1000; echo mo''re; done",
+        "while :; do :; done",
+        "sleep 1000 & wait",
+      ]) {
+        person.type(`echo be''gun; ${line}\r`);
+        await person.sees(/begun\r\n/);
+        // The program behind it has started.
+        await sleep(300);
+        person.type("\x03");
+        expect(await person.sees(PROMPT), line).not.toContain("more");
+        person.type('echo "<$?> $kept ${PWD##*/}"\r');
+        await person.sees(/<130> 1 below\r\n[^]*\$ $/);
+      }
+    });
+  });
+
   test("lists the typed lines as bash's history, has bash's name, and says at its end what was refused and why", async () => {
     await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
       const person = await shellIn(broker);
