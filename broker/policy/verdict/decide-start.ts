@@ -259,6 +259,7 @@ const GIT: readonly OwnSteps[] = [
       "reset --hard -q --no-recurse-submodules",
       "clean --force --quiet -d :/",
       "clean --force --quiet -d -x :/",
+      "clean --force --quiet -d :/ -x",
     ],
   },
   // builtin/worktree.c, add_worktree: fills the new folder.

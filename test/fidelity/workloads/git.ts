@@ -68,7 +68,8 @@ export const GIT: readonly Workload[] = [
   gitRow({
     name: "git stash, pop and drop",
     command: `echo dirty >> list.txt; echo untracked > u.txt; git stash -u; ls; git stash list; git stash pop; cat list.txt
-      git stash push -m kept list.txt; git stash show -p; git stash drop; git status -s`,
+      git stash push -m kept list.txt; git stash show -p; git stash drop; git status -s
+      echo '*.ign' > .gitignore; echo x > a.ign; echo y > new; git stash -a; ls -A; git stash pop -q; git status -s --ignored; rm .gitignore a.ign new`,
   }),
   gitRow({
     name: "git worktree inside the project",

@@ -63,6 +63,7 @@ describe("a step of git's own work", () => {
     ["git stash", STASH],
     ["git stash push -m kept list.txt", STASH],
     ["/usr/lib/git-core/git -C sub -c user.name=x --no-pager stash -u", step("clean --force --quiet -d :/")],
+    ["/usr/bin/git stash -a", step("clean --force --quiet -d :/ -x")],
     ["git worktree add ../side", WORKTREE],
   ])("is decided about with the command: %s", (words, child) => {
     expect(verdict(commands, { ...started(child), starter: of(words) })).toBe("allow");
