@@ -98,11 +98,24 @@ export function reasonOf(path: string, rules: WriteRules): string {
   return `${listedReason(path, rules)}${otherWay(path, rules)}`;
 }
 
+/** Says that a list hides the path from commands, without revealing whether the file exists. */
+export function hiddenReason(path: string, rules: WriteRules): string | undefined {
+  for (const { id, document, rules: set } of rules.policies) {
+    const pattern = deniedBy(path, fileLists(document).deny_read, rules);
+    if (pattern !== undefined)
+      return `is hidden, whether it exists or not: '${pattern}' is in fs.deny_read of policy '${id}' (${set.sources.denyRead})`;
+  }
+  return undefined;
+}
+
 function listedReason(path: string, rules: WriteRules): string {
   if (rules.installation.some((own) => isWithin(path, own)))
     return "it belongs to the installation of Substrate, which no command may change";
   const unopened = rules.places.find((place) => place.why !== null && isWithin(path, place.path));
   if (unopened !== undefined) return `'${unopened.path}/**' in fs.write has no effect: ${unopened.why}`;
+  // A program that finds no file where it has one, such as gpg its folder, makes it anew.
+  const hidden = hiddenReason(path, rules);
+  if (hidden !== undefined) return `it ${hidden}`;
   for (const { id, document, rules: set } of rules.policies) {
     const { deny_write, sealed, write } = fileLists(document);
     const denied = deniedBy(path, deny_write, rules);

@@ -1,6 +1,6 @@
 import { isIsolated, type Job } from "../model/job.ts";
 import type { FailureTold, WorldLacks } from "../programs/world-lacks.ts";
-import { isCoveredByOwnHome, reasonOf, type WriteRules } from "./refused-writes.ts";
+import { hiddenReason, isCoveredByOwnHome, reasonOf, type WriteRules } from "./refused-writes.ts";
 import type { Ran } from "../worlds/run.ts";
 import { resolve } from "node:path";
 import { deniedBy } from "../policy/files/path-denials.ts";
@@ -95,6 +95,8 @@ const WRITTEN: readonly RegExp[] = [
   /\bRead-only file system: '([^'\n]+)'/,
 ];
 const READ: readonly RegExp[] = [
+  // ssh and ssh-keygen, also behind `git commit -S`.
+  /\b(?:public key|Identity file) (\/[^:\n]+?)(?: not accessible)?: No such file or directory[.?]?$/,
   /['"`‘]([^'"`’\n]+)['"`’](?: for reading)?: (?:No such file or directory|Permission denied)$/,
   /: (?:cannot open |can't open )?([^:\n]+): (?:No such file or directory|Permission denied|No such file)$/,
   /\b(?:ENOENT|EACCES): [a-z ]+, [a-z]+ '([^'\n]+)'/,
@@ -152,10 +154,6 @@ function busyIn(line: string, cwd: string, rules: WriteRules): string | undefine
 /** Explains a hidden name without revealing whether the file exists. */
 function hiddenBy(path: string, rules: WriteRules): string | undefined {
   if (isCoveredByOwnHome(path, rules)) return notShown(`'${path}'`);
-  for (const { id, document, rules: set } of rules.policies) {
-    const pattern = deniedBy(path, fileLists(document).deny_read, rules);
-    if (pattern !== undefined)
-      return `'${path}' is hidden, whether it exists or not: '${pattern}' is in fs.deny_read of policy '${id}' (${set.sources.denyRead})`;
-  }
-  return undefined;
+  const reason = hiddenReason(path, rules);
+  return reason === undefined ? undefined : `'${path}' ${reason}`;
 }

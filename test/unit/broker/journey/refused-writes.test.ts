@@ -53,7 +53,6 @@ describe("what a refused write says may be opened", () => {
   test.each([
     ["a missing file beside credentials", ".cargo/config.toml"],
     ["a folder of credentials", ".cargo"],
-    ["a credential", ".cargo/credentials.toml"],
     ["a folder that may hold credentials of many", ".config/new"],
     ["a folder of programs that is on nobody's PATH here", ".cargo/bin/new"],
     ["a folder around such a one", ".rubies/3/new"],
@@ -128,10 +127,27 @@ describe("a hidden name is told by what a command says of it", () => {
     ["sh: 1: cannot open .env: No such file", "/projects/app/src/.env", "**/.env"],
     ["Error: ENOENT: no such file or directory, open '/home/ann/.ssh/id'", "/home/ann/.ssh/id", "$HOME/.ssh"],
     ["FileNotFoundError: [Errno 2] No such file or directory: '.env'", "/projects/app/src/.env", "**/.env"],
+    [
+      "error: Couldn't load public key /home/ann/.ssh/id.pub: No such file or directory?",
+      "/home/ann/.ssh/id.pub",
+      "$HOME/.ssh",
+    ],
+    [
+      "Warning: Identity file /home/ann/.ssh/id not accessible: No such file or directory.",
+      "/home/ann/.ssh/id",
+      "$HOME/.ssh",
+    ],
   ])("%s", (line, path, pattern) => {
     expect(explained(`${line}\n`, false)).toEqual([
       `'${path}' is hidden, whether it exists or not: '${pattern}' is in fs.deny_read of policy 'p' (p.yaml:1)`,
     ]);
+  });
+
+  test("and by a write of a program that makes it, because it finds none, with nothing offered", () => {
+    expect(reasonOf(at(".cargo/credentials.toml"), RULES)).toMatch(/^it is hidden[^;]*\(p\.yaml:1\)$/);
+    expect(reasonOf("/home/ann/.ssh", ERROR_RULES)).toBe(
+      "it is hidden, whether it exists or not: '$HOME/.ssh' is in fs.deny_read of policy 'p' (p.yaml:1)",
+    );
   });
 
   test("and a name that no list denies is not", () => {
