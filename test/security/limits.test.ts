@@ -4,9 +4,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { HealthReply } from "../../schemas/generated/types.ts";
 import { type Ran, TestBroker } from "../support/broker/broker.ts";
+import { StreamClient } from "../support/broker/stream.ts";
 import { FORKS, brokerMemory, named, peakOfForks, report, steady } from "../support/processes/neighbour.ts";
 import { skip } from "../support/run/skips.ts";
-import { actors } from "../support/users/users.ts";
+import { actors, runAs } from "../support/users/users.ts";
 
 // Small programs that take what they can: each in five lines of C, and no more than a machine survives.
 
@@ -39,6 +40,40 @@ int main(void) {
   fprintf(stderr, "%ld %d\\n", opened, why);
   sleep(1);
   return 0;
+}`,
+  // Without words it tells of what there is; with one, it takes what it can and keeps it until it is ended.
+  counted: `#include <errno.h>
+#include <fcntl.h>
+#include <mqueue.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+int main(int count, char **words) {
+  (void)words;
+  struct mq_attr size = {.mq_maxmsg = 10, .mq_msgsize = 8192};
+  if (count == 1) {
+    timer_t timer;
+    mqd_t queue = mq_open("/substrate-probe", O_CREAT | O_RDWR, 0600, &size);
+    printf("queue %s, ", queue < 0 ? strerror(errno) : "ok");
+    if (queue >= 0) mq_unlink("/substrate-probe");
+    printf("timer %s\\n", timer_create(CLOCK_MONOTONIC, NULL, &timer) < 0 ? strerror(errno) : "ok");
+    return 0;
+  }
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, NULL);
+  union sigval none = {0};
+  while (sigqueue(getpid(), SIGRTMIN + 1, none) == 0) continue;
+  char name[32];
+  for (int i = 0; i < 1000; i++) {
+    snprintf(name, sizeof name, "/substrate-%d", i);
+    if (mq_open(name, O_CREAT | O_RDWR, 0600, &size) < 0) break;
+  }
+  printf("taken\\n");
+  fflush(stdout);
+  for (;;) pause();
 }`,
   spin: `#include <unistd.h>
 int main(void) { for (int i = 0; i < 15; i++) if (fork() == 0) break; for (;;) continue; }`,
@@ -177,6 +212,19 @@ describe.each(actors())("the limits of a world, as $kind", (actor) => {
       expect(opened).toBeLessThan(most);
     }
     expect(neighbour.failures).toEqual([]);
+  });
+
+  test("queued signals and message queues, which the kernel counts by user, leave the host enough", async () => {
+    const probe = async (): Promise<string> =>
+      (await runAs(actor, [join(broker.project, "counted")], { cwd: broker.project })).stdout;
+    expect(await probe()).toBe("queue ok, timer ok\n");
+    const attack = await StreamClient.open(broker, { agent_id: "offender", cmd: "./counted all" });
+    await attack.shows("taken\n");
+    expect(await probe()).toBe("queue ok, timer ok\n");
+    attack.tell({ type: "signal", signal: "SIGKILL" });
+    await attack.ended();
+    // The twin: what a program usually has of them.
+    expect((await broker.run({ agent_id: "twin", cmd: "./counted" })).stdout).toMatch(/timer ok/);
   });
 
   test("filling what a world may write of its own ends at the disk limit, in bytes and in files", async () => {

@@ -16,6 +16,11 @@
 
 #define NUMBER_DIGITS 19
 
+/* The kernel counts queued signals with timers, and the bytes of POSIX queues, for all processes of a user
+   together: one command could take the host's timer_create or mq_open away. Programs have a handful of each. */
+#define SIGNALS_MAX 4096
+#define QUEUE_BYTES_MAX (400 * 1024)
+
 /* Above a desktop's score for its own expendable programs (300), below the certain victim's (1000). */
 #define OOM_SCORE 500
 
@@ -124,6 +129,8 @@ void limits_enter_forker(int proc) {
   /* 1 and not 0: at 0 the kernel still starts a core_pattern program, as root and on the host, and passes the
      command's memory; 1 prevents even that (fs/coredump.c). A core file is never so small. */
   lower(RLIMIT_CORE, "core", 1);
+  lower(RLIMIT_SIGPENDING, "sigpending", SIGNALS_MAX);
+  lower(RLIMIT_MSGQUEUE, "msgqueue", QUEUE_BYTES_MAX);
 }
 
 /* Lowers the limit to at most half of the present limit: the kernel counts a user's descriptors in flight
