@@ -60,6 +60,14 @@ function isHolder(broker: HeldNeeds, span: Span): boolean {
   return mayHold(span, () => broker.trace.childrenOf(span.span_id));
 }
 
+/** Whether all changes were applied or discarded, which needs no project: another folder may lie there by now. */
+async function isSpent(broker: HeldNeeds, span: Span, signal: AbortSignal): Promise<boolean> {
+  const found = await findHeld(broker, span, "layers");
+  if (isRefusal(found)) return false;
+  const left = await found.store.list(found.held, signal).catch(() => undefined);
+  return left?.length === 0;
+}
+
 /** Describes a span's held changes; undefined if all were applied, discarded or removed meanwhile. */
 async function entryOf(broker: HeldNeeds, span: Span, signal: AbortSignal): Promise<HeldSpan | undefined> {
   const { overlay, agent_id: agent } = span;
@@ -73,10 +81,11 @@ async function entryOf(broker: HeldNeeds, span: Span, signal: AbortSignal): Prom
   };
   const unread = { paths: null, bytes: null, autorun: [], autorun_count: 0 };
   const found = await findHeld(broker, span, "project");
-  if (isRefusal(found))
-    return found.code === "not_found" || found.code === "busy"
-      ? undefined
-      : { ...fixed, ...unread, problem: found.message };
+  if (isRefusal(found)) {
+    const isGone = found.code === "not_found" || found.code === "busy";
+    if (isGone || (await isSpent(broker, span, signal))) return undefined;
+    return { ...fixed, ...unread, problem: found.message };
+  }
   try {
     const changes = await found.store.list(found.held, signal);
     if (changes.length === 0) return undefined;

@@ -4,6 +4,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmdirSync,
   symlinkSync,
   unlinkSync,
   writeFileSync,
@@ -11,7 +12,7 @@ import {
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, call } from "../../api/client/client.ts";
-import type { ErrorReply, ExecuteReply } from "../../schemas/generated/types.ts";
+import type { ErrorReply, ExecuteReply, HeldReply } from "../../schemas/generated/types.ts";
 import { actors } from "../support/users/users.ts";
 import { TestBroker } from "../support/broker/broker.ts";
 import {
@@ -136,6 +137,29 @@ describe.each(actors())("held changes under attack, as $kind", (actor) => {
       expect(readFileSync(join(broker.project, "f"), "utf8")).toBe("new\n");
     },
   );
+
+  test("what was applied before the project was replaced waits for nobody, and what was not is listed", async () => {
+    const applied = await isolated(broker, "echo new > applied");
+    const waiting = await isolated(broker, "echo new > waiting");
+    await changed(broker, "apply", applied.span_id);
+    const away = `${broker.project}-away`;
+    renameSync(broker.project, away);
+    mkdirSync(broker.project);
+    try {
+      const { held } = (await broker.operator("GET", "/v1/held")).document as HeldReply;
+      const spans = held.map(({ span_id: span }) => span);
+      expect(spans).not.toContain(applied.span_id);
+      expect(held).toContainEqual(
+        expect.objectContaining({
+          span_id: waiting.span_id,
+          problem: expect.stringContaining("now another folder") as string,
+        }),
+      );
+    } finally {
+      rmdirSync(broker.project);
+      renameSync(away, broker.project);
+    }
+  });
 
   test("what is held of a project that was replaced can be thrown away, and what stands in its place stays", async () => {
     fill(broker, { f: "old\n" });
