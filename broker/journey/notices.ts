@@ -14,6 +14,9 @@ const MAX_NOTICES = 20;
 /** Further distinct messages are only counted. */
 const MAX_KNOWN = 1000;
 
+/** Names that a notice lists besides the first of its folder. */
+const MAX_BESIDES = 5;
+
 /**
  * Each npm writes such a log, including an npm left running by an earlier command. Only a command whose npm names the log in its
  * output misses the file on the host.
@@ -24,6 +27,8 @@ const NPM_LOG = /\/_logs\/[^/]+\.log$/;
 export class Notices {
   readonly #span: string;
   readonly #known = new Map<string, Notice>();
+  /** Further names in the folder of a notice, by its key. */
+  readonly #besides = new Map<string, Set<string>>();
   #more = 0;
   #listed = false;
 
@@ -48,7 +53,7 @@ export class Notices {
       ...(typeof line.approval_id === "string" ? { approval_id: line.approval_id } : {}),
     };
     // Group writes by folder: a tool without write access retries under other file names.
-    this.#add(notice, line.violation?.kind === "write" ? dirname(line.violation.subject) : undefined);
+    this.#add(notice, line.violation?.kind === "write" ? line.violation.subject : undefined);
   }
 
   /** Adds why the command was ended at a time limit that no policy set. */
@@ -114,7 +119,10 @@ export class Notices {
   /** Returns at most {@link MAX_NOTICES} notices, then a last notice with the number of omitted ones. */
   list(): Notice[] {
     this.#listed = true;
-    const all = [...this.#known.values()];
+    const all = [...this.#known].map(([key, notice]) => {
+      const besides = this.#besides.get(key);
+      return besides === undefined ? notice : { ...notice, message: notice.message + besidesWords(besides) };
+    });
     const [first] = all.slice(MAX_NOTICES);
     if (first === undefined) return all;
     const count = all.length - MAX_NOTICES + this.#more;
@@ -123,17 +131,28 @@ export class Notices {
     return [...all.slice(0, MAX_NOTICES), rest];
   }
 
-  /** `place`: groups notices by place, whatever their messages say. */
-  #add(notice: Notice, place?: string): void {
+  /** `path`: groups notices by the path's folder, whatever their messages say. */
+  #add(notice: Notice, path?: string): void {
     const { kind, program, rule, message } = notice;
     // A retried start varies its words; program and rule stay the same, so they are the key.
-    const what = place ?? (program === null ? message : [program, rule?.source, rule?.pattern]);
+    const folder = path === undefined ? undefined : dirname(path);
+    const what = folder ?? (program === null ? message : [program, rule?.source, rule?.pattern]);
     const key = JSON.stringify([kind, what]);
     const known = this.#known.get(key);
-    if (known !== undefined) this.#known.set(key, { ...known, count: known.count + notice.count });
-    else if (this.#known.size < MAX_KNOWN) this.#known.set(key, notice);
+    if (known !== undefined) {
+      this.#known.set(key, { ...known, count: known.count + notice.count });
+      if (path === undefined || known.message === message) return;
+      const besides = this.#besides.get(key) ?? new Set<string>();
+      this.#besides.set(key, besides.add(basename(path)));
+    } else if (this.#known.size < MAX_KNOWN) this.#known.set(key, notice);
     else this.#more += 1;
   }
+}
+
+function besidesWords(names: ReadonlySet<string>): string {
+  const listed = [...names].slice(0, MAX_BESIDES).map((name) => `'${name}'`);
+  const more = names.size - listed.length;
+  return `. In the same folder also ${[...listed, ...(more > 0 ? [`${more} more`] : [])].join(", ")}`;
 }
 
 /** Names the shared parent folder: a package manager's cache contributes hundreds of long names. */

@@ -59,6 +59,17 @@ describe("the notices of a reply", () => {
     ]);
   });
 
+  test("name the first refused writes of a folder, and count the rest", () => {
+    const notices = new Notices("spn_own");
+    for (const name of ["one", "two", "two", "three", "a", "b", "c", "d"])
+      notices.take(line("write", `/h/${name}`));
+    notices.take(line("write", "/other/x"));
+    expect(notices.list().map(({ message, count }) => [message, count])).toEqual([
+      ["about /h/one. In the same folder also 'two', 'three', 'a', 'b', 'c', 1 more", 8],
+      ["about /other/x", 1],
+    ]);
+  });
+
   test("leave out what went on, what log mode lets through, and the world's own limits", () => {
     const notices = new Notices("spn_own");
     notices.take(line("program", '["sudo"]'));
