@@ -98,6 +98,9 @@ export function reasonOf(path: string, rules: WriteRules): string {
   return `${listedReason(path, rules)}${otherWay(path, rules)}`;
 }
 
+/** As world/native/deny/worktrees.c. */
+const WORKTREE_STATE = /\.git\/worktrees\/[^/]+\/(?:HEAD|gitdir|index|logs\/HEAD)$/;
+
 /** Says that a list hides the path from commands, without revealing whether the file exists. */
 export function hiddenReason(path: string, rules: WriteRules): string | undefined {
   for (const { id, document, rules: set } of rules.policies) {
@@ -137,6 +140,8 @@ function listedReason(path: string, rules: WriteRules): string {
   const named = rules.gitReason?.(path);
   if (named !== undefined)
     return `${named}, and no command may change it; a person can change it outside of Substrate`;
+  if (WORKTREE_STATE.test(path))
+    return "git finds a person's working tree by it, and no command removes one; 'git worktree remove' works outside of Substrate";
   return "it is or contains a protected place: a denied or sealed name, or git's own settings";
 }
 

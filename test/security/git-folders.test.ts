@@ -77,6 +77,32 @@ describe.each(actors())("git folders outside the project, as $kind", (actor) => 
       await cannotPlantCode(join(main, ".git"), tree);
     });
 
+    test("a person's worktree beside the project stays whole when git removes it, and a command's own is removed", async () => {
+      const [main, beside] = [join(place(), "keeps"), join(place(), "beside")];
+      repository(actor, main);
+      hostGit(actor, main, "worktree", "add", "-q", beside);
+      hostGit(actor, main, "worktree", "add", "-q", join(main, "within"));
+      const folders = ["beside", "within"].map((name) => join(main, ".git/worktrees", name));
+      const cmd = `git worktree remove ../beside; git worktree prune -v; rm -r .git/worktrees/*; git worktree list`;
+      const { notices } = await broker.run({ cmd, cwd: main });
+      expect(notices.map(({ message }) => message).join()).toContain(
+        "git finds a person's working tree by it, and no command removes one",
+      );
+      // What git finds the tree by, and its state.
+      for (const folder of folders)
+        expect(readdirSync(folder)).toEqual(expect.arrayContaining(["HEAD", "commondir", "gitdir", "index"]));
+      expect(hostGit(actor, beside, "status", "--porcelain")).toBe("");
+      expect(hostGit(actor, main, "worktree", "list")).toContain("[beside]");
+      hostGit(actor, main, "worktree", "remove", beside);
+      const own = { cmd: "git worktree add -q mine && cd mine && git log --format=%s", cwd: main };
+      expect(await broker.run(own)).toMatchObject({ exit: 0, stdout: "first\n" });
+      const gone = { cmd: "git worktree remove mine && git worktree list", cwd: main };
+      expect(await broker.run(gone)).toMatchObject({
+        exit: 0,
+        stdout: expect.not.stringContaining("mine") as string,
+      });
+    });
+
     test("a submodule commits, rebases and reads its log, and the host has the commit", async () => {
       const [library, above] = [join(place(), "library"), join(place(), "above")];
       repository(actor, library);

@@ -15,6 +15,7 @@
 #include "deny/denied_names.h"
 #include "deny/rules.h"
 #include "deny/scan_roots.h"
+#include "deny/worktrees.h"
 #include "lib/channel.h"
 #include "lib/commands.h"
 #include "lib/fields.h"
@@ -137,7 +138,7 @@ static enum act find_act(const struct seccomp_data *call, const struct removal *
     return may ? MOVES : NOTHING;
   }
   if (removes_folder(call)) return is_pin(path) ? REMOVES_PIN : is_sealed(path, from) ? REMOVES_FOLDER : NOTHING;
-  return is_sealed(path, from) ? REMOVES_FILE : NOTHING;
+  return is_sealed(path, from) || worktree_needs(path) ? REMOVES_FILE : NOTHING;
 }
 
 bool removal_serve(int listener, const struct seccomp_notif *notice, const struct command *command,

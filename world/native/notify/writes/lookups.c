@@ -13,6 +13,7 @@
 
 #include "deny/denials.h"
 #include "deny/denied_names.h"
+#include "deny/worktrees.h"
 #include "lib/callers.h"
 #include "notify/writes/opened.h"
 
@@ -200,17 +201,32 @@ static bool is_lock(const char *path) {
   return denials_ask_of(strrchr(settings, '/') + 1) && (names_hold(settings) || names_ask_about_missing(settings));
 }
 
+/* The last part of the files that `worktree_needs` knows: a cheap filter. */
+static bool may_be_kept(const struct file_name *name, const struct search *search, const struct lookup *place) {
+  static const char *const leaves[] = {"HEAD", "gitdir", "index"};
+  if (!name->removes || !place->exists || S_ISDIR(place->stat.st_mode)) return false;
+  for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++) {
+    if (strcmp(search->leaf, leaves[i]) == 0) return true;
+  }
+  return false;
+}
+
 static void note_refusal(const struct search *search, int fd, const struct file_name *name, bool below, struct lookup *place) {
   place->refused = refused_as(fd, search->leaf, name, below, place);
   int sealed = sealed_as(name, place);
   bool made = place->refused == 0 && makes(name, place);
   bool may_lock = ends_as_lock(search->leaf);
-  if (place->refused == 0 && sealed == 0 && !made && !may_lock) return;
+  bool may_keep = place->refused == 0 && may_be_kept(name, search, place);
+  if (place->refused == 0 && sealed == 0 && !made && !may_lock && !may_keep) return;
   write_whole(search, place->refused_path);
   place->lock = may_lock && is_lock(place->refused_path);
   if (made) place->held = names_refuse(place->refused_path);
   else place->held = sealed != 0 && names_hold(place->refused_path);
   if (place->held) place->refused = made ? EPERM : sealed;
+  else if (may_keep && worktree_needs(place->refused_path)) {
+    place->held = true;
+    place->refused = EBUSY;
+  }
 }
 
 /* True when the name leads to the same file for PID 1: a caller in a mount namespace of its own can show the project's
