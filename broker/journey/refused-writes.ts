@@ -116,7 +116,7 @@ function listedReason(path: string, rules: WriteRules): string {
     return "it belongs to the installation of Substrate, which no command may change";
   const unopened = rules.places.find((place) => place.why !== null && isWithin(path, place.path));
   if (unopened !== undefined) return `'${unopened.path}/**' in fs.write has no effect: ${unopened.why}`;
-  // A program that finds no file where it has one, such as gpg its folder, makes it anew.
+  // A hidden folder looks missing: gpg tries to make its ~/.gnupg again, and that write is refused.
   const hidden = hiddenReason(path, rules);
   if (hidden !== undefined) return `it ${hidden}`;
   for (const { id, document, rules: set } of rules.policies) {

@@ -41,7 +41,7 @@ int main(void) {
   sleep(1);
   return 0;
 }`,
-  // Without words it tells of what there is; with one, it takes what it can and keeps it until it is ended.
+  // Without an argument: a probe of mq_open and timer_create. With an argument: queues signals and opens queues up to the limits.
   counted: `#include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
