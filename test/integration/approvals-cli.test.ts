@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { spawn } from "node-pty";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { runAtTerminal } from "../support/programs/at-terminal.ts";
 import { actors, spawnAs } from "../support/users/users.ts";
 import { Person } from "../support/broker/approvals.ts";
 import { type Front, FRONTS } from "../support/programs/person.ts";
@@ -287,26 +287,21 @@ async function atTerminal(
   const { actor } = broker;
   const { root, node, launcher } = await installationFor(actor);
   const [program, ...first] = front === "native" ? [join(root, ".build/substrate")] : [node, launcher];
-  const terminal = spawn(program ?? node, [...first, ...words], {
-    cwd: broker.project,
-    cols: 200,
-    env: { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "dumb", SUBSTRATE_HOME: broker.home },
-  });
-  let text = "";
+  const env = { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "dumb", SUBSTRATE_HOME: broker.home };
   const left = [...typed];
   let asked = 0;
-  terminal.onData((data) => {
-    text += data;
-    const questions = text.split("[n]").length - 1;
-    const next = questions > asked ? left.shift() : undefined;
-    if (typeof next === "function") void next().then((keys) => terminal.write(keys));
-    else if (next !== undefined) terminal.write(next);
-    asked = questions;
-  });
-  if (early !== "") terminal.write(early);
-  const code = await new Promise<number>((resolve) => terminal.onExit(({ exitCode }) => resolve(exitCode)));
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  return { code, text };
+  return runAtTerminal(
+    [program ?? node, ...first, ...words],
+    { cwd: broker.project, env },
+    ({ text, type }) => {
+      const questions = text().split("[n]").length - 1;
+      const next = questions > asked ? left.shift() : undefined;
+      if (typeof next === "function") void next().then(type);
+      else if (next !== undefined) type(next);
+      asked = questions;
+    },
+    early,
+  );
 }
 
 test("a killed exec leaves no question behind that reads the terminal, and the terminal as it was", async () => {
@@ -318,23 +313,27 @@ test("a killed exec leaves no question behind that reads the terminal, and the t
     const begin = 'sh -c \'echo "pid $$;"; exec "$@"\' sh "$@"';
     const script = `stty -g; ${begin}; sleep 1; stty -g; read -r line; echo "read $line"`;
     const front = join(root, ".build/substrate");
-    const terminal = spawn("/bin/sh", ["-c", script, "sh", front, "exec", "--", "touch killed"], {
-      cwd: broker.project,
-      env: { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "dumb", SUBSTRATE_HOME: broker.home },
-    });
-    let text = "";
-    terminal.onData((data) => {
-      text += data;
-    });
-    const over = new Promise<void>((resolve) => terminal.onExit(() => resolve()));
-    expect(await eventually(() => text.includes("[n]"), 20_000), text).toBe(true);
-    process.kill(Number(/pid (\d+);/.exec(text)?.[1]), "SIGKILL");
-    const modes = (): string[] => text.match(/^[0-9a-f]+(:[0-9a-f]+)+/gm) ?? [];
-    expect(await eventually(() => modes().length === 2, 10_000), text).toBe(true);
-    terminal.write("for the shell\r");
-    await over;
+    const modesOf = (text: string): string[] => text.match(/^[0-9a-f]+(:[0-9a-f]+)+/gm) ?? [];
+    let killed = false;
+    let typed = false;
+    const { text } = await runAtTerminal(
+      ["/bin/sh", "-c", script, "sh", front, "exec", "--", "touch killed"],
+      {
+        cwd: broker.project,
+        env: { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "dumb", SUBSTRATE_HOME: broker.home },
+      },
+      ({ text, type }) => {
+        if (!killed && text().includes("[n]")) {
+          killed = true;
+          process.kill(Number(/pid (\d+);/.exec(text())?.[1]), "SIGKILL");
+        }
+        if (typed || modesOf(text()).length < 2) return;
+        typed = true;
+        type("for the shell\r");
+      },
+    );
     expect(text).toContain("read for the shell");
-    expect(modes()[1]).toBe(modes()[0]);
+    expect(modesOf(text)[1]).toBe(modesOf(text)[0]);
     expect(existsSync(join(broker.project, "killed"))).toBe(false);
   } finally {
     await broker.stop();

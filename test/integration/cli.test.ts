@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { spawn } from "node-pty";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { runAtTerminal } from "../support/programs/at-terminal.ts";
 import { actors } from "../support/users/users.ts";
 import { TestBroker } from "../support/broker/broker.ts";
 import { installationFor } from "../support/broker/installation.ts";
@@ -196,15 +196,10 @@ describe.each(actors().slice(0, 1))("colours, as $kind", (actor) => {
 
   async function onTerminal(broker: TestBroker, env: Readonly<Record<string, string>>): Promise<string> {
     const { node, launcher } = await installationFor(actor);
-    const terminal = spawn(node, [launcher, "check", "--", "touch forbidden"], {
+    const { text } = await runAtTerminal([node, launcher, "check", "--", "touch forbidden"], {
       cwd: broker.project,
       env: { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "xterm", SUBSTRATE_HOME: broker.home, ...env },
     });
-    let text = "";
-    terminal.onData((data) => {
-      text += data;
-    });
-    await new Promise<void>((resolve) => terminal.onExit(() => setTimeout(resolve, 200)));
     return text;
   }
 });

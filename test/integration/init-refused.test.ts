@@ -2,9 +2,9 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { spawn } from "node-pty";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { InitPlace } from "../support/broker/init-place.ts";
+import { runAtTerminal, whenShown } from "../support/programs/at-terminal.ts";
 import { actors } from "../support/users/users.ts";
 
 const CLAUDE = `{
@@ -142,19 +142,13 @@ describe.each(actors())("init refuses, as $kind", (actor) => {
         ? []
         : ["setpriv", `--reuid=${actor.uid}`, `--regid=${actor.gid}`, "--clear-groups"];
     const argv = [...change, node, launcher, "init", "claude-code"];
-    const terminal = spawn(argv[0] ?? node, argv.slice(1), {
-      cwd: place.broker.project,
-      cols: 200,
-      env: { PATH: "/usr/bin:/bin", HOME: place.home, TERM: "dumb", SUBSTRATE_HOME: place.broker.home },
-    });
-    let shown = "";
-    terminal.onData((data) => {
-      const asks = !shown.includes("[n]");
-      shown += data;
-      if (asks && shown.includes("[n]")) terminal.write(typed);
-    });
-    const code = await new Promise<number>((resolve) => terminal.onExit(({ exitCode }) => resolve(exitCode)));
-    expect([code, shown]).toEqual([wanted, expect.stringContaining("Write it? y)es [n]")]);
+    const env = { PATH: "/usr/bin:/bin", HOME: place.home, TERM: "dumb", SUBSTRATE_HOME: place.broker.home };
+    const { code, text } = await runAtTerminal(
+      argv,
+      { cwd: place.broker.project, env },
+      whenShown("[n]", ({ type }) => type(typed)),
+    );
+    expect([code, text]).toEqual([wanted, expect.stringContaining("Write it? y)es [n]")]);
     expect(existsSync(join(place.home, ".claude/settings.json"))).toBe(wanted === 0);
   });
 

@@ -12,8 +12,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { spawn } from "node-pty";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type Ended, runAtTerminal, type Typing, whenShown } from "../support/programs/at-terminal.ts";
 import { actors } from "../support/users/users.ts";
 import { TestBroker } from "../support/broker/broker.ts";
 import { HomeFolder } from "../support/users/folders.ts";
@@ -249,24 +249,10 @@ describe.each(actors().slice(0, 1))("policy allow at a terminal, as $kind", (act
   ])("the answer %j ends with %i", async (typed, code, written) => {
     const broker = await TestBroker.start(actor, { policies: { default: POLICY } });
     try {
-      const { node, launcher } = await installationFor(actor);
-      const terminal = spawn(node, [launcher, "policy", "allow", "net", "asked.example"], {
-        cwd: broker.project,
-        cols: 200,
-        env: { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "dumb", SUBSTRATE_HOME: broker.home },
-      });
-      let shown = "";
-      terminal.onData((data) => {
-        const asks = !shown.includes("[n]");
-        shown += data;
-        if (asks && shown.includes("[n]")) terminal.write(typed);
-      });
-      const ended = await new Promise<number>((resolve) =>
-        terminal.onExit(({ exitCode }) => resolve(exitCode)),
-      );
-      expect(shown).toContain("Write it?");
+      const ended = await askedAt(broker, ({ type }) => type(typed));
+      expect(ended.text).toContain("Write it?");
       expect([
-        ended,
+        ended.code,
         readFileSync(join(broker.home, "policies/default.yaml"), "utf8").includes("asked.example"),
       ]).toEqual([code, written]);
     } finally {
@@ -278,24 +264,11 @@ describe.each(actors().slice(0, 1))("policy allow at a terminal, as $kind", (act
     const broker = await TestBroker.start(actor, { policies: { default: POLICY } });
     try {
       const policy = join(broker.home, "policies/default.yaml");
-      const { node, launcher } = await installationFor(actor);
-      const terminal = spawn(node, [launcher, "policy", "allow", "net", "asked.example"], {
-        cwd: broker.project,
-        cols: 200,
-        env: { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "dumb", SUBSTRATE_HOME: broker.home },
-      });
-      let shown = "";
-      terminal.onData((data) => {
-        const asks = !shown.includes("[n]");
-        shown += data;
-        if (!asks || !shown.includes("[n]")) return;
+      const { code, text } = await askedAt(broker, ({ type }) => {
         writeFileSync(policy, `${POLICY}# mine\n`);
-        terminal.write("y\r");
+        type("y\r");
       });
-      const ended = await new Promise<number>((resolve) =>
-        terminal.onExit(({ exitCode }) => resolve(exitCode)),
-      );
-      expect([ended, shown]).toEqual([
+      expect([code, text]).toEqual([
         125,
         expect.stringContaining("changed meanwhile, so nothing was written"),
       ]);
@@ -304,4 +277,14 @@ describe.each(actors().slice(0, 1))("policy allow at a terminal, as $kind", (act
       await broker.stop();
     }
   });
+
+  async function askedAt(broker: TestBroker, answer: (typing: Typing) => void): Promise<Ended> {
+    const { node, launcher } = await installationFor(actor);
+    const env = { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "dumb", SUBSTRATE_HOME: broker.home };
+    return runAtTerminal(
+      [node, launcher, "policy", "allow", "net", "asked.example"],
+      { cwd: broker.project, env },
+      whenShown("[n]", answer),
+    );
+  }
 });

@@ -1,9 +1,9 @@
 /** How long a command may run, and what is said when its time is over; and that no output is cut in silence. */
-import { spawn } from "node-pty";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { ErrorReply, ExecuteReply } from "../../schemas/generated/types.ts";
 import { validateExecuteReply, validateSpan } from "../../schemas/generated/validators.js";
+import { runAtTerminal, whenShown } from "../support/programs/at-terminal.ts";
 import { actors } from "../support/users/users.ts";
 import { eventually, TestBroker } from "../support/broker/broker.ts";
 import { begun, giving, stateOf, withBroker } from "../support/broker/budgets.ts";
@@ -151,7 +151,7 @@ describe.each(actors().slice(0, 1))("a terminal's input, as $kind", (actor) => {
     const broker = await TestBroker.start(actor, {});
     try {
       const words = ["exec", "--", "trap 'echo last; exit 9' INT; echo text; while :; do sleep 0.05; done"];
-      const ended = await onTerminal(broker, words, "\u0003", (text) => text.includes("text\r\n"));
+      const ended = await onTerminal(broker, words, "\u0003", "text\r\n");
       expect(ended).toMatch(/text\r\n[^]*last\r\n$/);
     } finally {
       await broker.stop();
@@ -162,25 +162,15 @@ describe.each(actors().slice(0, 1))("a terminal's input, as $kind", (actor) => {
     broker: TestBroker,
     words: readonly string[],
     typed: string,
-    ready: (text: string) => boolean = (text) => text.includes("Ctrl-D"),
+    ready = "Ctrl-D",
   ): Promise<string> {
     const { node, launcher } = await installationFor(actor);
-    const terminal = spawn(node, [launcher, ...words], {
-      cwd: broker.project,
-      env: { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "xterm", SUBSTRATE_HOME: broker.home },
-    });
-    let text = "";
-    let sent = typed === "";
-    terminal.onData((data) => {
-      text += data;
-    });
-    const looking = setInterval(() => {
-      if (sent || !ready(text)) return;
-      sent = true;
-      terminal.write(typed);
-    }, 20);
-    await new Promise<void>((resolve) => terminal.onExit(() => setTimeout(resolve, 200)));
-    clearInterval(looking);
+    const env = { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "xterm", SUBSTRATE_HOME: broker.home };
+    const { text } = await runAtTerminal(
+      [node, launcher, ...words],
+      { cwd: broker.project, env },
+      whenShown(ready, ({ type }) => type(typed)),
+    );
     return text;
   }
 });
