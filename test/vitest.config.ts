@@ -32,6 +32,14 @@ const SHARED = {
   hookTimeout: 60_000,
 } as const;
 
+const WITH_BROKERS = {
+  ...SHARED,
+  provide: { faults, fidelity },
+  isolate: true,
+  // `.ci/run` sets it, so that one busy moment in an hour of tests is a line to read and no failure.
+  retry: wholeNumber("SUBSTRATE_TEST_RETRY") ?? 0,
+};
+
 export default defineConfig({
   root: ROOT,
   cacheDir: join(ROOT, ".build/vitest"),
@@ -53,22 +61,18 @@ export default defineConfig({
       },
       {
         test: {
-          ...SHARED,
-          provide: { faults, fidelity },
+          ...WITH_BROKERS,
           name: "real",
           include: ["test/{integration,security,golden,fidelity}/**/*.test.ts"],
           exclude: SLOW_FILES,
-          isolate: true,
           sequence: { groupOrder: 1 },
         },
       },
       {
         test: {
-          ...SHARED,
-          provide: { faults, fidelity },
+          ...WITH_BROKERS,
           name: "slow",
           include: SLOW_FILES,
-          isolate: true,
           sequence: { groupOrder: 2 },
         },
       },

@@ -49,7 +49,9 @@ function asNewcomer(account) {
   execFileSync("chown", ["-Rh", `${name}:`, home]);
   const before = lookAt(home, NOT_LOOKED_AT);
   const path = `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`;
-  const [program, ...words] = [...asUser(account, { PATH: path }), "npm", "test", "--"];
+  const retry = process.env["SUBSTRATE_TEST_RETRY"];
+  const env = { PATH: path, ...(retry === undefined ? {} : { SUBSTRATE_TEST_RETRY: retry }) };
+  const [program, ...words] = [...asUser(account, env), "npm", "test", "--"];
   const tests = files.length > 0 ? files : AS_PLAIN_USER;
   const { status } = spawnSync(program, [...words, ...tests], { cwd: checkout, stdio: "inherit" });
   const changed = differences(before, lookAt(home, NOT_LOOKED_AT));

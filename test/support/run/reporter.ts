@@ -6,6 +6,9 @@ import type { Skip } from "./skips.ts";
 /**
  * Prints, after everything else, one line per skip, one per failure with the beginning of its error, and the closing
  * line `N passed, N failed, N skipped`. A log that was cut still says at its end what failed.
+ *
+ * A test that failed and then passed (`SUBSTRATE_TEST_RETRY`) has a line `UNSTEADY`. In `test/security` it has failed: a
+ * wall that holds the second time does not hold.
  */
 export default class ClosingReporter implements Reporter {
   #pattern: RegExp | undefined;
@@ -19,16 +22,21 @@ export default class ClosingReporter implements Reporter {
     const recorded = recordedSkips();
     const skipped = tests.filter(isSkipped).map((test) => this.#skipLine(test, recorded));
     const skips = distinct([...recorded.map(({ what, why }) => `SKIP ${what} — ${why}`), ...skipped]);
+    const retried = tests.filter((test) => test.diagnostic()?.flaky === true);
+    const broken = retried.filter(isWall);
+    const unsteady = retried.filter((test) => !broken.includes(test)).map((test) => lineOf("UNSTEADY", test));
+    if (broken.length > 0) process.exitCode = 1;
     const failures = [
       ...tests.filter((test) => test.result().state === "failed").map(failedTest),
+      ...broken.map(failedTest),
       // A file that does not load, a hook that throws and a stray rejection have no test of their own.
       ...modules.flatMap(failedAround),
       ...unhandled.map((error) => failLine("outside every test", error)),
     ];
-    const passed = tests.filter((test) => test.result().state === "passed").length;
+    const passed = tests.filter((test) => test.result().state === "passed").length - broken.length;
     const closing = `${passed} passed, ${failures.length} failed, ${skips.length} skipped`;
     // At exit: the other reporter and the clean-up of the run have then said all they have to say.
-    const lines = [...skips, ...failures, closing];
+    const lines = [...skips, ...unsteady, ...failures, closing];
     process.once("exit", () => process.stdout.write(`\n${lines.join("\n")}\n`));
   }
 
@@ -62,8 +70,16 @@ function hasErrors(suite: TestSuite | TestModule): boolean {
   return suite.errors().length > 0;
 }
 
+function isWall({ module }: TestCase): boolean {
+  return fileOf(module).startsWith("test/security/");
+}
+
 function failedTest(test: TestCase): string {
-  return failLine(`${fileOf(test.module)} > ${test.fullName}`, test.result().errors?.[0]);
+  return lineOf("FAIL", test);
+}
+
+function lineOf(what: "FAIL" | "UNSTEADY", test: TestCase): string {
+  return errorLine(`${what} ${fileOf(test.module)} > ${test.fullName}`, test.result().errors?.[0]);
 }
 
 function failedAround(module: TestModule): readonly string[] {
@@ -74,8 +90,12 @@ function failedAround(module: TestModule): readonly string[] {
 }
 
 function failLine(where: string, error: { readonly message: string } | undefined): string {
+  return errorLine(`FAIL ${where}`, error);
+}
+
+function errorLine(begin: string, error: { readonly message: string } | undefined): string {
   // A property's seed stands in the second line of its message.
-  return `FAIL ${where} — ${error?.message ?? "no error given"}`.replaceAll("\n", " ").slice(0, 600);
+  return `${begin} — ${error?.message ?? "no error given"}`.replaceAll("\n", " ").slice(0, 600);
 }
 
 function fileOf(module: TestModule): string {

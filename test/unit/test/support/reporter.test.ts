@@ -1,9 +1,9 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 
 const ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
 
@@ -22,42 +22,71 @@ describe.skip("gated", () => test("by the day", () => {}));
 test("fails", () => expect(1).toBe(2)); test.skip("silent", () => {});`,
 };
 
-test("whatever fails has its FAIL line, whatever is skipped its reason, and the counts are those of the lines", () => {
-  const folder = mkdtempSync(join(tmpdir(), "substrate-reporter-"));
-  try {
-    symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
-    for (const [name, text] of Object.entries(FILES)) writeFileSync(join(folder, name), text);
-    const vitest = [
-      join(ROOT, "node_modules/vitest/vitest.mjs"),
-      "run",
-      "--root",
-      folder,
-      "--maxWorkers=1",
-      "--no-isolate",
-    ];
-    const env = { ...process.env, SUBSTRATE_TEST_SKIPS: join(folder, "skips.jsonl"), VITEST: undefined };
-    const reporter = `--reporter=${join(ROOT, "test/support/run/reporter.ts")}`;
-    const ran = spawnSync(process.execPath, [...vitest, reporter], { cwd: folder, env, encoding: "utf8" });
-    expect(ran.status).toBe(1);
-    const lines = ran.stdout.trimEnd().split("\n");
-    expect(lines.filter((line) => line.startsWith("FAIL")).sort()).toEqual([
-      expect.stringMatching(/^FAIL empty.test.ts — No test suite found/),
-      "FAIL file-hook.test.ts — the file broke",
-      "FAIL hook.test.ts > one — it broke before",
-      "FAIL hook.test.ts > two — it broke after",
-      expect.stringMatching(/^FAIL import.test.ts — .*nowhere/),
-      "FAIL outside every test — a stray one",
-      expect.stringMatching(/^FAIL skips.test.ts > fails — expected 1 to be 2/),
-    ]);
-    expect(lines.filter((line) => line.startsWith("SKIP")).sort()).toEqual([
-      "SKIP file-hook.test.ts > not run — a hook before it failed",
-      "SKIP gated — it is Tuesday",
-      "SKIP hook.test.ts > one > left out — a hook before it failed",
-      "SKIP skips.test.ts > gated > by the day — it is Tuesday",
-      "SKIP skips.test.ts > silent — no reason given",
-    ]);
-    expect(lines.at(-1)).toBe("2 passed, 7 failed, 5 skipped");
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+const SECOND_TIME = `import { expect, test } from "vitest";
+let runs = 0; test("passes the second time", () => { runs += 1; expect(runs).toBe(2); }); test("passes", () => {});`;
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "substrate-reporter-"));
+  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
 });
+afterEach(() => rmSync(folder, { recursive: true }));
+
+test("whatever fails has its FAIL line, whatever is skipped its reason, and the counts are those of the lines", () => {
+  const { status, lines } = run(FILES);
+  expect(status).toBe(1);
+  expect(lines.filter((line) => line.startsWith("FAIL")).sort()).toEqual([
+    expect.stringMatching(/^FAIL empty.test.ts — No test suite found/),
+    "FAIL file-hook.test.ts — the file broke",
+    "FAIL hook.test.ts > one — it broke before",
+    "FAIL hook.test.ts > two — it broke after",
+    expect.stringMatching(/^FAIL import.test.ts — .*nowhere/),
+    "FAIL outside every test — a stray one",
+    expect.stringMatching(/^FAIL skips.test.ts > fails — expected 1 to be 2/),
+  ]);
+  expect(lines.filter((line) => line.startsWith("SKIP")).sort()).toEqual([
+    "SKIP file-hook.test.ts > not run — a hook before it failed",
+    "SKIP gated — it is Tuesday",
+    "SKIP hook.test.ts > one > left out — a hook before it failed",
+    "SKIP skips.test.ts > gated > by the day — it is Tuesday",
+    "SKIP skips.test.ts > silent — no reason given",
+  ]);
+  expect(lines.at(-1)).toBe("2 passed, 7 failed, 5 skipped");
+});
+
+test("a test that passes the second time has its line UNSTEADY, and none of a wall's passes so", () => {
+  const beside = run({ "test/integration/race.test.ts": SECOND_TIME }, "--retry=1");
+  expect([beside.status, ...beside.lines.slice(-2)]).toEqual([
+    0,
+    expect.stringMatching(
+      /^UNSTEADY test\/integration\/race.test.ts > passes the second time — expected 1 to be 2/,
+    ),
+    "2 passed, 0 failed, 0 skipped",
+  ]);
+  const wall = run({ "test/security/race.test.ts": SECOND_TIME }, "--retry=1", "test/security");
+  expect([wall.status, ...wall.lines.slice(-2)]).toEqual([
+    1,
+    expect.stringMatching(/^FAIL test\/security\/race.test.ts > passes the second time — expected 1 to be 2/),
+    "1 passed, 1 failed, 0 skipped",
+  ]);
+});
+
+/** Runs these files under the reporter. */
+function run(files: Readonly<Record<string, string>>, ...more: readonly string[]) {
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
+  const vitest = [
+    join(ROOT, "node_modules/vitest/vitest.mjs"),
+    "run",
+    "--root",
+    folder,
+    "--maxWorkers=1",
+    "--no-isolate",
+    `--reporter=${join(ROOT, "test/support/run/reporter.ts")}`,
+  ];
+  const env = { ...process.env, SUBSTRATE_TEST_SKIPS: join(folder, "skips.jsonl"), VITEST: undefined };
+  const ran = spawnSync(process.execPath, [...vitest, ...more], { cwd: folder, env, encoding: "utf8" });
+  return { status: ran.status, lines: ran.stdout.trimEnd().split("\n") };
+}
