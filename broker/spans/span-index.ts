@@ -2,10 +2,9 @@
  * The LMDB index of the trace: the place of each span's lines, their order, and the head of the chain. Never the record: missing
  * entries are read again from the trace. Only one process writes.
  */
-import { closeSync, openSync, readSync } from "node:fs";
-import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { type Database, open, type RootDatabase } from "lmdb";
+import { prepareDatabase } from "./database-file.ts";
 import type { Changes } from "./follower.ts";
 import {
   endedEntry,
@@ -36,15 +35,6 @@ import type { SpanRecord } from "./trace.ts";
 import type { TraceDropped } from "../../schemas/generated/types.ts";
 import type { Head } from "./chain.ts";
 
-/** Magic number of LMDB's first page (mdb.c, MDB_MAGIC), after the page header. */
-const MAGIC = 0xbeefc0de;
-const MAGIC_AT = 24;
-
-/** The database cannot be opened; shown without a stack trace. */
-export class DatabaseRefused extends Error {
-  override readonly name = "DatabaseRefused";
-}
-
 /** Receives faults that lose no span: the trace itself is written. */
 export type OnFault = (what: string, error: unknown) => void;
 
@@ -70,7 +60,7 @@ export class SpanIndex {
   /** `overlappingSync: false`: otherwise a killed writer can leave a broken environment. */
   constructor(folder: string, options: { readonly readOnly?: boolean; readonly onFault?: OnFault } = {}) {
     this.#onFault = options.onFault ?? (() => {});
-    refuseDamaged(folder);
+    prepareDatabase(folder, options.readOnly === true ? "read" : "write");
     this.root = open({
       path: folder,
       overlappingSync: false,
@@ -291,33 +281,6 @@ export class SpanChildren {
     const fresh = [...(this.#fresh.get(parent) ?? [])].filter((span) => after === undefined || span > after);
     if (fresh.length === 0) return stored;
     return [...new Set([...stored, ...fresh])].sort().slice(0, limit);
-  }
-}
-
-/** Throws for a file not written by LMDB: opening such a file would end the process silently. A missing file is created later. */
-function refuseDamaged(folder: string): void {
-  const path = join(folder, "data.mdb");
-  const begin = beginOf(path, MAGIC_AT + 4);
-  if (begin.length === 0 || (begin.length > MAGIC_AT && begin.readUInt32LE(MAGIC_AT) === MAGIC)) return;
-  throw new DatabaseRefused(
-    `The database '${path}' is damaged. Move the folder away: the broker rebuilds it from the trace`,
-  );
-}
-
-/** Reads a file's first bytes; empty for a missing file. */
-function beginOf(path: string, length: number): Buffer {
-  let file: number;
-  try {
-    file = openSync(path, "r");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return Buffer.alloc(0);
-    throw error;
-  }
-  try {
-    const bytes = Buffer.alloc(length);
-    return bytes.subarray(0, readSync(file, bytes, 0, length, 0));
-  } finally {
-    closeSync(file);
   }
 }
 

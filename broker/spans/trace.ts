@@ -11,6 +11,7 @@ import type { Follower } from "./follower.ts";
 import { readSpan } from "./trace-log.ts";
 import { type InUse, type TraceLimits, traceLimits } from "./retention.ts";
 import { isCommand } from "./span-entry.ts";
+import { refusedIfDamaged } from "./database-file.ts";
 import { type OnFault, SpanIndex } from "./span-index.ts";
 import type { SpanPage, SpanQuery } from "./span-lists.ts";
 import { type Extent, TraceLog } from "./trace-log.ts";
@@ -100,16 +101,20 @@ export class Trace {
     options: TraceOptions = {},
   ): Promise<Trace> {
     const log = new TraceLog(path);
-    const index = new SpanIndex(database, { onFault });
-    for (const follower of followers) follower.open(index.root);
-    await catchUp(log, index, followers, onFault, options.onProgress ?? (() => {}));
-    const trace = new Trace(log, index, sync, onFault, followers, options);
-    trace.#closeLost();
-    await trace.#mark();
-    await trace.#upkeep.finish();
-    trace.#upkeep.retain();
-    trace.#retaining = setInterval(() => trace.#upkeep.retain(), RETAIN_MS).unref();
-    return trace;
+    try {
+      const index = new SpanIndex(database, { onFault });
+      for (const follower of followers) follower.open(index.root);
+      await catchUp(log, index, followers, onFault, options.onProgress ?? (() => {}));
+      const trace = new Trace(log, index, sync, onFault, followers, options);
+      trace.#closeLost();
+      await trace.#mark();
+      await trace.#upkeep.finish();
+      trace.#upkeep.retain();
+      trace.#retaining = setInterval(() => trace.#upkeep.retain(), RETAIN_MS).unref();
+      return trace;
+    } catch (error) {
+      throw refusedIfDamaged(database, error);
+    }
   }
 
   /** Shared with other stores of the broker. */

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -197,5 +197,28 @@ describe.each(actors())("substrate trace, as $kind", (actor) => {
     expect(stdout).toContain("  lost  eve  sleep 30");
     expect(stdout).toContain("  exit 0  eve  replay  echo once");
     expect(stdout).toContain("  exit 0  eve  echo once");
+  });
+});
+
+describe.each(actors().slice(0, 1))("a damaged database, as $kind", (actor) => {
+  test("is named by verify and at the start, and moved away it is rebuilt from the trace", async () => {
+    let broker = await TestBroker.start(actor, {});
+    try {
+      const { span_id: id } = await broker.run("echo kept");
+      const database = join(broker.home, "db");
+      await broker.kill("SIGTERM");
+      truncateSync(join(database, "data.mdb"), 8192);
+      const verified = await broker.cli(["trace", "verify"]);
+      expect([verified.code, verified.stderr]).toEqual([0, ""]);
+      expect(verified.stdout).toContain(`the database with the last head, in '${database}', is damaged`);
+      const started = await broker.cli(["broker", "start"]);
+      expect(started.code).toBe(125);
+      expect(started.stderr).toContain("data.mdb' is damaged. Move the folder away");
+      renameSync(database, join(broker.folder, "damaged"));
+      broker = await broker.again();
+      expect((await broker.cli(["trace", "show", id])).stdout).toContain("echo kept");
+    } finally {
+      await broker.stop();
+    }
   });
 });

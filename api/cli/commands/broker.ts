@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { prepareHome } from "../../../broker/settings/home.ts";
+import { type Home, prepareHome } from "../../../broker/settings/home.ts";
 import type { PolicyReloadReply } from "../../../schemas/generated/types.ts";
 import { beginOf, claimedBy } from "../../serve/claim.ts";
 import { isAnswered } from "../../serve/sockets.ts";
@@ -102,8 +102,10 @@ export async function startProcess(terminal: Terminal, detached: boolean): Promi
   });
   closeSync(log);
   let gone = false;
-  child.once("exit", () => {
+  let endedBy: NodeJS.Signals | null = null;
+  child.once("exit", (_, signal) => {
     gone = true;
+    endedBy = signal;
   });
   child.once("error", () => {
     gone = true;
@@ -122,8 +124,7 @@ export async function startProcess(terminal: Terminal, detached: boolean): Promi
     if (now !== logged) end = Date.now() + START_PATIENCE_MS;
     logged = now;
     // Two starts at once: the other one has the claim, and answers soon.
-    if (gone && claimedBy(home.startLock) === undefined)
-      throw new Complaint(`The broker did not start:\n${readFileSync(`${home.log}.start`, "utf8").trim()}`);
+    if (gone && claimedBy(home.startLock) === undefined) throw notStarted(home, endedBy);
     if (Date.now() > end)
       throw new Complaint(
         `The broker neither answered nor logged anything within ${START_PATIENCE_MS / 1000} s. See '${home.log}'`,
@@ -131,6 +132,22 @@ export async function startProcess(terminal: Terminal, detached: boolean): Promi
     await sleep(POLL_MS);
   }
   child.unref();
+}
+
+/** Signals of the kernel and of LMDB for memory that cannot be read, as in a mapped file that is damaged. */
+const CRASHES: readonly (NodeJS.Signals | null)[] = ["SIGBUS", "SIGSEGV", "SIGABRT"];
+
+function notStarted({ log, database }: Home, signal: NodeJS.Signals | null): Complaint {
+  const said = readFileSync(`${log}.start`, "utf8").trim();
+  const ended = signal === null ? [] : [`It was ended by ${signal}`];
+  // LMDB's own errors, wherever a page was needed first.
+  const way =
+    CRASHES.includes(signal) || said.includes("MDB_")
+      ? [`If '${database}' is damaged, move that folder away: the broker rebuilds it from the trace`]
+      : [];
+  return new Complaint(
+    ["The broker did not start:", ...[said, ...ended, ...way].filter((line) => line !== "")].join("\n"),
+  );
 }
 
 /** The service of this home, whose manager answers. */

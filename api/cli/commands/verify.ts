@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseRefused, refusedIfDamaged } from "../../../broker/spans/database-file.ts";
 import { SpanIndex } from "../../../broker/spans/span-index.ts";
 import { rotatedParts } from "../../../broker/spans/trace-parts.ts";
 import { type Verification, verifyTrace } from "../../../broker/spans/verify.ts";
@@ -10,7 +11,7 @@ export async function verify(terminal: Terminal, head: string | undefined, json:
   const { trace, database } = terminal.home;
   if (head !== undefined && !/^sha256:[0-9a-f]{64}$/.test(head))
     throw new Complaint(`Cannot use '${head}' as --head: it must be 'sha256:' and 64 hexadecimal digits`);
-  const known = await knownHeads(database);
+  const { heads: known, unknown } = await knownHeads(database);
   // Killed while it began a new file, a broker leaves none that is live, and all the others. None at all although lines are
   // known is a trace that was removed.
   if (!existsSync(trace) && rotatedParts(trace).length === 0 && known.length === 0)
@@ -20,12 +21,27 @@ export async function verify(terminal: Terminal, head: string | undefined, json:
   const result = await verifyTrace(trace, heads, tell);
   tell(undefined);
   if (json) printJson(terminal, { ...result, heads_compared: heads.length });
-  else for (const line of wordsOf(result, heads.length)) printLine(terminal, line);
+  else for (const line of wordsOf(result, heads.length > 0 ? undefined : unknown)) printLine(terminal, line);
   return result.ok ? 0 : 1;
 }
 
-async function knownHeads(database: string): Promise<readonly string[]> {
-  if (!existsSync(join(database, "data.mdb"))) return [];
+/** `unknown`: why there are no heads, if there are none. */
+type KnownHeads = { readonly heads: readonly string[]; readonly unknown: string };
+
+const NO_HEAD = "no database here knows the last head";
+
+async function knownHeads(database: string): Promise<KnownHeads> {
+  if (!existsSync(join(database, "data.mdb"))) return { heads: [], unknown: NO_HEAD };
+  try {
+    return { heads: await readHeads(database), unknown: NO_HEAD };
+  } catch (error) {
+    const refused = refusedIfDamaged(database, error);
+    if (!(refused instanceof DatabaseRefused)) throw error;
+    return { heads: [], unknown: `the database with the last head, in '${database}', is damaged` };
+  }
+}
+
+async function readHeads(database: string): Promise<readonly string[]> {
   const index = new SpanIndex(database, { readOnly: true });
   try {
     const { head, lostHeads } = index.state;
@@ -35,7 +51,8 @@ async function knownHeads(database: string): Promise<readonly string[]> {
   }
 }
 
-function wordsOf(result: Verification, compared: number): readonly string[] {
+/** @param notCompared why the end was compared with no head. */
+function wordsOf(result: Verification, notCompared: string | undefined): readonly string[] {
   if (!result.ok) {
     const { file, line, offset, seq, wrong } = result;
     return [
@@ -52,10 +69,10 @@ function wordsOf(result: Verification, compared: number): readonly string[] {
       : [
           `  begins    after span ${dropped.last_seq}: ${dropped.lines} earlier lines were dropped for their ${dropped.reason}, the last with ${dropped.last_hash}`,
         ]),
-    ...(compared > 0
+    ...(notCompared === undefined
       ? []
       : [
-          "  end       not compared: no database here knows the last head, so a cut end would not be seen; '--head HASH' compares with your own copy",
+          `  end       not compared: ${notCompared}, so a cut end would not be seen; '--head HASH' compares with your own copy`,
         ]),
     ...(torn === 0
       ? []

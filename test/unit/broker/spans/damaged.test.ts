@@ -61,13 +61,19 @@ test("a trace with such a line is indexed anew around it", async () => {
   expect(at.faults).toContainEqual(expect.stringContaining("is not indexed"));
 });
 
-test("a database that LMDB did not write is refused in words, and one that is gone is made again", async () => {
+test("a database that LMDB did not write, or that was cut, is refused in words, and one that is gone is made again", async () => {
   const file = join(at.folder, "db/data.mdb");
   const bytes = readFileSync(file);
+  const whole = Buffer.from(bytes);
   writeFileSync(file, bytes.fill(0xab, 0, 8192));
   await expect(at.open()).rejects.toThrow(/data\.mdb' is damaged\. Move the folder away/);
   writeFileSync(file, bytes.subarray(0, 3));
   await expect(at.open()).rejects.toThrow("is damaged");
+  // Behind the end of a mapped file lies a SIGBUS.
+  for (const size of [4096, 8192]) {
+    writeFileSync(file, whole.subarray(0, size));
+    await expect(at.open()).rejects.toThrow("is damaged");
+  }
   rmSync(join(at.folder, "db"), { recursive: true });
   const trace = await at.open();
   expect(idsOf(trace)).toEqual(["spn_3", "spn_2", "spn_1"]);
