@@ -2,8 +2,10 @@ import { isIsolated, type Job } from "../model/job.ts";
 import type { FailureTold, WorldLacks } from "../programs/world-lacks.ts";
 import { hiddenReason, isCoveredByOwnHome, reasonOf, type WriteRules } from "./refused-writes.ts";
 import type { Ran } from "../worlds/run.ts";
-import { resolve } from "node:path";
-import { deniedBy } from "../policy/files/path-denials.ts";
+import { existsSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { deniedBy, isWithin } from "../policy/files/path-denials.ts";
+import { SCRATCH } from "../project/unmarked.ts";
 import { fileLists } from "../policy/files/file-lists.ts";
 
 type Known = {
@@ -129,7 +131,33 @@ export function explainErrors(
     if (path === undefined || told.has(path)) continue;
     told.set(path, written === undefined ? hiddenBy(path, rules) : notWritten(path, rules));
   }
-  return [...told.values()].filter((sentence) => sentence !== undefined);
+  const paths = [...told.values()].filter((sentence) => sentence !== undefined);
+  return failed ? [...paths, ...repositoryAbove(stderr, rules)] : paths;
+}
+
+/** git at the edge of a mount. */
+const AT_A_MOUNT = /^fatal: not a git repository \(or any parent up to mount point /m;
+
+/**
+ * Explains a repository above the project that git finds without a world: a subfolder with a `.substrate-profile` is a project,
+ * and so a mount. Names only what the command could see for itself.
+ */
+function repositoryAbove(stderr: Buffer, rules: WriteRules): readonly string[] {
+  if (!AT_A_MOUNT.test(stderr.subarray(0, MAX_BYTES).toString("latin1"))) return [];
+  if (SCRATCH.some((folder) => isWithin(rules.project, folder))) return [];
+  const above = foldersAbove(rules.project).find((folder) => {
+    const path = join(folder, ".git");
+    return existsSync(path) && !isCoveredByOwnHome(path, rules) && hiddenReason(path, rules) === undefined;
+  });
+  if (above === undefined) return [];
+  return [
+    `git looked for no repository above '${rules.project}', which is a mount of its own in a world. With GIT_DISCOVERY_ACROSS_FILESYSTEM=1 it finds the one in '${above}', which commands of this project can read and not change`,
+  ];
+}
+
+function foldersAbove(folder: string): readonly string[] {
+  const above = dirname(folder);
+  return above === folder ? [] : [above, ...foldersAbove(above)];
 }
 
 function notWritten(path: string, rules: WriteRules): string {

@@ -12,8 +12,8 @@ import { quoted } from "../model/refusal.ts";
 /** The reason against a folder as a project, and the alternative. */
 export type Unfit = { readonly why: string; readonly hint: string };
 
-/** Shared by the files and sockets of many programs. */
-const SCRATCH = ["/tmp", "/var/tmp", "/dev/shm", "/run"] as const;
+/** Shared by the files and sockets of many programs. A world has folders of its own here, and the projects in them. */
+export const SCRATCH = ["/tmp", "/var/tmp", "/dev/shm", "/run"] as const;
 
 /** Installed by a package manager or root, and started by users: on PATH, as modules, as scripts of packages. */
 const INSTALLED = ["/usr", "/var", "/snap", "/nix", "/gnu"] as const;

@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { hostGit } from "../support/git/git.ts";
 import { actors } from "../support/users/users.ts";
+import { HomeFolder } from "../support/users/folders.ts";
 import { TestBroker } from "../support/broker/broker.ts";
 import { freePort, holdPort } from "../support/broker/published.ts";
 
@@ -143,5 +145,34 @@ describe.each(actors())("ports of localhost, as $kind", (actor) => {
     const untilUp = `until ${nonBlocking(port)}; do sleep 0.05; done`;
     expect(await toldAbout(`${nonBlocking(port)}; ${serve} ${untilUp}; exit 4`)).toEqual([]);
     expect(await toldAbout(`${nonBlocking(port)}; true`)).toEqual([]);
+  });
+});
+
+describe.each(actors())("a repository above a folder with a profile of its own, as $kind", (actor) => {
+  test("is named when git does not find it, and found with the variable that the sentence names", async () => {
+    const broker = await TestBroker.start(actor, {
+      policies: { default: "id: default\nname: All\n", part: "id: part\nname: Part\nselectable: true\n" },
+    });
+    const home = new HomeFolder(actor);
+    try {
+      home.write("part/.substrate-profile", "part\n");
+      const part = join(home.path, "part");
+      hostGit(actor, home.path, "init", "--quiet");
+      const failed = await broker.run({ cmd: "git status --short", cwd: part });
+      expect(failed.stderr).toContain("not a git repository");
+      expect(failed.notices.map(({ message }) => message)).toEqual([
+        expect.stringContaining(`GIT_DISCOVERY_ACROSS_FILESYSTEM=1 it finds the one in '${home.path}'`),
+      ]);
+      const found = await broker.run({
+        cmd: "GIT_DISCOVERY_ACROSS_FILESYSTEM=1 git rev-parse --show-toplevel",
+        cwd: part,
+      });
+      expect([found.stdout, found.notices]).toEqual([`${home.path}\n`, []]);
+      const elsewhere = await broker.run({ cmd: "echo no repository >&2; false", cwd: part });
+      expect(elsewhere.notices).toEqual([]);
+    } finally {
+      home.remove();
+      await broker.stop();
+    }
   });
 });
