@@ -41,6 +41,11 @@ const ANYBODYS = paths("integration", ANYBODY);
 /** Left out of `npm test`. */
 export const SLOW_FILES = [...paths("integration", SLOW.integration), ...paths("security", SLOW.security)];
 
+/** Files of which `npm test` runs a tenth (`atLength`), and `npm run test:slow` everything. */
+export const AT_LENGTH = ["properties", "shell/read"].map(
+  (name) => `test/unit/broker/policy/${name}.test.ts`,
+);
+
 /** Files of `npm run test:slow` as root: slow files whose outcome depends on the user. */
 export const SLOW_AS_ROOT = SLOW_FILES.filter((file) => !ANYBODYS.includes(file));
 
@@ -51,7 +56,7 @@ export const AS_PLAIN_USER = [
 ].filter((file) => !ANYBODYS.includes(file) || SLOW_FILES.includes(file));
 
 /** Every name in both lists, as a file: a test compares them with the tree. */
-export const NAMED_FILES = [...SLOW_FILES, ...ANYBODYS];
+export const NAMED_FILES = [...SLOW_FILES, ...ANYBODYS, ...AT_LENGTH];
 
 /** @param {string} folder @param {string} names @returns {string[]} */
 function paths(folder, names) {

@@ -2,10 +2,10 @@
 import { journey, runNode } from "../../api/setup/journey.mjs";
 import { EVERYTHING, setUp } from "../../api/setup/set-up.mjs";
 import { VITEST } from "../../api/setup/vitest.mjs";
-import { SLOW_AS_ROOT, SLOW_FILES } from "./choice.mjs";
+import { AT_LENGTH, SLOW_AS_ROOT, SLOW_FILES } from "./choice.mjs";
 
 await journey(async () => {
   await setUp(EVERYTHING);
   process.env["SUBSTRATE_TEST_ACTORS"] ??= "self";
-  return runNode([...VITEST, ...(process.getuid?.() === 0 ? SLOW_AS_ROOT : SLOW_FILES)]);
+  return runNode([...VITEST, ...AT_LENGTH, ...(process.getuid?.() === 0 ? SLOW_AS_ROOT : SLOW_FILES)]);
 });

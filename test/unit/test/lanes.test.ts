@@ -1,8 +1,8 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { AS_PLAIN_USER, NAMED_FILES, SLOW_AS_ROOT, SLOW_FILES } from "../../lanes/choice.mjs";
+import { AS_PLAIN_USER, AT_LENGTH, NAMED_FILES, SLOW_AS_ROOT, SLOW_FILES } from "../../lanes/choice.mjs";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 
@@ -12,10 +12,23 @@ function filesOf(folder: string): string[] {
     .map((name) => `test/${folder}/${name}`);
 }
 
+function filesBelow(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".test.ts"))
+    .map((name) => `${folder}/${name}`);
+}
+
 describe("the lanes of the whole run", () => {
   test("name no file that has gone, and none twice", () => {
     expect(NAMED_FILES.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
     expect(SLOW_FILES.length).toBe(new Set(SLOW_FILES).size);
+  });
+
+  test("run at length whatever 'npm test' runs shorter", () => {
+    const shorter = filesBelow("test/unit/broker").filter((file) =>
+      readFileSync(join(ROOT, file), "utf8").includes("numRuns: atLength"),
+    );
+    expect(shorter.sort()).toEqual([...AT_LENGTH].sort());
   });
 
   test("leave no file with a broker out, and repeat each file about attacks as root and as a plain user", () => {

@@ -263,9 +263,16 @@ test("a download that breaks off while its reader stands still gives its buffers
   for (const how of ["cut", "client", "server"] as const) {
     const buffers = new ReadBuffers();
     const { client, server, world, pump } = await (await joiner(buffers))();
-    client.pause();
     server.write(Buffer.alloc(64 * LARGE_BUFFER));
-    await until(() => world.writableLength > LARGE_BUFFER && buffers.lent > 0);
+    const isStuck = (): boolean => world.writableLength > 0 && buffers.lent > 0;
+    for (;;) {
+      client.pause();
+      await delay(20);
+      if (isStuck()) break;
+      // What came last on a busy machine was small, and so were the buffers: the reader goes on for a moment.
+      client.resume();
+      await delay(1);
+    }
     if (how === "cut") pump.cut("enough");
     else if (how === "client") client.resetAndDestroy();
     else {

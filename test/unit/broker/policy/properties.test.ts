@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { decide, decideAll, parsePolicy, readArgv, readShell } from "../../../../broker/policy/index.ts";
+import { atLength } from "../../../support/run/extent.ts";
 
 const WHERE = { project: "/projects/app", home: "/home/ann", cwd: "/projects/app" };
 const STRICTNESS = { allow: 0, isolate: 1, ask: 2, deny: 3 } as const;
@@ -107,7 +108,7 @@ test("the reader never throws, on any text in either shell", () => {
     fc.property(anyText, fc.constantFrom<"sh" | "bash">("sh", "bash"), (text, shell) => {
       decide(policy, readShell(text, shell), WHERE);
     }),
-    { numRuns: 3000 },
+    { numRuns: atLength(3000) },
   );
 });
 
@@ -169,7 +170,7 @@ test("all spellings of one command get one verdict", () => {
         .join(" ");
       expect(strictness(policy, wrap(written))).toBe(strictness(policy, line));
     }),
-    { numRuns: 2000 },
+    { numRuns: atLength(2000) },
   );
 });
 
@@ -211,7 +212,7 @@ test("one more rule of denied never allows more", () => {
       const more = { ...commands, denied: [...(commands.denied ?? []), added] };
       expect(strictness(policyOf(more), line)).toBeGreaterThanOrEqual(strictness(policyOf(commands), line));
     }),
-    { numRuns: 2000 },
+    { numRuns: atLength(2000) },
   );
 });
 
@@ -223,7 +224,7 @@ test("one more rule of any list that refuses never makes a verdict weaker", () =
       const after = policyOf({ ...commands, allowed: [], [key]: [...(commands[key] ?? []), added] });
       expect(strictness(after, line)).toBeGreaterThanOrEqual(strictness(before, line));
     }),
-    { numRuns: 1500 },
+    { numRuns: atLength(1500) },
   );
 });
 
@@ -237,7 +238,7 @@ test("a policy that narrows never widens, and says what the stricter of the two 
       expect(both.mode).toBe("enforce");
       expect(STRICTNESS[both.verdict as keyof typeof STRICTNESS]).toBe(strictest);
     }),
-    { numRuns: 1000 },
+    { numRuns: atLength(1000) },
   );
 });
 
@@ -266,6 +267,6 @@ test("no rule is missed because of where it stands among many", () => {
       expect(verdict === "deny").toBe(alone.length > 0);
       if (alone.length > 0) expect(alone).toContain(rule?.pattern);
     }),
-    { numRuns: 2000 },
+    { numRuns: atLength(2000) },
   );
 });

@@ -209,7 +209,8 @@ describe("programs of a command", () => {
     expect(at.files().length).toBeLessThan(6);
     const list = { agent: undefined, session: undefined, before: undefined, limit: 1000, programs: true };
     expect(trace.list(list).spans.length).toBeLessThan(120);
-    expect(at.faults).toEqual([]);
+    // On a busy machine a file is still needed when its turn comes, which is said, and it goes later.
+    expect(at.faults.filter((what) => !what.includes("its oldest file is still in use"))).toEqual([]);
     expect(await verifyTrace(at.path, [])).toMatchObject({ ok: true });
   }, 30_000);
 

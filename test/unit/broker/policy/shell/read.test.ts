@@ -15,6 +15,7 @@ import {
   readInTime,
 } from "../../../../../broker/policy/shell/read.ts";
 import { disguised } from "../../../../corpus/random-scripts.ts";
+import { atLength } from "../../../../support/run/extent.ts";
 
 const words = (command: string): string[][] =>
   readShell(command).fragments.map((one) => one.words.map((word) => word.text));
@@ -258,7 +259,7 @@ test("the reader throws on no text, and all that it finds lies in the text", () 
       }
       for (const index of read.pipelines.flat(2)) expect(read.fragments[index]).toBeDefined();
     }),
-    { numRuns: 4000 },
+    { numRuns: atLength(4000) },
   );
 });
 
@@ -279,7 +280,7 @@ test("what the shell itself runs stands in the text as it is shown", () => {
         if (!given.includes("`")) expect(given.slice(one.start, one.end)).toContain(shown);
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: atLength(2000) },
   );
 });
 
@@ -316,7 +317,7 @@ describe("a command in disguise", () => {
         expect(read.opaque).toEqual([]);
         expect(literalCalls(read)).toContain(JSON.stringify(words));
       }),
-      { numRuns: 3000 },
+      { numRuns: atLength(3000) },
     );
   });
 
@@ -327,7 +328,7 @@ describe("a command in disguise", () => {
         const { verdict, rule } = decide(policy.ok, readShell(given), WHERE);
         expect([verdict, rule?.pattern]).toEqual([plain.verdict, plain.rule?.pattern]);
       }),
-      { numRuns: 2000 },
+      { numRuns: atLength(2000) },
     );
   });
 });
@@ -382,7 +383,7 @@ test("every text of 60,000 characters is read, or given up in time", { timeout: 
     fc.property(long, (given) => {
       expect(Math.min(...[1, 2, 3].map(() => cost(given)))).toBeLessThan(2 * (MAX_READING_MS + PATIENCE_MS));
     }),
-    { numRuns: 60, examples: SLOW.map((piece) => [bySixty(piece)]) },
+    { numRuns: atLength(60), examples: SLOW.map((piece) => [bySixty(piece)]) },
   );
 });
 

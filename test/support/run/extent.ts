@@ -1,0 +1,6 @@
+/**
+ * Runs of a property: `npm test` makes a tenth of them, and `npm run test:slow` all (`AT_LENGTH` in test/lanes/choice.mjs).
+ */
+export function atLength(runs: number): number {
+  return process.env["SUBSTRATE_TEST_EXTENT"] === "quick" ? Math.ceil(runs / 10) : runs;
+}
