@@ -4,8 +4,12 @@ import { ERRORS } from "./errors.ts";
 
 /** Sends a JSON document; no-op after a sent or broken response. The listener has set `x-request-id` before. */
 export function sendJson(response: ServerResponse, status: number, document: unknown): void {
+  sendText(response, status, JSON.stringify(document));
+}
+
+/** As {@link sendJson}, of a document that is text already. */
+export function sendText(response: ServerResponse, status: number, body: string): void {
   if (response.destroyed || response.headersSent) return;
-  const body = JSON.stringify(document);
   response.writeHead(status, {
     "content-type": "application/json; charset=utf-8",
     "content-length": Buffer.byteLength(body),

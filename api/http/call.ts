@@ -1,7 +1,8 @@
 /** The steps of every call: read and check the request, run the handler, send the reply. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isRefusal, type Refusal } from "../../broker/model/refusal.ts";
-import { sendJson, sendRefusal } from "./answer.ts";
+import { sendRefusal, sendText } from "./answer.ts";
+import { unreadFill } from "./body-room.ts";
 import type { Context } from "./context.ts";
 
 /** Reads a request and returns the handler's valid input, or a refusal. */
@@ -34,12 +35,17 @@ export function answering<Body, From extends IncomingMessage>(
   handle: Handle<Body, From>,
 ): Answer<From> {
   return async (context, request, response) => {
-    response.once("close", () => context.bodies.release(request));
+    response.once("close", () => {
+      context.bodies.release(request);
+      context.replies.release(response);
+    });
     const body = await read(request, context);
     if (isRefusal(body)) return sendRefusal(response, body);
     const reply = await handle({ ...context, body: body.valid, request, response });
     if (reply === undefined) return;
-    if (isRefusal(reply)) sendRefusal(response, reply);
-    else sendJson(response, 200, reply);
+    if (isRefusal(reply)) return sendRefusal(response, reply);
+    const text = JSON.stringify(reply);
+    if (context.replies.keep(response, text.length)) sendText(response, 200, text);
+    else sendRefusal(response, unreadFill());
   };
 }

@@ -19,4 +19,6 @@ export type Context = {
   readonly unread: UnreadAnswers;
   /** Of all clients of the listener. */
   readonly bodies: BodyRoom;
+  /** Of answers that clients of the listener have not read. */
+  readonly replies: BodyRoom;
 };

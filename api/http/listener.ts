@@ -14,12 +14,13 @@ import { uuidv7 } from "uuidv7";
 import type { Broker } from "../../broker/broker.ts";
 import { sendRefusal } from "./answer.ts";
 import { excessOf, tooLarge } from "./body.ts";
-import { BodyRoom } from "./body-room.ts";
+import { BodyRoom, REPLY_ROOM, SHORT_REPLY } from "./body-room.ts";
 import type { Caller } from "./caller.ts";
 import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import { logBug, sendBug } from "./bug.ts";
 import type { Context, Log } from "./context.ts";
 import { ROUTES } from "./routes.ts";
+import { tooManyWaiting, Turns, Unanswered } from "./turns.ts";
 import { UnreadAnswers } from "./unread-answers.ts";
 import type { serveWebSocket } from "./web-socket.ts";
 
@@ -29,7 +30,8 @@ const KEEP_ALIVE_MS = 120_000;
 export function createListener(broker: Broker, caller: () => Caller, log: Log): Server {
   const unread = new UnreadAnswers();
   const bodies = new BodyRoom();
-  const context = (): Context => ({ broker, caller: caller(), log, unread, bodies });
+  const replies = new BodyRoom(REPLY_ROOM, SHORT_REPLY);
+  const context = (): Context => ({ broker, caller: caller(), log, unread, bodies, replies });
   const answer = directFirst(context, lazyExpress(context));
   const upgrade = upgradeOf();
   const server = new ApiServer({ keepAliveTimeout: KEEP_ALIVE_MS }, answer);
@@ -117,12 +119,23 @@ function directFirst(context: () => Context, rest: RequestListener): RequestList
   const direct = new Map(
     ROUTES.flatMap((route) => (route.direct ? [[route.path, route.answer] as const] : [])),
   );
+  const turns = new Turns();
+  const unanswered = new Unanswered();
   return (request, response) => {
+    const { socket } = request;
+    // What was read together with the request for which the connection was closed.
+    if (socket.destroyed) return;
+    if (!unanswered.add(socket, response)) return void socket.destroy();
     response.setHeader("x-request-id", requestIdOf(request));
     const answer = request.method === "POST" ? direct.get(request.url ?? "") : undefined;
-    if (answer === undefined) return rest(request, response);
-    const here = context();
-    answer(here, request, response).catch((error: unknown) => sendBug(response, here.log, error));
+    const begin = (): void => {
+      if (socket.destroyed) return;
+      if (answer === undefined) return rest(request, response);
+      const here = context();
+      answer(here, request, response).catch((error: unknown) => sendBug(response, here.log, error));
+    };
+    if (!turns.take(answer === undefined ? "other" : "direct", begin))
+      sendRefusal(response, tooManyWaiting());
   };
 }
 

@@ -1,10 +1,10 @@
-/** Requests that never end: what clients send, the broker keeps within one bound, and others go on. */
+/** Requests that never end, and answers that nobody reads: the broker keeps a bounded part of each, and others go on. */
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { ErrorReply } from "../../schemas/generated/types.ts";
 import { TestBroker } from "../support/broker/broker.ts";
@@ -84,6 +84,57 @@ describe.each(actors().slice(0, 1))(
     }, 60_000);
   },
 );
+
+describe.each(actors().slice(0, 1))("clients that read no answer, as $kind", (actor) => {
+  const LIST = "GET /v1/spans?limit=1000 HTTP/1.1\r\nhost: x\r\n\r\n";
+  let broker: TestBroker;
+  const open: Socket[] = [];
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: "id: default\nname: x\n" } });
+    // Their list is longer than what the kernel takes from the broker for a client that does not read.
+    for (let count = 0; count < 250; count += 1) await broker.run(`echo ${count}`);
+  });
+  afterEach(() => open.splice(0).forEach((socket) => socket.destroy()));
+  afterAll(() => broker.stop());
+
+  function connected(): Socket {
+    const socket = connect(join(broker.home, "sock/agent.sock"));
+    open.push(socket.on("error", () => {}));
+    return socket;
+  }
+
+  test("thousands of requests in advance end their connection; some are all answered, in order", async () => {
+    const floods = Array.from({ length: 8 }, () => connected().pause());
+    const closed = floods.map((socket) => new Promise((resolve) => socket.once("close", resolve)));
+    for (const socket of floods) socket.write(LIST.repeat(5000));
+    expect(await broker.run("echo short")).toMatchObject({ stdout: "short\n" });
+    expect((await broker.operator("GET", "/v1/health")).status).toBe(200);
+    for (const socket of floods) socket.resume();
+    await Promise.all(closed);
+    expect(resident(broker)).toBeLessThan(MOST_MIB);
+    const client = connected();
+    let text = "";
+    client.on("data", (bytes: Buffer) => (text += bytes.toString("latin1")));
+    for (let count = 0; count < 8; count += 1)
+      client.write(`GET /v1/none-${count} HTTP/1.1\r\nhost: x\r\n\r\n`);
+    await expect
+      .poll(() =>
+        [...text.matchAll(/Unknown call [^ ]*GET \/v1\/none-(\d)/g)].map(([, count]) => count).join(""),
+      )
+      .toBe("01234567");
+  }, 60_000);
+
+  test("many of one long answer each: the broker keeps a bounded part, and answers others", async () => {
+    for (let count = 0; count < 200; count += 1) connected().pause().write(LIST);
+    const list = async () => await broker.call("GET", "/v1/spans?limit=1000");
+    await expect.poll(async () => (await list()).status, { timeout: 30_000 }).toBe(503);
+    expect((await list()).document).toMatchObject({ error: { code: "busy", retry_after_ms: 1000 } });
+    expect(resident(broker)).toBeLessThan(MOST_MIB);
+    expect(await broker.run("echo short")).toMatchObject({ stdout: "short\n" });
+    open.splice(0).forEach((socket) => socket.destroy());
+    await expect.poll(async () => (await list()).status, { timeout: 30_000 }).toBe(200);
+  }, 60_000);
+});
 
 async function body(path: string, open: (() => void)[]): Promise<void> {
   const socket = connect(path);

@@ -1,0 +1,26 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { MOST_WAITING, Turns } from "../../../../api/http/turns.ts";
+
+test("the first call begins at once, later ones in order and in later turns, and commands do not wait behind lists", async () => {
+  const turns = new Turns();
+  const begun: string[] = [];
+  for (let count = 0; count < 5; count += 1) turns.take("other", () => begun.push(`list ${count}`));
+  turns.take("direct", () => begun.push("command"));
+  expect(begun).toEqual(["list 0", "command"]);
+  await turn();
+  expect(begun.length).toBeLessThan(6);
+  for (let count = 0; count < 10; count += 1) await turn();
+  expect(begun).toEqual(["list 0", "command", "list 1", "list 2", "list 3", "list 4"]);
+});
+
+test("more than can wait are refused, and taken again when others have begun", async () => {
+  const turns = new Turns();
+  const take = (): boolean => turns.take("other", () => {});
+  const taken = Array.from({ length: MOST_WAITING + 10 }, take);
+  expect(taken.filter(Boolean)).toHaveLength(MOST_WAITING + 1);
+  expect(taken.at(-1)).toBe(false);
+  await turn();
+  await turn();
+  expect(take()).toBe(true);
+});
