@@ -115,10 +115,27 @@ export type Replied = { readonly reply: Buffer | undefined; readonly waits: read
 
 type Reply = (message: Buffer, asker: Asker) => Replied;
 
+/**
+ * Questions answered per turn of the event loop, of all connections, and of one of them. A client that sends without end fills the
+ * kernel's buffers again and again: answered as they come, they kept the event loop for a minute, and the operator waited.
+ */
+const A_TURN = 32;
+const A_CONNECTION = 8;
+
+type Connection = {
+  readonly socket: WorldSocket;
+  readonly reply: (message: Buffer) => Replied;
+  /** Not answered yet. */
+  bytes: Buffer;
+};
+
 /** DNS over TCP (RFC 7766): messages with a two-byte length prefix, any number per connection, answered in order. */
 export class DnsStreams {
   readonly #server: StreamListener;
   readonly #open = new Set<WorldSocket>();
+  /** Connections with bytes to answer, in the order of their turns. Nothing more is read from them. */
+  readonly #asking = new Set<Connection>();
+  #isScheduled = false;
 
   /**
    * @param server listening; owned by this object.
@@ -140,44 +157,88 @@ export class DnsStreams {
   #serve(socket: WorldSocket, reply: Reply, idleMs: number): void {
     this.#open.add(socket);
     const asker = { transport: "tcp", port: socket.remotePort ?? 0 } as const;
-    let waiting: Buffer = Buffer.alloc(0);
-    /** Settles when every earlier reply is written; undefined: nothing waits. */
-    let earlier: Promise<unknown> | undefined;
-    // Stops reading from a client that does not read its replies; the idle timeout then closes the connection.
-    const write = (replies: Buffer): void => {
-      if (replies.length > 0 && !socket.destroyed && !socket.write(replies)) socket.pause();
+    const connection: Connection = {
+      socket,
+      reply: (message) => reply(message, asker),
+      bytes: Buffer.alloc(0),
     };
     socket.setTimeout(idleMs, () => socket.destroy());
     socket.on("close", () => this.#open.delete(socket));
     // The client left before its reply, ignoring: nobody waits for an answer.
     socket.on("error", () => socket.destroy());
-    socket.on("drain", () => socket.resume());
     socket.on("data", (bytes: Buffer) => {
-      const taken = takeMessages(Buffer.concat([waiting, bytes]), (message) => reply(message, asker));
-      if (taken === undefined) return void socket.destroy();
-      waiting = taken.rest;
-      if (earlier === undefined && taken.waits.length === 0) return write(taken.replies);
-      const written = Promise.all([earlier, ...taken.waits]).then(() => {
-        write(taken.replies);
-        if (earlier === written) earlier = undefined;
-      });
-      earlier = written;
+      socket.pause();
+      connection.bytes = Buffer.concat([connection.bytes, bytes]);
+      this.#ask(connection);
     });
+  }
+
+  #ask(connection: Connection): void {
+    this.#asking.add(connection);
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(this.#turn);
+  }
+
+  readonly #turn = (): void => {
+    this.#isScheduled = false;
+    let left = A_TURN;
+    for (const connection of this.#asking) {
+      if (left <= 0) break;
+      this.#asking.delete(connection);
+      left -= this.#answer(connection, Math.min(left, A_CONNECTION));
+    }
+    if (this.#asking.size > 0) this.#schedule();
+  };
+
+  /** Answers the first questions of a connection; returns how many. */
+  #answer(connection: Connection, most: number): number {
+    const { socket, bytes, reply } = connection;
+    if (socket.destroyed) return 0;
+    const taken = takeMessages(bytes, most, reply);
+    if (taken === undefined) {
+      socket.destroy();
+      return 1;
+    }
+    connection.bytes = taken.rest;
+    const goOn = (): void => {
+      if (socket.destroyed) return;
+      if (taken.count === most) this.#ask(connection);
+      else socket.resume();
+    };
+    const write = (): void => {
+      if (socket.destroyed) return;
+      // A client that does not read its replies is asked for nothing more; the idle timeout then closes the connection.
+      if (taken.replies.length === 0 || socket.write(taken.replies)) goOn();
+      else socket.once("drain", goOn);
+    };
+    if (taken.waits.length === 0) write();
+    else void Promise.all(taken.waits).then(write);
+    return taken.count;
   }
 }
 
+type Taken = {
+  readonly replies: Buffer;
+  readonly rest: Buffer;
+  readonly waits: readonly Promise<unknown>[];
+  /** Messages replied to. */
+  readonly count: number;
+};
+
 /**
- * Replies to all complete messages and returns the remaining bytes. Undefined for an impossible length, or when no
- * reply is due.
+ * Replies to the first complete messages, `most` of them, and returns the remaining bytes. Undefined for an impossible length, or
+ * when no reply is due.
  */
-function takeMessages(
-  bytes: Buffer,
-  reply: (message: Buffer) => Replied,
-): { replies: Buffer; rest: Buffer; waits: readonly Promise<unknown>[] } | undefined {
+function takeMessages(bytes: Buffer, most: number, reply: (message: Buffer) => Replied): Taken | undefined {
   const replies: Buffer[] = [];
   const waits: Promise<unknown>[] = [];
   let at = 0;
-  while (at + 2 <= bytes.length) {
+  while (at + 2 <= bytes.length && replies.length < most) {
     const length = bytes.readUInt16BE(at);
     if (length < MIN_MESSAGE || length > MAX_MESSAGE) return undefined;
     const end = at + 2 + length;
@@ -188,7 +249,7 @@ function takeMessages(
     waits.push(...answer.waits);
     at = end;
   }
-  return { replies: Buffer.concat(replies), rest: bytes.subarray(at), waits };
+  return { replies: Buffer.concat(replies), rest: bytes.subarray(at), waits, count: replies.length };
 }
 
 function framed(message: Buffer): Buffer {

@@ -70,6 +70,28 @@ open("asking", "w").close()
 for t in threads: t.join()
 `;
 
+/** Asks over 60 connections without end, reads the answers, and stops when the file `enough` is there, or after 20 s. */
+const QUESTIONS = `
+import os, socket, struct, time
+name = b"".join(bytes([len(one)]) + one for one in b"none.example.test".split(b".")) + b"\\0"
+asked = struct.pack("!6H", 7, 0x100, 1, 0, 0, 0) + name + b"\\0\\1\\0\\1"
+block = (struct.pack("!H", len(asked)) + asked) * 400
+asking = [[socket.create_connection(("127.0.0.53", 53)), b""] for _ in range(60)]
+for one in asking: one[0].setblocking(False)
+open("questions", "w").close()
+end = time.time() + 20
+while time.time() < end and not os.path.exists("enough"):
+    for one in asking:
+        one[1] = one[1] or block
+        try: one[1] = one[1][one[0].send(one[1]):]
+        except BlockingIOError: pass
+        try:
+            while one[0].recv(1 << 16): pass
+        except BlockingIOError: pass
+    time.sleep(0.001)
+print("enough" if os.path.exists("enough") else "nobody came", flush=True)
+`;
+
 describe.each(actorsWith("python3", "nft"))("a flood of connections, as $kind", (actor) => {
   let internet: TestInternet;
   let place: NetworkPlace;
@@ -85,6 +107,7 @@ describe.each(actorsWith("python3", "nft"))("a flood of connections, as $kind", 
     place.broker.write(`${place.broker.project}/flood.py`, FLOOD);
     place.broker.write(`${place.broker.project}/underway.py`, UNDERWAY);
     place.broker.write(`${place.broker.project}/slow.py`, SLOW);
+    place.broker.write(`${place.broker.project}/questions.py`, QUESTIONS);
   });
   afterAll(async () => {
     await place.broker.stop();
@@ -138,6 +161,16 @@ describe.each(actorsWith("python3", "nft"))("a flood of connections, as $kind", 
     const { stdout } = await place.broker.run({ cmd, agent_id: "another" });
     expect(stdout).toBe(`hello from ${NAME}\n`);
     expect((await asking).exit).toBe(0);
+  });
+
+  test("of questions in advance over many connections keeps nobody waiting who can end it", async () => {
+    const asking = place.run("python3 questions.py");
+    expect(await eventually(() => has("questions"), 20_000)).toBe(true);
+    await sleep(1000);
+    expect((await place.broker.operator("GET", "/v1/health")).status).toBe(200);
+    await place.broker.run({ cmd: "touch enough", agent_id: "another" });
+    expect((await asking).stdout).toBe("enough\n");
+    expect((await place.run(`curl -sS http://${NAME}/`)).stdout).toBe(`hello from ${NAME}\n`);
   });
 
   function has(name: string): boolean {

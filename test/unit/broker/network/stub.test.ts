@@ -208,6 +208,18 @@ describe("DNS over TCP", () => {
     socket.destroy();
   });
 
+  test("hundreds of questions in advance are all answered, of each connection in order, and another's between them", async () => {
+    using world = await WorldStub.start(["a.example"]);
+    const asked = Buffer.concat(
+      Array.from({ length: 700 }, (_, id) => framed(question("a.example", "A", { id }))),
+    );
+    const size = 700 * (await exchange(world.tcpPort, ASK_A, 31)).length;
+    const many = [1, 2, 3].map(async () => await exchange(world.tcpPort, asked, size));
+    expect(await world.askName("a.example", "A")).toMatchObject({ rcode: "NOERROR" });
+    for (const got of await Promise.all(many))
+      expect(messages(got).map((message) => readReply(message).id)).toEqual([...Array(700).keys()]);
+  });
+
   test("a client that ends its side after the question gets its answer, and the end", async () => {
     using world = await WorldStub.start(["a.example"]);
     const socket = await opened(world.tcpPort);
