@@ -99,6 +99,7 @@ const REFUSED: readonly Row[] = [
   ["personality", 135, 92, "EPERM", [0x0040_0000n]],
   ["personality", 135, 92, "EPERM", [0x0020_0000n]],
   ["prlimit64", 302, 261, "EPERM", [1n]],
+  ["prlimit64", 302, 261, "EPERM", [2n]],
   // F_SETLEASE and F_SETDELEG.
   ["fcntl", 72, 25, "EPERM", [3n, 1024n]],
   ["fcntl", 72, 25, "EPERM", [3n, 1040n]],

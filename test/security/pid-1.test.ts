@@ -49,6 +49,20 @@ describe.each(actors())("PID 1 of a world, as $kind", (actor) => {
     expect(own.stdout).toMatch(/^0\n0\n *1\n$/);
   });
 
+  test("a limit on the process that later commands descend from is refused, and they run as before", async () => {
+    const cmd =
+      "for one in /proc/[1-9]*; do prlimit --pid ${one#/proc/} --as=1 --nofile=3 2>&1 || true; done";
+    const limited = await broker.run({ cmd, shell: "sh" });
+    expect(limited.stdout).toMatch(/limit/);
+    // The process that was ready for the next command may have been limited: the one after it descends from none.
+    await broker.run("true");
+    for (let count = 0; count < 3; count += 1)
+      expect(await broker.run("/bin/echo on > on; cat on; ulimit -v")).toMatchObject({
+        exit: 0,
+        stdout: "on\nunlimited\n",
+      });
+  });
+
   test("nothing makes the kernel prefer it when memory is short; a process of one's own may go first", async () => {
     const { stdout, stderr } = await broker.run(
       "echo 999 > /proc/1/oom_score_adj; cat /proc/1/oom_score_adj; sh -c 'echo 999 > /proc/self/oom_score_adj; cat /proc/self/oom_score_adj'",

@@ -65,8 +65,9 @@ const NESTED: StaysRefused = {
   told: true,
 };
 
-/** The supervisor's pid in its world. */
+/** Pids of the supervisor and of the forker in their world (native/run/forker.c ends a world in which it has another). */
 const PID_1 = 1;
+const FORKER = 2;
 
 /** AF_VSOCK (include/linux/socket.h). */
 const VSOCK = 40;
@@ -183,8 +184,8 @@ export const DENIED: readonly SeccompRule[] = [
     call: "prlimit64",
     action: "EPERM",
     reason:
-      "the kernel asks only for the same user: with a limit of processor time (RLIMIT_CPU) a command could kill PID 1 before it has looked for denied names",
-    when: [{ argument: 0, isIn: [PID_1] }],
+      "the kernel asks only for the same user: with a limit of processor time (RLIMIT_CPU) a command could kill PID 1 before it has looked for denied names, and every later command would inherit the forker's limits",
+    when: [{ argument: 0, isIn: [PID_1, FORKER] }],
     inLogMode: { reason: "PID 1 guards denied names in log mode too", told: true },
   },
   {

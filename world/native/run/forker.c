@@ -89,6 +89,7 @@ pid_t forker_start(int proc, int null, int *socket) {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) fail_world("forker", "", errno);
   pid_t pid = fork();
   if (pid < 0) fail_world("forker", "", errno);
+  if (pid > 0 && pid != FORKER_PID) fail_world("forker", "pid", EEXIST);
   if (pid > 0) {
     close(ends[1]);
     *socket = ends[0];
