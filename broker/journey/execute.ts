@@ -40,7 +40,7 @@ import { refusedSpan, startedSpan, violationSpan, warningSpans } from "../spans/
 import { recordUnjudged } from "./unjudged.ts";
 import { explainWrite, writeRules } from "./refused-writes.ts";
 import type { Lease } from "../worlds/worlds.ts";
-import { closedPortWords, whyFailed } from "./why-failed.ts";
+import { closedPortWords, leftWords, whyFailed } from "./why-failed.ts";
 
 /** Decides, runs and records one command. `signal` aborts when the caller has disconnected. */
 export async function execute(
@@ -164,6 +164,7 @@ async function runAndRecord(
     // Without a world the policy's lists are not the cause of a failure.
     if (job.request.world !== "disabled") notices.takeFailure(whyFailed(job, ran, known));
     for (const words of closedPortWords(ran)) notices.takeUnreached(words);
+    for (const words of leftWords(ran)) notices.takeSession(words);
     notices.takeObserved(witnesses.network?.observed ?? []);
     // Keep the overlay until the listing proves it unchanged.
     held = holdsChanges(job);

@@ -97,7 +97,7 @@ export class Notices {
     this.#add({ kind: "network", message, rule: null, program: null, count: 1, span_id: this.#span });
   }
 
-  /** Adds what a session's state does not hold. */
+  /** Adds what a session's state does not hold, and what did not outlive the command. */
   takeSession(message: string): void {
     this.#add({ kind: "session", message, rule: null, program: null, count: 1, span_id: this.#span });
   }

@@ -57,6 +57,16 @@ export function closedPortWords({ ending }: Ran): readonly string[] {
   ];
 }
 
+/** Tells of processes that the command left in the background, which without a world would have gone on. */
+export function leftWords({ ending }: Ran): readonly string[] {
+  const count = ending.kind === "exited" ? (ending.killedAfter ?? 0) : 0;
+  if (count === 0) return [];
+  const were = count === 1 ? "1 process was" : `${count} processes were`;
+  return [
+    `${were} still running when the command ended, and ended with it: "background": "keep" (--keep) lets them go on`,
+  ];
+}
+
 /** Explains a program that was not found, where PATH leads to the user's home. Says nothing about files there. */
 function notInOwnHome({ argv: [program = ""] }: Job, { ending }: Ran, writes: WriteRules): readonly string[] {
   if (ending.kind !== "not_started" || ending.step !== "execve" || ending.errno !== "ENOENT") return [];

@@ -180,6 +180,10 @@ export interface ExitFrame {
   /** Most processes of the command seen at once while it was signalled or ended; absent if it was not. */
   readonly seen?: number;
   /**
+   * Processes that were still running some time after the main process had exited, and were killed; absent: none.
+   */
+  readonly killed_after?: number;
+  /**
    * Each NAME=number, as counted by the command's cgroup; a missing name was not measured. memory_peak: bytes. pids_peak: processes and threads at once. oom_kill: processes that the memory limit ended. pids_max: forks that the limit refused.
    */
   readonly measured?: readonly string[];
@@ -765,4 +769,6 @@ export const TAG = {
   PORT: 124,
   /** text: Real path of the caller's working folder; absent: the folder has no path in the world. */
   WORKING_FOLDER: 125,
+  /** u64: Processes that were still running some time after the main process had exited, and were killed; absent: none. */
+  KILLED_AFTER: 126,
 } as const;

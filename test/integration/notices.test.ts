@@ -32,6 +32,18 @@ describe.each(actors())("what a reply tells of what happened inside, as $kind", 
     expect((await broker.run("echo x > made; sh -c 'echo y'")).notices).toEqual([]);
   });
 
+  test("what is left in the background is told when it is killed, and not when it ends by itself or was to be kept", async () => {
+    const killed = await broker.run("sleep 30 > out & sleep 30 & echo on");
+    expect(killed.stdout).toBe("on\n");
+    expect(killed.notices).toMatchObject([
+      { kind: "session", message: expect.stringMatching(/^2 processes were still running .*--keep/) },
+    ]);
+    const late = await broker.run("(sleep 0.05; echo late) & echo on");
+    expect([late.stdout, late.notices]).toEqual(["on\nlate\n", []]);
+    const kept = await broker.run({ cmd: "sleep 1 & echo on", background: "keep" });
+    expect([kept.stdout, kept.notices]).toEqual(["on\n", []]);
+  });
+
   test("a program that was refused three times is one notice with its rule, its count and its span", async () => {
     const ran = await broker.run("sh script");
     expect(ran.stdout).toBe("went on\n");

@@ -289,6 +289,7 @@ function ended(list: ReturnType<typeof decodeFields>, measured: ReadonlyMap<stri
   const fields = new Map(list);
   const closedPorts = list.filter(([tag]) => tag === TAG.CLOSED_PORT).map(([, bytes]) => decodeNumber(bytes));
   const cpu = numberOf(fields, TAG.CPU_US);
+  const killedAfter = numberOf(fields, TAG.KILLED_AFTER);
   const usage = {
     cpuMs: cpu === undefined ? null : cpu / 1000,
     memoryPeakBytes: measured.get("memory_peak") ?? numberOf(fields, TAG.MAXRSS) ?? null,
@@ -298,6 +299,7 @@ function ended(list: ReturnType<typeof decodeFields>, measured: ReadonlyMap<stri
     usage,
     kept: numberOf(fields, TAG.KEPT) ?? 0,
     leftover: numberOf(fields, TAG.LEFTOVER) === 1,
+    ...(killedAfter === undefined ? {} : { killedAfter }),
     ...(closedPorts.length === 0 ? {} : { closedPorts }),
   };
   const signo = numberOf(fields, TAG.SIGNO);

@@ -14,6 +14,8 @@ type Ran = {
   readonly usage: RunUsage;
   readonly kept: number;
   readonly leftover: boolean;
+  /** Processes still running some time after the main process had exited, and killed; absent: none. */
+  readonly killedAfter?: number;
   /** TCP ports of the world's localhost that refused the command's last connect there; absent: none. */
   readonly closedPorts?: readonly number[];
 };

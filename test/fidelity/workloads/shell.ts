@@ -223,6 +223,14 @@ export const SHELL: readonly Workload[] = [
       "set -m; exec 2> /dev/null; sleep 30 & kill -STOP %1; until s=$(jobs -s); [ -n \"$s\" ]; do sleep 0.05; done; jobs -s | sed 's/[+-]//'; kill -CONT %1; kill %1; wait %1; echo $?",
   },
   {
+    name: "output of programs that bash does not wait for",
+    quick: true,
+    needs: ["bash"],
+    shell: "bash",
+    command:
+      "exec > >(sed s/^/out:/) 2> >(sed s/^/err:/ > err); echo one; seq 20000 | tee >(tail -1 > last) | tail -1; echo two >&2",
+  },
+  {
     name: "what is left in the background ends with its command",
     quick: true,
     command: "sleep 30 > /dev/null 2>&1 & echo started",

@@ -334,5 +334,7 @@
 #define TAG_PORT 124
 /* text: Real path of the caller's working folder; absent: the folder has no path in the world. */
 #define TAG_WORKING_FOLDER 125
+/* u64: Processes that were still running some time after the main process had exited, and were killed; absent: none. */
+#define TAG_KILLED_AFTER 126
 
 #endif

@@ -22,6 +22,10 @@
 #define END_WITHIN_MS 1000
 #define END_RETRY_MS 10
 
+/* Time for what the main process left running to end by itself: bash does not wait for the programs of `> >(tee log)`,
+   which have the last lines of the output still to write. */
+#define PATIENCE_MS 200
+
 static int channel, proc_fd, signal_fd;
 static int group_folder, group_kill_file; /* -1: the command has no cgroup */
 static uint32_t group_killed; /* cgroup.kill was written */
@@ -29,13 +33,15 @@ static pid_t main_pid;
 static int main_status;
 static int main_ended, main_reported, keep;
 static bool has_job; /* the main process is a job of this session */
+static int64_t patience_end; /* 0: the main process runs, or was ended */
 static int64_t end_deadline; /* 0: not ending */
 static int end_passes;
 static uint32_t seen; /* most processes seen at once during a signal or the end */
 static uint32_t reaped_at_end;
+static uint32_t killed_after; /* PATIENCE_MS after the main process had exited */
 
 static void report_ending(uint32_t kind, int leftover, int kept) {
-  struct report report = {.kind = kind, .ending = {.leftover = (uint32_t)leftover, .kept = (uint32_t)kept, .seen = seen, .group_killed = group_killed}};
+  struct report report = {.kind = kind, .ending = {.leftover = (uint32_t)leftover, .kept = (uint32_t)kept, .killed_after = killed_after, .seen = seen, .group_killed = group_killed}};
   struct ending *ending = &report.ending;
   struct rusage usage = {0};
   getrusage(RUSAGE_CHILDREN, &usage);
@@ -123,6 +129,7 @@ static int reap(void) {
   pid_t pid;
   while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
     if (end_deadline != 0) see(++reaped_at_end);
+    if (end_deadline != 0 && patience_end != 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) killed_after++;
     if (pid != main_pid || main_ended) continue;
     main_status = status;
     main_ended = 1;
@@ -137,6 +144,13 @@ static void report_stop(void) {
   if (job_send(channel, &report, sizeof report, NULL, 0, NULL, 0, 0) < 0) _exit(1);
 }
 
+/* Kills what the main process left running: after a signal at once, after an exit when it had time to end by itself. */
+static void end_left(void) {
+  if (end_deadline != 0) return;
+  if (WIFEXITED(main_status) && patience_end == 0) patience_end = now_ms() + PATIENCE_MS;
+  if (now_ms() >= patience_end) begin_end();
+}
+
 /* Decides after each change: report an end or a stop, kill, or exit. */
 static void settle(void) {
   if (reap()) {
@@ -144,14 +158,14 @@ static void settle(void) {
     _exit(0);
   }
   report_stop();
-  if (main_ended && !keep) begin_end();
+  if (main_ended && !keep) end_left();
   if (end_deadline != 0) {
     if (now_ms() > end_deadline) {
       report_ending(main_reported ? REPORT_GONE : REPORT_ENDED, 1, 0);
       _exit(0);
     }
     end_all();
-  } else if (main_ended && !main_reported) {
+  } else if (keep && main_ended && !main_reported) {
     int kept;
     tree_below(proc_fd, getpid(), 1, &kept);
     report_ending(REPORT_KEPT, 0, kept);
@@ -181,7 +195,7 @@ void leader_run(int socket, const int outputs[2], int proc, const int handles[GR
   start(outputs);
   struct pollfd sources[2] = {{.fd = signal_fd, .events = POLLIN}, {.fd = channel, .events = POLLIN}};
   for (;;) {
-    int ready = poll(sources, 2, end_deadline != 0 ? END_RETRY_MS : -1);
+    int ready = poll(sources, 2, end_deadline != 0 || patience_end != 0 ? END_RETRY_MS : -1);
     if (ready < 0 && errno != EINTR) _exit(1);
     if (sources[1].revents != 0 && !take_order()) sources[1].fd = -1;
     /* Reap first: usually the last child, and the signal need not be read. */
