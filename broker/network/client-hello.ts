@@ -33,6 +33,7 @@ export class ClientHelloReader implements ProtocolReader {
   readonly protocol = "tls";
   /** A partial record shows no name yet, and no client waits for an answer to a partial record. */
   readonly isHarmless = false;
+  readonly released = 0;
   #stage: "first" | "between" | "second" = "first";
   readonly #header = new Uint8Array(RECORD_HEADER);
   #headerFilled = 0;

@@ -14,7 +14,7 @@ export const MAX_FIRST_BYTES = 64 * 1024;
  * - `undecided`: hold the bytes back and read on.
  * - `agrees`: TLS or HTTP naming the right host, or no host. Release the bytes; until the reader is settled, keep
  *   pushing: later bytes can still make the verdict `undecided` or worse.
- * - `unreadable`: neither TLS nor HTTP; the connection passes.
+ * - `unreadable`: neither TLS nor HTTP; the connection passes. As with `agrees`, keep pushing until the reader is settled.
  * - `http2`: HTTP/2 without TLS. Its compressed host names are not read, like the content of TLS: the connection
  *   passes, and its line in the trace says so.
  * - `disagrees`: the bytes name another host. `named`: non-ASCII and control characters as `?`, cut at the longest host
@@ -33,10 +33,10 @@ export type FirstBytes =
 export type SpellHost = (text: string) => string | null;
 
 /**
- * A protocol reader's verdict on the bytes so far. `more`: hold them. `pass`: release them and read on. `opaque`: the
- * protocol is another after all.
+ * A protocol reader's verdict on the bytes so far. `more`: hold them. `pass`: release them and read on. `watch`: the
+ * protocol is probably another; release them and read on. `opaque`: the protocol is another after all.
  */
-export type Reading = { readonly kind: "more" } | { readonly kind: "pass" } | ReadingEnd;
+export type Reading = { readonly kind: "more" | "pass" | "watch" } | ReadingEnd;
 export type ReadingEnd =
   | { readonly kind: "end" }
   | { readonly kind: "opaque" }
@@ -50,6 +50,8 @@ export interface ProtocolReader {
   finish(see: (name: string) => void): ReadingEnd;
   /** Whether no part of a request has come yet; then the bytes may be released. */
   readonly isHarmless: boolean;
+  /** First bytes released by `watch`, which do not count for `MAX_FIRST_BYTES`. */
+  readonly released: number;
 }
 
 const IN_ASCII = /^[\x21-\x7e]*$/;
@@ -100,7 +102,8 @@ export class FirstBytesReader {
 
   push(bytes: Uint8Array): FirstBytes {
     for (let rest = bytes; rest.length > 0 && !this.#isSettled; ) {
-      const room = rest.subarray(0, MAX_FIRST_BYTES - this.#seen);
+      const counted = this.#seen - (this.#reader?.released ?? 0);
+      const room = rest.subarray(0, MAX_FIRST_BYTES - counted);
       if (room.length === 0) this.#stopReading();
       else this.#decided = this.#read(room);
       this.#seen += room.length;
@@ -150,7 +153,7 @@ export class FirstBytesReader {
   }
 
   #judge(reading: Reading): FirstBytes {
-    this.#isSettled = this.#other !== undefined || (reading.kind !== "more" && reading.kind !== "pass");
+    this.#isSettled = this.#other !== undefined || !["more", "pass", "watch"].includes(reading.kind);
     if (this.#other !== undefined)
       return { kind: "disagrees", protocol: this.#reader?.protocol ?? "tls", named: this.#other };
     switch (reading.kind) {
@@ -159,6 +162,7 @@ export class FirstBytesReader {
       case "pass":
       case "end":
         return { kind: "agrees" };
+      case "watch":
       case "opaque":
         return { kind: "unreadable" };
       case "broken":

@@ -1,9 +1,14 @@
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Span, SpansReply } from "../../schemas/generated/types.ts";
 import type { Seen } from "../support/network/messages.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 import { SSH_GREETING } from "../support/network/streams.ts";
 import { actorsWith } from "../support/run/needs.ts";
+import { currentUser, spawnAs } from "../support/users/users.ts";
 
 /**
  * A client of TLS for python that sends its first words as it likes: `hello.py NAME PORT SNI WAY` dials NAME, asks for a
@@ -66,10 +71,39 @@ const STRANGER = "stranger.example.test";
 /** A server that takes whatever comes and says nothing. */
 const SINK = "files.example.test:9000";
 
-/** Sends words (with python's escapes) to a name's port 80 in pieces, and prints what comes. */
+/**
+ * Python's own web server, which serves every method, and a server of lines, which answers each with its first word.
+ * They print the `Host` of each request, and each line.
+ */
+const LENIENT = `
+import http.server, socketserver, threading
+class Web(http.server.BaseHTTPRequestHandler):
+    def __getattr__(self, name):
+        if name.startswith("do_"): return self.serve
+        raise AttributeError(name)
+    def serve(self):
+        print(self.headers.get("Host"), flush=True)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"hello")
+    def log_message(self, *words): pass
+class Lines(socketserver.StreamRequestHandler):
+    def handle(self):
+        for line in self.rfile:
+            print(line.decode().strip(), flush=True)
+            self.wfile.write(line.split()[0] + b"\\n")
+# Clients that were cut are what the tests are about.
+socketserver.BaseServer.handle_error = lambda *words: None
+web = http.server.ThreadingHTTPServer(("203.0.113.10", 8081), Web)
+lines = socketserver.ThreadingTCPServer(("203.0.113.10", 8082), Lines)
+for server in web, lines: threading.Thread(target=server.serve_forever).start()
+print("up", flush=True)
+`;
+
+/** Sends words (with python's escapes) to a name's port in pieces, and prints what comes. */
 const WORDS = `
 import socket, sys, time
-with socket.create_connection((sys.argv[1], 80), 5) as s:
+with socket.create_connection((sys.argv[1], int(sys.argv[4])), 5) as s:
     s.settimeout(5)
     text = sys.argv[2].encode().decode("unicode_escape").encode("latin1")
     size = int(sys.argv[3])
@@ -83,12 +117,19 @@ with socket.create_connection((sys.argv[1], 80), 5) as s:
 
 describe.each(actorsWith("python3", "nft"))("the first bytes of a connection, as $kind", (actor) => {
   let place: NetworkPlace;
+  let lenient: Lenient;
   beforeAll(async () => {
-    place = await NetworkPlace.open(actor, { default: networkPolicy([NAME, SINK]) });
+    place = await NetworkPlace.open(actor, {
+      default: networkPolicy([NAME, `${NAME}:8081`, `${NAME}:8082`, SINK]),
+    });
+    lenient = await Lenient.start(place);
     place.broker.write(`${place.broker.project}/hello.py`, HELLO);
     place.broker.write(`${place.broker.project}/words.py`, WORDS);
   });
-  afterAll(() => place.close());
+  afterAll(async () => {
+    await lenient.stop();
+    await place.close();
+  });
 
   const hello = async (
     sni: string,
@@ -101,8 +142,9 @@ describe.each(actorsWith("python3", "nft"))("the first bytes of a connection, as
   const words = async (
     text: string,
     size = 4096,
+    port = 80,
   ): Promise<{ readonly answer: string; readonly seen: Seen }> => {
-    const { result, seen } = await place.during(`python3 words.py ${NAME} '${text}' ${size}`);
+    const { result, seen } = await place.during(`python3 words.py ${NAME} '${text}' ${size} ${port}`);
     expect(result.stderr).toBe("");
     return { answer: result.stdout.trim(), seen };
   };
@@ -163,6 +205,61 @@ describe.each(actorsWith("python3", "nft"))("the first bytes of a connection, as
       `GET http://${NAME}/ HTTP/1.1\\r\\nHost: ${NAME}\\r\\nConnection: close\\r\\n\\r\\n`,
     ])
       for (const size of [4096, 1, 7]) expect((await words(text, size)).answer).toBe("HTTP/1.1 200 OK");
+  });
+
+  test.each([
+    ["RTSP's version", "GET / RTSP/1.1"],
+    ["RTSP's version and method", "OPTIONS / RTSP/1.0"],
+    ["ICE's version and method", "SOURCE / ICE/1.1"],
+  ])(
+    "that name another server in a request with %s get no answer from Node; the right name does",
+    async (_, line) => {
+      for (const size of [4096, 7]) {
+        const wrong = await words(`${line}\\r\\nHost: ${STRANGER}\\r\\n\\r\\n`, size);
+        expect(wrong.answer).not.toContain("200");
+        expect(hostsIn(wrong.seen)).toEqual([]);
+        const right = await words(`${line}\\r\\nHost: ${NAME}\\r\\n\\r\\n`, size);
+        expect(right.answer).toContain("200");
+        expect(hostsIn(right.seen)).toEqual([NAME]);
+      }
+    },
+  );
+
+  test.each([
+    ["a method of 65 letters", `${"A".repeat(65)} / HTTP/1.1`],
+    ["no version", "GET /"],
+    ["a no-break space before it", "\\xa0GET / HTTP/1.1"],
+    ["a file separator before it", "\\x1cGET / HTTP/1.1"],
+    ["next lines between its words", "GET\\x85/\\x85HTTP/1.1"],
+    ["a unit separator behind its method", "GET\\x1f/ HTTP/1.1"],
+  ])(
+    "that name another server in a request with %s do not reach Python's; the right name does",
+    async (_, line) => {
+      for (const size of [4096, 7]) {
+        const wrong = await words(`${line}\\r\\nHost: ${STRANGER}\\r\\n\\r\\n`, size, 8081);
+        expect(wrong.answer).not.toContain("hello");
+        expect(lenient.take()).toEqual([]);
+        await words(`${line}\\r\\nHost: ${NAME}\\r\\n\\r\\n`, size, 8081);
+        expect(lenient.take()).toEqual([NAME]);
+      }
+    },
+  );
+
+  test("of protocols that send a line and wait for its answer pass, also when it looks like a request", async () => {
+    const lines = ["GET key", "GET user/1", "EHLO host", "USER anonymous", "CWD /pub", "SELECT / RTSP/1.0"];
+    const { result } = await place.during(`python3 -c "
+import socket
+for first in ${JSON.stringify(lines).replaceAll('"', "'")}:
+    with socket.create_connection(('${NAME}', 8082), 5) as s:
+        s.settimeout(5)
+        answers = s.makefile()
+        for line in first, 'hget key', 'ho ho':
+            s.sendall(line.encode() + b'\\n')
+            print(answers.readline().strip())"`);
+    expect(result.stdout, result.stderr).toBe(
+      lines.map((line) => `${line.split(" ", 1)[0]}\nhget\nho\n`).join(""),
+    );
+    expect(lenient.take()).toEqual(lines.flatMap((line) => [line, "hget key", "ho ho"]));
   });
 
   test("of curl with a false name are cut, in HTTP/1.1 and HTTP/2, with and without TLS", async () => {
@@ -229,6 +326,50 @@ s.sendall(bytes(70000)); s.shutdown(socket.SHUT_WR); print(s.recv(100).decode().
     expect(bytesIn(sink.seen)).toBe(70_000);
   });
 });
+
+/** The servers of `LENIENT` in a place's internet. */
+class Lenient {
+  readonly #process: ChildProcess;
+  #seen = "";
+
+  private constructor(child: ChildProcess) {
+    this.#process = child;
+    child.stdout?.on("data", (bytes: Buffer) => (this.#seen += bytes.toString()));
+  }
+
+  static async start({ internet }: NetworkPlace): Promise<Lenient> {
+    const program = join(internet.folder, "lenient.py");
+    writeFileSync(program, LENIENT);
+    const child = spawnAs(currentUser(), ["python3", program], {
+      within: internet.enter,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const servers = new Lenient(child);
+    while (!servers.#seen.includes("up\n")) {
+      if (child.exitCode !== null || child.stdout === null) throw new Error("The servers did not start");
+      await Promise.race([once(child.stdout, "data"), once(child, "exit")]);
+    }
+    servers.take();
+    return servers;
+  }
+
+  /** Lines since the last call. */
+  take(): readonly string[] {
+    const lines = this.#seen.trim().split("\n");
+    this.#seen = "";
+    return lines.filter((line) => line !== "");
+  }
+
+  async stop(): Promise<void> {
+    const ended = once(this.#process, "exit");
+    this.#process.kill("SIGKILL");
+    await ended;
+  }
+}
+
+function hostsIn(seen: Seen): readonly string[] {
+  return seen.connections.flatMap(({ requests }) => requests.map(({ host }) => host));
+}
 
 function bytesIn(seen: Seen): number {
   return seen.connections.reduce((sum, { received }) => sum + received, 0);

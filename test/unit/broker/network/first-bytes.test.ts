@@ -124,7 +124,7 @@ describe("what is neither", () => {
     ["Redis", "*1\r\n$4\r\nPING\r\n"],
     ["git", "0032git-upload-pack /project.git\0host=evil.example\0"],
     ["PostgreSQL", "\0\0\0\x08\x04\xd2\x16\x2f"],
-    ["RTSP", "OPTIONS rtsp://evil.example/ RTSP/1.0\r\n"],
+    ["RTSP", `OPTIONS rtsp://${NAME}/ RTSP/1.0\r\n`],
     ["a lone record type", "\x16\x01"],
     ["bytes beyond ASCII", "\x80\x81\x82\x83"],
   ])("is unreadable: %s", (_, text) => {
