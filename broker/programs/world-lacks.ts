@@ -69,6 +69,13 @@ const LACKS: readonly Lack[] = [
       "a world reaches no service manager and no bus of this machine. A person can run it outside of Substrate",
   },
   {
+    names: "perf",
+    sentence:
+      "a world has no performance counters and no kernel traces (perf_event_open is refused). A person can run it outside of Substrate",
+    // `perf report` and the profiled program fail for reasons of their own.
+    says: /No permissions? to (?:enable|read)|perf_event_open|performance monitoring and observability|tracefs/,
+  },
+  {
     names: "xdg-open xclip xsel wl-copy wl-paste notify-send",
     sentence: "a world reaches no display, clipboard or browser of this machine",
   },

@@ -61,6 +61,8 @@ describe("what a world lacks is told", () => {
     ["ping", "ping: prctl: Operation not permitted", "TCP connections alone"],
     ["crontab", "crontab: permission denied", "runs jobs later"],
     ["systemctl", "Failed to connect to bus: Host is down", "no service manager"],
+    ["perf", "Error:\nNo permission to enable task-clock event.", "no performance counters"],
+    ["perf", "Error:\tUnable to find debugfs/tracefs", "no kernel traces"],
     ["xclip", "Error: Can't open display: (null)", "no display"],
     ["docker", "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", "container engine"],
     [
@@ -103,6 +105,15 @@ describe("what a world lacks is told", () => {
     const stderr = (): string => "Is the docker daemon running?\n";
     expect(told(1000, docker, { stderr })).toHaveLength(1);
     expect(told(1000, docker, { stderr, sockets: ["/run/docker.sock"] })).toEqual([]);
+  });
+
+  test("not of perf where it reads no file, or the program that it watched failed", () => {
+    const perf = ran("/usr/bin/perf", { code: 255 });
+    for (const says of ["failed to open perf.data: No such file or directory", "make: *** [all] Error 1"])
+      expect(told(1000, perf, { stderr: () => `${says}\n` })).toEqual([]);
+    const stderr = (): string => "Error:\nNo permission to enable cycles:u event.\n";
+    expect(told(1000, perf, { stderr })).toHaveLength(1);
+    expect(told(1000, ran("/usr/bin/perf", { code: 0 }), { stderr, failed: false })).toEqual([]);
   });
 
   test("once of a kind, however many fail", () => {
