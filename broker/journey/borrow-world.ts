@@ -171,8 +171,8 @@ function cannotIsolate({ effective, decision }: Job): Refusal {
   const rule = decision.rule === null ? "" : ` (rule ${quoted(decision.rule.pattern)})`;
   return refusal(
     "invalid_request",
-    `home: must be 'real', because the policy isolates this command${rule} and its writes to a home of its own could not be held, received 'own'`,
-    "Leave 'home' out ('substrate run --real-home'), or let the profile allow the program: the commands that it starts are judged all the same",
+    `Run it with --real-home (in a request: leave 'home' out): the policy isolates this command${rule}, and its writes to a home of its own could not be held`,
+    "'substrate run --real-home -- PROGRAM', or let the profile allow the program: the commands that it starts are judged all the same",
     { policy_id: effective.id },
   );
 }

@@ -152,7 +152,9 @@ describe.each(actors())("a home of its own, as $kind", (actor) => {
   test("is refused for an isolated command and for another kind of call, and is not replayed", async () => {
     const { end } = await own(broker, "touch held");
     expect(end.error).toMatchObject({ code: "invalid_request" });
-    expect(end.error?.message).toContain("home: must be 'real', because the policy isolates this command");
+    expect(end.error?.message).toMatch(
+      /^Run it with --real-home \(in a request: leave 'home' out\): the policy isolates this command \(rule '[^']+'\)/,
+    );
     expect((await own(broker, "touch held", { home: "real" })).end.type).toBe("exit");
     expect((await broker.refused({ cmd: "true", home: "own" })).code).toBe("invalid_request");
     const { span_id: span = "" } = (await own(broker, "echo told; echo own > ~/told")).end;
