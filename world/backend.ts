@@ -38,7 +38,7 @@ export { TELEMETRY_KINDS, withoutPreload } from "./model/telemetry.ts";
 export type * from "./model/telemetry.ts";
 export { MountsNow, type MountTable } from "./plan/mounts-now.ts";
 /** To display a diff: the content on both sides of a change. */
-export { NO_CHANGES } from "./model/fs-diff.ts";
+export { countChanges, NO_CHANGES } from "./model/fs-diff.ts";
 export { Listing } from "./overlay/listing.ts";
 /** To read a deny list: its rows about files that tools run later. */
 export { RUN_LATER_FOR_AGENTS, spelledOut } from "./overlay/run-later.ts";

@@ -1,5 +1,6 @@
 /** The hint of a reply about held changes. Pure. */
 import type { FsDiff } from "../../schemas/generated/types.ts";
+import { countChanges } from "../../world/backend.ts";
 import type { Effective } from "../model/effective.ts";
 
 /** Result of `changes.auto_apply` for a command. */
@@ -25,8 +26,7 @@ export function heldHint(
 ): string | undefined {
   const applied = auto === undefined ? [] : [`${auto.words}.`];
   if (!changes.held) return applied.length === 0 ? undefined : applied.join(" ");
-  const { writes, mods, deletes } = changes;
-  const counts = `${writes.length} written, ${mods.length} modified, ${deletes.length} deleted`;
+  const { words: counts } = countChanges(changes);
   if (!canChange)
     return `Changes are held, not yet in the project: ${counts}. No later command sees them, and this backend can neither show nor apply them. Run the command without isolation to keep its changes`;
   // The counts include the applied changes.

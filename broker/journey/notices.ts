@@ -1,7 +1,7 @@
 /** Notices of a reply: events inside a command otherwise visible only in the trace (api/README.md). */
 import { basename, dirname } from "node:path";
 import type { FsDiff, Notice, Verdict } from "../../schemas/generated/types.ts";
-import type { WritePlace } from "../../world/backend.ts";
+import { countChanges, type WritePlace } from "../../world/backend.ts";
 import { BUDGET_NAMES } from "../budgets/limits.ts";
 import { TIME_LIMIT } from "../budgets/time-limit.ts";
 import { because } from "../model/refusal.ts";
@@ -103,12 +103,13 @@ export class Notices {
   }
 
   /** Adds the fate of the changes; `said` is the command's standard error. */
-  takeChanges({ held, world_only, writes, mods, deletes, dirs }: FsDiff, said = ""): void {
+  takeChanges(changes: FsDiff, said = ""): void {
+    const { held, world_only } = changes;
     const own = { rule: null, program: null, span_id: this.#span };
     if (held) {
-      const count = writes.length + mods.length + deletes.length + dirs.length;
-      const message = `Changes are held, not yet in the project: ${writes.length} written, ${mods.length} modified, ${deletes.length} deleted`;
-      this.#add({ ...own, kind: "held", message, count: Math.max(count, 1) });
+      const { all, words } = countChanges(changes);
+      const message = `Changes are held, not yet in the project: ${words}`;
+      this.#add({ ...own, kind: "held", message, count: Math.max(all, 1) });
     }
     const stayed = world_only.filter((path) => !NPM_LOG.test(path) || said.includes(path));
     if (stayed.length === 0) return;

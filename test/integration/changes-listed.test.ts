@@ -165,6 +165,9 @@ describe.each(actors())("the listing of an isolated command, as $kind", (actor) 
     expect(first.ran.fs_diff?.writes).toHaveLength(1000);
     expect(first.ran.fs_diff?.dirs).toHaveLength(100);
     expect(first.ran.fs_diff?.summary).toContain("1203 files and 121 folders changed");
+    const told = "Changes are held, not yet in the project: 1203 written, 0 modified, 0 deleted";
+    expect(first.ran.hint).toContain(`${told}; no later command`);
+    expect(first.ran.notices).toMatchObject([{ kind: "held", message: told, count: 1324 }]);
     expect(first.ran.fs_diff?.tree_hash).toBe(treeHash(first.changes));
     const again = await both(make("one"));
     expect(again.ran.fs_diff?.tree_hash).toBe(first.ran.fs_diff?.tree_hash);

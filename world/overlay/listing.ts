@@ -8,21 +8,23 @@ import type { ChangeKind } from "./tree-hash.ts";
 export class Listing {
   readonly #paths = { write: [], mod: [], delete: [], dir: [] } as Record<ChangeKind, string[]>;
   readonly #autorun: string[] = [];
-  #files = 0;
-  #folders = 0;
+  readonly #counts = { write: 0, mod: 0, delete: 0, dir: 0 };
 
   get count(): number {
-    return this.#files + this.#folders;
+    return this.#files + this.#counts.dir;
+  }
+
+  get #files(): number {
+    return this.#counts.write + this.#counts.mod + this.#counts.delete;
   }
 
   /** `path` has one letter per byte; `mode` is the present `st_mode`, 0 for a missing file. */
   add(kind: ChangeKind, path: string, mode: number): void {
+    this.#counts[kind] += 1;
     if (kind === "dir") {
-      this.#folders += 1;
-      if (this.#folders <= MAX_FOLDERS) this.#paths.dir.push(shownPath(path));
+      if (this.#counts.dir <= MAX_FOLDERS) this.#paths.dir.push(shownPath(path));
       return;
     }
-    this.#files += 1;
     if (this.#files <= MAX_FILES) this.#paths[kind].push(shownPath(path));
     // Check every path, even beyond the bounds: autorun files must not hide behind a thousand other changes.
     if (this.#autorun.length < MAX_FILES && isAutorun(path, mode)) this.#autorun.push(shownPath(path));
@@ -30,7 +32,7 @@ export class Listing {
 
   /** `gaps`: reasons for missing changes, as text. */
   diff(gaps: readonly string[] = []): FsDiff {
-    const all = [...beyondBounds(this.#files, this.#folders), ...gaps];
+    const all = [...beyondBounds(this.#counts), ...gaps];
     const { write: writes, mod: mods, delete: deletes, dir: dirs } = this.#paths;
     return {
       ...NO_CHANGES,
