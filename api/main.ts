@@ -11,6 +11,7 @@ import type { Candidate } from "../world/choice.ts";
 import type { LinuxOptions } from "../world/linux/backend.ts";
 import { type BackendName, backendNames } from "./cli/backend-names.ts";
 import { runCli } from "./cli/program.ts";
+import { endByHangUp } from "./cli/terminal/hang-up.ts";
 import { Complaint, EXIT_SUBSTRATE, type Terminal } from "./cli/terminal/terminal.ts";
 import { type Installation, installationAt } from "./serve/installation.ts";
 import type { BackendGround } from "./serve/process.ts";
@@ -23,6 +24,8 @@ const AGENT_REMEDY =
 
 /** Time limit for the doctor's first world. A world is ready in some 20 ms; a host under load may take a hundred times as long. */
 const FIRST_TRY_MS = 15_000;
+
+endByHangUp(process);
 
 // A closed pipe (`| head`) is not a failure of the CLI.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

@@ -1,9 +1,9 @@
 /** `substrate shell`: each line is decided, and the shell is a shell. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
-import type { TestBroker } from "../support/broker/broker.ts";
+import { eventually, type TestBroker } from "../support/broker/broker.ts";
 import { withBroker } from "../support/broker/budgets.ts";
 import { Person } from "../support/programs/person.ts";
 import { actors } from "../support/users/users.ts";
@@ -226,6 +226,51 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
     });
   });
 
+  test.each(["at the prompt", "in a line begun", "under a program"])(
+    "ends by SIGHUP, and its programs with it, when its window is closed %s",
+    async (when) => {
+      await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
+        const person = await Person.at(broker);
+        people.push(person);
+        const code = join(broker.project, "code");
+        // Nobody but the kernel tells the shell: a person's bash would send SIGHUP too.
+        person.type(`trap '' HUP; (trap : HUP; substrate shell; echo $? > '${code}')\r`);
+        await person.sees(PROMPT);
+        const program = ["sleep", `1000.${process.pid}`];
+        if (when === "under a program") {
+          person.type(`${program.join(" ")}\r`);
+          expect(await eventually(() => isRunning(program), 10_000)).toBe(true);
+        } else if (when === "in a line begun") {
+          person.type("echo be");
+          await person.sees(/echo be/);
+        }
+        person.closeWindow();
+        expect(await eventually(() => existsSync(code) && readFileSync(code, "utf8") !== "", 10_000)).toBe(
+          true,
+        );
+        expect(readFileSync(code, "utf8")).toBe("129\n");
+        expect(await eventually(() => !isRunning(program), 10_000)).toBe(true);
+        const isOver = (): boolean =>
+          broker.spans().some(({ event_type: type }) => type === "command_complete");
+        expect(await eventually(isOver, 10_000)).toBe(true);
+      });
+    },
+  );
+
+  test("restores the terminal when a SIGHUP ends it, and the window stays", async () => {
+    await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
+      const person = await Person.at(broker);
+      people.push(person);
+      person.type(
+        "modes=$(stty -g); (sh -c 'sleep 2; kill -HUP \"$PPID\"' & substrate shell); echo code $?\r",
+      );
+      await person.sees(PROMPT);
+      await person.sees(/code 129\r\n/);
+      person.type('[ "$modes" = "$(stty -g)" ] && echo re""stored\r');
+      await person.sees(/restored\r\n/);
+    });
+  });
+
   test("needs a terminal, and says what to use without one", async () => {
     await withBroker(actor, {}, async (broker) => {
       const { code, stderr } = await broker.cli(["shell"]);
@@ -234,3 +279,17 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
     });
   });
 });
+
+function isRunning(argv: readonly string[]): boolean {
+  const words = `${argv.join("\0")}\0`;
+  return readdirSync("/proc").some((pid) => /^\d+$/.test(pid) && commandLineOf(pid) === words);
+}
+
+function commandLineOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    // It has ended.
+    return "";
+  }
+}

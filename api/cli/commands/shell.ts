@@ -30,6 +30,9 @@ export type ShellOptions = WhoseOptions & { readonly env?: readonly string[] };
 const PROMPT_ENDS = "\x07";
 const promptBegins = (word: string): string => `\x1b]697;${word};`;
 
+/** 128 + SIGHUP: the terminal was closed. */
+const HUNG_UP = 129;
+
 export async function shellCommand(terminal: Terminal, options: ShellOptions): Promise<number> {
   if (!isTerminal(terminal)) {
     throw new Complaint(
@@ -98,10 +101,13 @@ class Shell {
   }
 
   async ended(): Promise<number> {
-    const { out } = this.#terminal;
+    const { stdin, out } = this.#terminal;
     const resize = (): void => this.#stream.send({ type: "resize", ...sizeOf(out) });
     out.on("resize", resize);
-    const heard = onEnding((name) => this.#leave(name === "SIGHUP" ? 129 : 143));
+    // This listener stays: restoring the modes of a terminal that has hung up emits an error too.
+    stdin.on("error", this.#hangUp);
+    stdin.once("end", this.#hangUp);
+    const heard = onEnding((name) => this.#leave(name === "SIGHUP" ? HUNG_UP : 143));
     try {
       const answer = await this.#stream.ended;
       this.#passNothing();
@@ -114,9 +120,13 @@ class Shell {
       out.off("resize", resize);
       this.#typing?.close();
       this.#passNothing();
-      this.#terminal.stdin.destroy();
+      stdin.off("end", this.#hangUp);
+      stdin.destroy();
     }
   }
+
+  /** Leaves when the terminal has hung up: SIGHUP may come later or never. */
+  readonly #hangUp = (): void => this.#leave(HUNG_UP);
 
   #leave(code: number): void {
     this.#left ??= code;
@@ -307,6 +317,8 @@ class Shell {
         end("interrupted");
       });
       typing.once("close", () => end("end"));
+      // The editor repeats the errors of its input.
+      typing.on("error", this.#hangUp);
       typing.prompt();
       if (this.#begun !== "") insertText(typing, this.#begun);
       this.#begun = "";

@@ -70,6 +70,12 @@ export class Person {
     return shown.slice(0, end);
   }
 
+  /** Closes the window: its programs lose their terminal, and its shell gets SIGHUP. */
+  closeWindow(): void {
+    // node-pty has this method and does not declare it.
+    (this.#terminal as IPty & { destroy(): void }).destroy();
+  }
+
   leave(): void {
     this.#terminal.kill("SIGKILL");
   }
