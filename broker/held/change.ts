@@ -357,9 +357,15 @@ function listed(reasons: readonly Reason[]): Reason[] {
   return reasons.slice(0, MAX_REASONS).map(({ path, reason }) => ({ path: changePath(path), reason }));
 }
 
-/** Formats the first three reasons; the reply lists the others. */
+/** Paths that a refusal's message names. */
+const MAX_NAMED = 3;
+
+/** Formats the reasons for the first paths, each reason once; the reply lists the others. */
 function reasonWords(reasons: readonly Reason[]): string {
-  const some = reasons.slice(0, 3).map(({ path, reason }) => `${quoted(changePath(path))}: ${reason}`);
-  const more = reasons.length - some.length;
+  const named = new Map<string, string[]>();
+  for (const { path, reason } of reasons.slice(0, MAX_NAMED))
+    named.set(reason, [...(named.get(reason) ?? []), quoted(changePath(path))]);
+  const some = [...named].map(([reason, paths]) => `${paths.join(", ")}: ${reason}`);
+  const more = reasons.length - MAX_NAMED;
   return `${some.join("; ")}${more > 0 ? `; and ${more} more` : ""}`;
 }

@@ -89,18 +89,37 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
     expect(existsSync(join(cwd, "g"))).toBe(false);
   });
 
-  test("a conflict ends with 125 and a line for each path; nothing is applied", async () => {
+  test("a conflict ends with 125 and names the path and why, once; nothing is applied", async () => {
     const { span_id: span } = await isolated(broker, "echo two >> sub/f; echo x > c");
     writeFileSync(join(broker.project, "sub/f"), "mine\n");
     const { code, stderr } = await broker.cli(["apply", span]);
     expect(code).toBe(125);
-    expect(stderr).toMatch(/^ {2}sub\/f: /m);
+    expect(stderr).toMatch(/^substrate: Nothing was applied: 'sub\/f': \S/m);
+    expect(stderr.match(/sub\/f/g)).toHaveLength(1);
     expect(existsSync(join(broker.project, "c"))).toBe(false);
     expect((await broker.cli(["discard", span])).stdout).toContain("2 changes discarded");
     expect(await broker.cli(["diff", span])).toMatchObject({
       code: expect.any(Number) as unknown,
       stdout: "",
     });
+  });
+
+  test("files that cannot be applied for the same reason are listed with it once; what is left is one or several", async () => {
+    const pipe =
+      "Cannot apply the change: the file is a named pipe, which would block every program that opens it";
+    const { span_id: span } = await isolated(broker, "mkfifo a b; echo fine > fine; echo other > other");
+    expect((await broker.cli(["apply", span])).stderr).toBe(
+      `substrate: Nothing was applied: 'a', 'b': ${pipe}\n  Name the paths to use, without these\n`,
+    );
+    expect((await broker.cli(["apply", span, "other"])).stdout).toContain("\n3 are still held: a, b, fine\n");
+    expect((await broker.cli(["discard", span, "a", "b"])).stdout).toContain("\n1 is still held: fine\n");
+    expect((await broker.cli(["apply", span])).code).toBe(0);
+    expect((await broker.cli(["undo", span, "other"])).stdout).toContain("\n1 stays in the project: fine\n");
+    const { span_id: more } = await isolated(broker, "mkfifo c d e f; echo x > u; chmod u+s u");
+    expect((await broker.cli(["apply", more])).stderr).toBe(
+      `substrate: Nothing was applied: 'c', 'd', 'e': ${pipe}; and 2 more\n  Name the paths to use, without these\n  c, d, e, f: ${pipe}\n  u: Cannot apply the change: the file is setuid\n`,
+    );
+    for (const id of [span, more]) await broker.cli(["discard", id]);
   });
 
   test("an escape sequence in a name or a text moves no terminal: it is shown", async () => {

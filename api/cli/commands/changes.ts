@@ -21,8 +21,18 @@ export type Verb = "apply" | "discard" | "undo";
 /** Paths of each list that a person is shown; `--json` has all. */
 const MAX_SHOWN = 20;
 
+/** Paths that the message of a refusal names already. */
+const NAMED_IN_MESSAGE = 3;
+
 const DOING = { apply: "Applying", discard: "Discarding", undo: "Reverting" } as const;
 const DONE = { apply: "applied", discard: "discarded", undo: "reverted" } as const;
+
+/** What became of the other paths: of one, of several. */
+const WHERE_LEFT = {
+  apply: ["is still held", "are still held"],
+  discard: ["is still held", "are still held"],
+  undo: ["stays in the project", "stay in the project"],
+} as const;
 
 /** The held changes of a span, as a patch or a line for each. What goes into a pipe is the patch itself. */
 export async function showDiff(
@@ -96,7 +106,7 @@ function show(terminal: Terminal, verb: Verb, id: string, { done, left }: Change
   for (const path of done.slice(0, MAX_SHOWN)) printLine(terminal, `  ${paint.green(harmlessLine(path))}`);
   if (done.length > MAX_SHOWN) printLine(terminal, `  … and ${done.length - MAX_SHOWN} more`);
   if (left.length > 0) {
-    const where = verb === "undo" ? "stay in the project" : "are still held";
+    const where = WHERE_LEFT[verb][left.length === 1 ? 0 : 1];
     printLine(terminal, `${left.length} ${where}: ${harmlessLine(some(left))}`);
   }
   if (verb === "apply")
@@ -115,12 +125,16 @@ function some(paths: readonly string[]): string {
   return `${paths.slice(0, 5).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** Each path that stands in the way on a line of its own. */
+/** Says why nothing was done. The message names the first paths; the lines after it list all, each reason once. */
 function sayRefusal(terminal: Terminal, answer: Answer): void {
   terminal.err.write(`substrate: ${wordsOf(answer)}\n`);
   const conflicts = errorOf(answer).conflicts ?? [];
+  if (conflicts.length <= NAMED_IN_MESSAGE) return;
+  const byReason = new Map<string, string[]>();
   for (const { path, reason } of conflicts.slice(0, MAX_SHOWN))
-    terminal.err.write(`  ${harmlessLine(path)}: ${harmlessLine(reason)}\n`);
+    byReason.set(reason, [...(byReason.get(reason) ?? []), path]);
+  for (const [reason, paths] of byReason)
+    terminal.err.write(`  ${harmlessLine(paths.join(", "))}: ${harmlessLine(reason)}\n`);
   if (conflicts.length > MAX_SHOWN)
     terminal.err.write(`  and ${conflicts.length - MAX_SHOWN} more (--json lists them)\n`);
 }
