@@ -19,6 +19,7 @@ const VERSION = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+\/\d/;
 /** A path, `*`, or an absolute target. */
 const TARGET = /^(?:[/*]|[a-z][a-z0-9+.-]*:\/\/)/i;
 /** Where lenient servers part the words of a request line. */
+// oxlint-disable-next-line no-control-regex -- Python counts them among the blanks
 const BLANKS = /[ \t\v\f\r\x1c-\x1f\x85\xa0]+/;
 /** Method of the HTTP/2 preface (RFC 9113 §3.4). `FirstBytesReader` handles the exact preface itself. */
 const HTTP2_METHOD = "PRI";

@@ -229,7 +229,9 @@ class Shell {
     if (message.run === "here") return true;
     if (message.run === "apart") {
       const { err } = this.#terminal;
-      err.write("substrate: this command's changes are held, so it runs apart from the shell\n");
+      err.write(
+        "substrate: this command's changes are held, so it runs apart from the shell; a folder, variable or alias that it sets is not kept\n",
+      );
       await execCommand({ ...this.#terminal, cwd: this.#cwd }, [command], {
         ...this.#options,
         shell: "bash",

@@ -8,6 +8,7 @@ import { spawn } from "node-pty";
  */
 const STAYS = `trap : INT QUIT; "$@"; printf '\\036%s\\036' "$?"; sleep 60`;
 
+// oxlint-disable-next-line no-control-regex -- a character that no program here prints
 const END = /\u001e(\d+)\u001e$/;
 
 export type Ended = { readonly code: number; readonly text: string };
