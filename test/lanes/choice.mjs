@@ -5,23 +5,29 @@ import { CHECKOUT } from "../../api/setup/checkout.mjs";
 
 /**
  * Files that `npm test` leaves to `npm run test:all`: kills, floods, full disks, races, random texts, time limits, and
- * most of what takes more than seven seconds on two processors.
+ * most of what takes more than eight seconds on two busy processors.
  */
 const SLOW = {
-  integration: `adapters approvals-cli approvals-kept budgets caller-shell changes-listed client direct-changes
-    direct-random doctor exec-gate-stopped exec-trees faults few-descriptors fronts full-disk held-changes held-cli
-    held-contents held-faults held-kill-points held-killed hook hook-unanswered idempotency init init-refused left-overs
-    life-cycle mcp mcp-clients network-npm-refused output-room package policy-allow policy-corpus policy-fuzz
-    policy-reload policy-tools program-starts publish-policy real-agents replay run sandboxed screens self service
-    session-state shell shims-quiet shims-unanswered small-disk stream stream-volume substrate-sh terminals time-limits
-    told trace-kills trace-programs trouble world-agent`,
-  security: `approvals-allowing clones-at-once default-denials denied-names denied-names-host denied-names-races
-    denied-projects denied-wholes direct-changes exec-gate git-brought git-opened git-settings groups held-changes
-    held-names host-trees host-trees-mounts installation isolated-worlds kept-repositories limits made-repositories
-    missing-git-names nested-repositories network-addresses network-budget network-clients network-dns network-edits
-    network-first-bytes network-floods network-last-bytes network-of-host network-owners network-policy
-    network-rebinding odd-names pid-1 places replays request-floods scope-network scope-tokens shipped-policies
-    sockets-at-connect telemetry tools-ahead`,
+  integration: `acp adapters approvals-cli approvals-kept backends budgets caller-shell changes-listed cli client direct-changes
+    direct-random disabled doctor exec-gate exec-gate-stopped exec-stream exec-trees faults few-descriptors fronts
+    full-disk held held-auto-apply held-changes held-cli held-contents held-faults held-kill-points held-killed hook
+    hook-events hook-unanswered idempotency init init-refused left-overs life-cycle lima mcp mcp-clients
+    network-npm-refused network-without-nft output-room own-home package policy policy-allow policy-corpus
+    policy-fuzz policy-network policy-reload policy-tools program-starts project-made-anew publish publish-policy
+    questions-terminal real-agents replay run sandboxed scopes screens self service session-state shell shims-folder
+    shims-isolated shims-long shims-quiet shims-terminal shims-unanswered small-disk stream stream-volume
+    substrate-sh telemetry terminals test-internet time-limits told trace-cli trace-kills trace-network
+    trace-programs trouble world-agent world-operate write-places`,
+  security: `approvals-allowing approvals-input bypass clones-at-once commands-inner-programs commands-spelling control
+    default-denials denied-names denied-names-host denied-names-races denied-projects denied-wholes descriptors
+    direct-changes exec-gate git-brought git-folders git-opened git-separate git-settings groups held-changes
+    held-names host-trees host-trees-fresh host-trees-mounts host-trees-scratch installation isolated-worlds
+    kept-repositories limits made-repositories missing-git-names missing-primitives nested-repositories
+    network-addresses network-budget network-clients network-dns network-edits network-first-bytes network-floods
+    network-full-disk network-last-bytes network-of-host network-owners network-policy network-rebinding
+    network-without-nft odd-names overlay-marks own-home own-namespaces pid-1 places replays request-floods
+    scope-network scope-tokens seccomp-log shared-sockets shipped-caches shipped-policies sockets sockets-at-connect
+    telemetry tools-ahead wide-writes worktree-settings`,
 };
 
 /**
