@@ -51,7 +51,8 @@ const CLAIMS = {
   "the doctor says what is missing"(mac) {
     const { code, out } = mac.run("substrate world doctor");
     assert.equal(code, 1);
-    assert.match(out, /No world agent answers/);
+    assert.match(out, /^missing +lima .*\n +Substrate needs a Linux VM here: Lima.* is not installed$/m);
+    assert.match(out, /^weaker +agent .*\n +Not asked, because no machine runs$/m);
     assert.match(mac.run("substrate world status").err, NEEDS_VM);
   },
 
