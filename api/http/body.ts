@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { type Refusal, refusal } from "../../broker/model/refusal.ts";
-import { noRoom } from "./body-room.ts";
+import { noRoom } from "./bounds.ts";
 import type { Context } from "./context.ts";
 
 /** Longest request body, in bytes. */

@@ -1,5 +1,5 @@
 import type { Broker } from "../../broker/broker.ts";
-import type { BodyRoom } from "./body-room.ts";
+import type { Room } from "./bounds.ts";
 import type { Caller } from "./caller.ts";
 import type { UnreadAnswers } from "./unread-answers.ts";
 
@@ -18,7 +18,7 @@ export type Context = {
   /** Unread answers of the connection's listener. */
   readonly unread: UnreadAnswers;
   /** Of all clients of the listener. */
-  readonly bodies: BodyRoom;
+  readonly bodies: Room;
   /** Of answers that clients of the listener have not read. */
-  readonly replies: BodyRoom;
+  readonly replies: Room;
 };

@@ -14,13 +14,12 @@ import { uuidv7 } from "uuidv7";
 import type { Broker } from "../../broker/broker.ts";
 import { sendRefusal } from "./answer.ts";
 import { excessOf, tooLarge } from "./body.ts";
-import { BodyRoom, REPLY_ROOM, SHORT_REPLY } from "./body-room.ts";
+import { Room, REPLY_ROOM, SHORT_REPLY, tooManyWaiting, Turns, Unanswered } from "./bounds.ts";
 import type { Caller } from "./caller.ts";
 import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import { logBug, sendBug } from "./bug.ts";
 import type { Context, Log } from "./context.ts";
 import { ROUTES } from "./routes.ts";
-import { tooManyWaiting, Turns, Unanswered } from "./turns.ts";
 import { UnreadAnswers } from "./unread-answers.ts";
 import type { serveWebSocket } from "./web-socket.ts";
 
@@ -29,8 +28,8 @@ const KEEP_ALIVE_MS = 120_000;
 /** Creates a server for one kind of caller, not yet listening. */
 export function createListener(broker: Broker, caller: () => Caller, log: Log): Server {
   const unread = new UnreadAnswers();
-  const bodies = new BodyRoom();
-  const replies = new BodyRoom(REPLY_ROOM, SHORT_REPLY);
+  const bodies = new Room();
+  const replies = new Room(REPLY_ROOM, SHORT_REPLY);
   const context = (): Context => ({ broker, caller: caller(), log, unread, bodies, replies });
   const answer = directFirst(context, lazyExpress(context));
   const upgrade = upgradeOf();

@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
 import { isRefusal } from "../../../../broker/model/refusal.ts";
-import { BodyRoom } from "../../../../api/http/body-room.ts";
+import { Room } from "../../../../api/http/bounds.ts";
 import type { Caller } from "../../../../api/http/caller.ts";
 import type { Context } from "../../../../api/http/context.ts";
 import { agentBody, body, type Validator } from "../../../../api/http/valid-request.ts";
@@ -75,7 +75,7 @@ async function executed(document: object | string, caller: Caller = LABEL): Prom
 
 /** Reading a body asks the context for the caller, and for room. */
 function as(caller: Caller): Context {
-  return { caller, bodies: new BodyRoom() } as Context;
+  return { caller, bodies: new Room() } as Context;
 }
 
 function requestOf(document: object | string): IncomingMessage {

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { MOST_WAITING, Turns } from "../../../../api/http/turns.ts";
+import { MOST_WAITING, Turns } from "../../../../api/http/bounds.ts";
 
 test("the first call begins at once, later ones in order and in later turns, and commands do not wait behind lists", async () => {
   const turns = new Turns();
