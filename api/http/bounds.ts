@@ -73,7 +73,7 @@ export function unreadFill(): Refusal {
 /** Requests of one connection that have no answer yet; clients of HTTP/1.1 send one, or a few in advance. */
 const MOST_UNANSWERED = 16;
 
-/** Requests that wait for their turn, of each {@link Kind}. */
+/** Most requests of each {@link Kind} in the queue for a turn. */
 export const MOST_WAITING = 1024;
 
 /** Calls begun per turn of the event loop: a list of spans takes 14 ms, a command a fraction of one. */

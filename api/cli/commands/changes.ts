@@ -27,7 +27,7 @@ const NAMED_IN_MESSAGE = 3;
 const DOING = { apply: "Applying", discard: "Discarding", undo: "Reverting" } as const;
 const DONE = { apply: "applied", discard: "discarded", undo: "reverted" } as const;
 
-/** What became of the other paths: of one, of several. */
+/** The sentence about the paths that were not named: for one path, and for several. */
 const WHERE_LEFT = {
   apply: ["is still held", "are still held"],
   discard: ["is still held", "are still held"],

@@ -25,7 +25,7 @@ export async function verify(terminal: Terminal, head: string | undefined, json:
   return result.ok ? 0 : 1;
 }
 
-/** `unknown`: why there are no heads, if there are none. */
+/** `unknown`: why the database has no heads, for the sentence about a trace whose end was compared with nothing. */
 type KnownHeads = { readonly heads: readonly string[]; readonly unknown: string };
 
 const NO_HEAD = "no database here knows the last head";
