@@ -45,7 +45,9 @@ export function answering<Body, From extends IncomingMessage>(
     if (reply === undefined) return;
     if (isRefusal(reply)) return sendRefusal(response, reply);
     const text = JSON.stringify(reply);
-    if (context.replies.keep(response, text.length)) sendText(response, 200, text);
+    const hasRoom = context.replies.keep(response, text.length);
+    // What a POST did has been done: 'busy' would say that it was not.
+    if (hasRoom || request.method !== "GET") sendText(response, 200, text);
     else sendRefusal(response, unreadFill());
   };
 }

@@ -73,7 +73,7 @@ const SINK = "files.example.test:9000";
 
 /**
  * Python's own web server, which serves every method, and a server of lines, which answers each with its first word.
- * Both servers print what they saw: the `Host` of each request, and each line.
+ * The web server prints the `Host` header of each request, the line server each received line.
  */
 const LENIENT = `
 import http.server, socketserver, threading
