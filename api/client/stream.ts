@@ -23,6 +23,8 @@ export type StreamEvents = {
   readonly stopped?: () => void;
   /** What became of a shell's line. */
   readonly line?: (message: LineMessage) => void;
+  /** Sentences about what happened in the shell until the end of its last line. */
+  readonly lineEnded?: (sentences: readonly string[]) => void;
 };
 
 export type LineMessage = {
@@ -103,12 +105,14 @@ export class Stream {
       type: string;
       bytes?: number;
       approval_id?: string;
+      lines?: string[];
     };
     if (message.type === "started") this.#events.started(message);
     else if (message.type === "stdin_taken") this.#events.inputTaken(message.bytes ?? 0);
     else if (message.type === "question") this.#events.asked?.(message.approval_id ?? "");
     else if (message.type === "stopped") this.#events.stopped?.();
     else if (message.type === "line") this.#events.line?.(message as LineMessage);
+    else if (message.type === "line_end") this.#events.lineEnded?.(message.lines ?? []);
     else if (message.type === "exit") this.#end({ status: 200, document: message });
     else if (message.type === "error") this.#end({ status: 400, document: message });
   }

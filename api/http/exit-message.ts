@@ -1,6 +1,6 @@
 /** The last message of a stream: how the command ended, with the sentences that a terminal shows after the output. */
 import type { Outcome } from "../../broker/model/outcome.ts";
-import type { ExecuteReply } from "../../schemas/generated/types.ts";
+import type { ExecuteReply, Notice } from "../../schemas/generated/types.ts";
 import { observedWords } from "./observed-words.ts";
 
 export type ExitMessage = Omit<ExecuteReply, "stdout_b64" | "stderr_b64"> & {
@@ -26,9 +26,10 @@ function linesOf(reply: ExecuteReply, stderr: string): readonly string[] {
 
 /** The notices that neither standard error nor the hint about held changes says. */
 function noticesNotSaid({ notices }: ExecuteReply, said: string): readonly string[] {
-  return notices
-    .filter(({ kind, message }) => kind !== "held" && !said.includes(message))
-    .map(({ kind, message, count }) =>
-      count === 1 || kind === "world_only" ? message : `${message} (${count} times)`,
-    );
+  return notices.filter(({ kind, message }) => kind !== "held" && !said.includes(message)).map(noticeWords);
+}
+
+/** A notice as a line for a terminal. */
+export function noticeWords({ kind, message, count }: Notice): string {
+  return count === 1 || kind === "world_only" ? message : `${message} (${count} times)`;
 }

@@ -13,7 +13,7 @@ import { logBug } from "./bug.ts";
 import { maySee } from "./caller.ts";
 import type { Context } from "./context.ts";
 import { checked } from "./valid-request.ts";
-import { exitMessage } from "./exit-message.ts";
+import { exitMessage, noticeWords } from "./exit-message.ts";
 import { OutputMessages } from "./output-messages.ts";
 import { streamOrder } from "./stream-order.ts";
 import { liveCommand } from "./run-live.ts";
@@ -216,9 +216,11 @@ class Connection {
       this.#line(command, control.valid).catch((error: unknown) =>
         this.#fail(logBug(this.#context.log, this.#id, error)),
       );
-    else if (type === "line_end" && command.lines === undefined) this.#fail(noShell());
-    else if (type === "line_end") command.lines?.ended(control.valid.exit ?? 0);
-    else if (type === "resize") command.resize({ columns: cols, rows });
+    else if (type === "line_end") {
+      const notices = command.lines?.ended(control.valid.exit ?? 0);
+      if (notices === undefined) this.#fail(noShell());
+      else this.#tell({ type: "line_end", lines: notices.map(noticeWords) });
+    } else if (type === "resize") command.resize({ columns: cols, rows });
     else if (signal !== undefined) command.interrupt(signal);
   }
 

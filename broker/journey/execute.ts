@@ -147,7 +147,7 @@ async function runAndRecord(
     };
     job.live?.started(
       startOf(job, world),
-      job.live.promptWord === undefined ? undefined : new ShellLines(broker, job, started),
+      job.live.promptWord === undefined ? undefined : new ShellLines(broker, job, started, notices),
     );
     const ran = await runInWorld(world, order, signal);
     for (const words of keepState(broker, job, ran, reported)) notices.takeSession(words);

@@ -29,6 +29,8 @@ export class Notices {
   readonly #known = new Map<string, Notice>();
   /** Further names in the folder of a notice, by its key. */
   readonly #besides = new Map<string, Set<string>>();
+  /** How often each notice had happened when it was last read by {@link sinceLast}. */
+  readonly #read = new Map<string, number>();
   #more = 0;
   #listed = false;
 
@@ -120,13 +122,33 @@ export class Notices {
   /** Returns at most {@link MAX_NOTICES} notices, then a last notice with the number of omitted ones. */
   list(): Notice[] {
     this.#listed = true;
-    const all = [...this.#known].map(([key, notice]) => {
-      const besides = this.#besides.get(key);
-      return besides === undefined ? notice : { ...notice, message: notice.message + besidesWords(besides) };
-    });
+    return this.#bounded(
+      [...this.#known].map(([key, notice]) => this.#whole(key, notice)),
+      this.#more,
+    );
+  }
+
+  /** Like {@link list}, but only what happened since the last call, counted from there: for a shell between two lines. */
+  sinceLast(): Notice[] {
+    const fresh: Notice[] = [];
+    for (const [key, notice] of this.#known) {
+      const count = notice.count - (this.#read.get(key) ?? 0);
+      if (count === 0) continue;
+      this.#read.set(key, notice.count);
+      fresh.push(this.#whole(key, { ...notice, count }));
+    }
+    return this.#bounded(fresh, 0);
+  }
+
+  #whole(key: string, notice: Notice): Notice {
+    const besides = this.#besides.get(key);
+    return besides === undefined ? notice : { ...notice, message: notice.message + besidesWords(besides) };
+  }
+
+  #bounded(all: Notice[], further: number): Notice[] {
     const [first] = all.slice(MAX_NOTICES);
     if (first === undefined) return all;
-    const count = all.length - MAX_NOTICES + this.#more;
+    const count = all.length - MAX_NOTICES + further;
     const message = `${count} more notices: GET /v1/trace/${this.#span} lists them all`;
     const rest: Notice = { kind: first.kind, message, rule: null, program: null, count, span_id: this.#span };
     return [...all.slice(0, MAX_NOTICES), rest];

@@ -1,4 +1,4 @@
-import type { ExecuteRequest } from "../../schemas/generated/types.ts";
+import type { ExecuteRequest, Notice } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
 import type { Job } from "../model/job.ts";
 import type { LineJudge, LineVerdict, ShellLine } from "../model/live.ts";
@@ -8,6 +8,7 @@ import { refusedSpan, warningSpans } from "../spans/span-records.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import { approved, mustAsk } from "./approve.ts";
 import { builtinSpans, certaintiesAfter } from "./completed-span.ts";
+import type { Notices } from "./notices.ts";
 import { prepareJob } from "./prepare-job.ts";
 import { refuseByDecision } from "./refuse-by-decision.ts";
 
@@ -16,13 +17,18 @@ export class ShellLines implements LineJudge {
   readonly #broker: Broker;
   readonly #shell: Job;
   readonly #started: SpanRecord;
+  readonly #notices: Notices;
   #last: Job | undefined;
 
-  /** @param started the shell's start line. */
-  constructor(broker: Broker, shell: Job, started: SpanRecord) {
+  /**
+   * @param started the shell's start line
+   * @param notices the shell's notices, of all its lines
+   */
+  constructor(broker: Broker, shell: Job, started: SpanRecord, notices: Notices) {
     this.#broker = broker;
     this.#shell = shell;
     this.#started = started;
+    this.#notices = notices;
   }
 
   readonly judge = async (line: ShellLine, signal: AbortSignal): Promise<LineVerdict | Refusal> => {
@@ -43,7 +49,12 @@ export class ShellLines implements LineJudge {
     }
   };
 
-  readonly ended = (exit: number): void => {
+  readonly ended = (exit: number): readonly Notice[] => {
+    this.#recordBuiltins(exit);
+    return this.#notices.sinceLast();
+  };
+
+  #recordBuiltins(exit: number): void {
     const job = this.#last;
     this.#last = undefined;
     if (job === undefined) return;
@@ -53,7 +64,7 @@ export class ShellLines implements LineJudge {
     } catch (error) {
       this.#broker.onFault("Cannot record a builtin of a shell", error);
     }
-  };
+  }
 
   #requestOf({ cmd, cwd, approvalWaitMs }: ShellLine): ExecuteRequest {
     const { profile, caller_env } = this.#shell.request;

@@ -1,5 +1,5 @@
 /** The journey's view of a command whose input and output travel while it runs. */
-import type { ExecuteReply } from "../../schemas/generated/types.ts";
+import type { ExecuteReply, Notice } from "../../schemas/generated/types.ts";
 import type { Refusal } from "./refusal.ts";
 import type { CommandRun, LiveInput } from "../../world/backend.ts";
 
@@ -29,8 +29,8 @@ export type ShellLine = {
 
 export type LineJudge = {
   readonly judge: (line: ShellLine, signal: AbortSignal) => Promise<LineVerdict | Refusal>;
-  /** Records what the last line's builtins did. */
-  readonly ended: (exit: number) => void;
+  /** Records what the last line's builtins did; returns what happened in the shell since this was last called. */
+  readonly ended: (exit: number) => readonly Notice[];
 };
 
 export type Live = {

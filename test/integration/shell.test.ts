@@ -147,7 +147,7 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
     });
   });
 
-  test("lists the typed lines as bash's history, has bash's name, and says at its end what was refused and why", async () => {
+  test("lists the typed lines as bash's history, has bash's name, and says before the next prompt what was refused and why", async () => {
     await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
       const person = await shellIn(broker);
       person.type("echo one\r");
@@ -159,11 +159,17 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
       expect(shown).toMatch(/\n +1 +echo one\r\n +2 +history; echo "<\$0>"\r\n<bash>/);
       // Where the person may write, so that the policy alone refuses.
       const refused = actor.uid === 0 ? "/usr/refused" : join(broker.folder, "refused");
-      broker.write(join(broker.project, "writes"), `echo x > ${refused}\n`);
+      broker.write(join(broker.project, "writes"), `echo x > ${refused}"$1"\n`);
       person.type("sh writes\r");
-      await person.sees(/Read-only file system[^]*\$ $/);
+      const why =
+        /Read-only file system\r\nsubstrate: '[^']*\/refused' was not written: .*fs\.write.*\r\n\[world/;
+      await person.sees(new RegExp(`${why.source}[^]*\\$ $`));
+      person.type("sh writes 2\r");
+      await person.sees(/also 'refused2'\r\n\[world[^]*\$ $/);
+      person.type("echo three\r");
+      expect(await person.sees(/\r\nthree\r\n[^]*\$ $/)).not.toContain("was not written");
       person.type("exit 3\r");
-      await person.sees(/substrate: '[^']*\/refused' was not written: [^]*fs\.write[^]*OUTSIDE> $/);
+      expect(await person.sees(/OUTSIDE> $/)).not.toContain("was not written");
     });
   });
 

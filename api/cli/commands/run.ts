@@ -89,16 +89,26 @@ export async function attachCommand(terminal: Terminal, span: string): Promise<n
 
 const STREAM = "/v1/stream";
 
-/** Prints the refusal or the lines of an ended stream; returns the exit code. */
-export function endOf(terminal: Terminal, answer: Answer | number): number {
+/** Prints the refusal or the lines of an ended stream, without those `told` before; returns the exit code. */
+export function endOf(
+  terminal: Terminal,
+  answer: Answer | number,
+  told: ReadonlySet<string> = new Set(),
+): number {
   if (typeof answer === "number") return answer;
   if (answer.status !== 200) {
     terminal.err.write(`substrate: ${wordsOf(answer)}\n`);
     return exitOfRefusal(answer);
   }
   const { exit, lines } = answer.document as { readonly exit: number; readonly lines: readonly string[] };
-  for (const line of lines) terminal.err.write(`substrate: ${harmlessLine(line)}\n`);
+  for (const line of lines)
+    if (!told.has(uncounted(line))) terminal.err.write(`substrate: ${harmlessLine(line)}\n`);
   return exit;
+}
+
+/** A sentence without how often it happened. */
+export function uncounted(sentence: string): string {
+  return sentence.replace(/ \(\d+ times\)$/, "");
 }
 
 /** `~.` at the beginning of a line, as in ssh. */

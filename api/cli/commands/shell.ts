@@ -22,13 +22,16 @@ import {
   type WhoseOptions,
 } from "./command-body.ts";
 import { execCommand } from "./exec.ts";
-import { endOf } from "./run.ts";
+import { endOf, uncounted } from "./run.ts";
 
 export type ShellOptions = WhoseOptions & { readonly env?: readonly string[] };
 
 /** The shell's prompt, as the broker's script writes it: an escape sequence with a word, the exit code and the folder. */
 const PROMPT_ENDS = "\x07";
 const promptBegins = (word: string): string => `\x1b]697;${word};`;
+
+/** How long a prompt waits for what the broker says about the last line; what comes later is shown at the shell's end. */
+const MOST_WAIT_MS = 1000;
 
 /** 128 + SIGHUP: the terminal was closed. */
 const HUNG_UP = 129;
@@ -56,8 +59,10 @@ class Shell {
   /** Output not yet shown, because it may be the beginning of a prompt. */
   #held = "";
   #endsLine = true;
-  #wasPrompted = false;
   #isAsking = false;
+  /** Goes on to the next prompt, once the broker has told what happened in the last line. */
+  #onTold: (sentences: readonly string[]) => void = () => {};
+  readonly #told = new Set<string>();
   /** Whole lines, and the beginning of another one, that were typed before they were asked for. */
   readonly #ahead: string[] = [];
   #begun = "";
@@ -97,6 +102,7 @@ class Shell {
         if (message.run === "here") this.#passEverything();
         this.#onLine(message);
       },
+      lineEnded: (sentences) => this.#onTold(sentences),
     });
   }
 
@@ -111,7 +117,7 @@ class Shell {
     try {
       const answer = await this.#stream.ended;
       this.#passNothing();
-      return endOf(this.#terminal, answer);
+      return endOf(this.#terminal, answer, this.#told);
     } catch (error) {
       if (this.#left === undefined) throw error;
       return this.#left;
@@ -157,8 +163,7 @@ class Shell {
 
   /** The shell waits for a line. */
   #prompted(exit: number, cwd: string): void {
-    if (this.#wasPrompted) this.#stream.send({ type: "line_end", exit: Math.min(exit, 255) });
-    this.#wasPrompted = true;
+    this.#stream.send({ type: "line_end", exit: Math.min(exit, 255) });
     this.#exit = exit;
     this.#cwd = cwd;
     this.#passNothing();
@@ -167,10 +172,29 @@ class Shell {
     if (!this.#endsLine) this.#terminal.out.write(toLineBegin(sizeOf(this.#terminal.out).cols));
     this.#endsLine = true;
     this.#isAsking = true;
-    this.#ask("").catch((error: unknown) => {
-      this.#terminal.err.write(`substrate: ${String(error)}\n`);
-      this.#leave(125);
+    // Keys that come before the line editor listens would be lost.
+    this.#terminal.stdin.pause();
+    this.#tellLine()
+      .then(() => this.#ask(""))
+      .catch((error: unknown) => {
+        this.#terminal.err.write(`substrate: ${String(error)}\n`);
+        this.#leave(125);
+      });
+  }
+
+  /** Shows what the broker says about the last line: what was refused in it, and why. */
+  async #tellLine(): Promise<void> {
+    const sentences = await new Promise<readonly string[]>((resolve) => {
+      const late = setTimeout(() => resolve([]), MOST_WAIT_MS);
+      this.#onTold = (told) => {
+        clearTimeout(late);
+        resolve(told);
+      };
     });
+    for (const sentence of sentences) {
+      this.#told.add(uncounted(sentence));
+      this.#terminal.err.write(`substrate: ${harmlessLine(sentence)}\n`);
+    }
   }
 
   /** Reads lines until one is typed into the shell. `begun`: the lines of an unfinished command. */
