@@ -1,6 +1,6 @@
 /** `substrate held`, `diff`, `apply`, `discard` and `undo`: options and help. */
 import type { Command } from "commander";
-import type { ChangesOptions, DiffOptions } from "./commands/changes.ts";
+import type { ApplyOptions, DiffOptions } from "./commands/changes.ts";
 import type { HeldOptions } from "./commands/held.ts";
 import type { Action } from "./program-world.ts";
 
@@ -42,16 +42,20 @@ export function describeChanges(program: Command, choose: (action: Action) => vo
     .action((options: HeldOptions) =>
       choose(async (at) => (await import("./commands/held.ts")).listHeld(at, options)),
     );
-  for (const [verb, description] of VERBS)
-    program
+  for (const [verb, description] of VERBS) {
+    const command = program
       .command(verb)
       .description(description)
       .argument(...SPAN)
-      .argument(...PATHS)
+      .argument(...PATHS);
+    if (verb === "apply")
+      command.option("--skip-refused", "leave held what cannot be applied, and apply all others");
+    command
       .option("--json", "as JSON")
-      .action((span: string, paths: string[], options: ChangesOptions) =>
+      .action((span: string, paths: string[], options: ApplyOptions) =>
         choose(async (at) =>
           (await import("./commands/changes.ts")).changeHeld(at, verb, span, paths, options),
         ),
       );
+  }
 }

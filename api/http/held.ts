@@ -79,8 +79,15 @@ export function handleChange(action: Action): Handle<OfSpan<ChangesRequest>, Req
   return async ({ broker, caller, log, body: { span, body } }) => {
     const paths = namedPaths(body.paths);
     if (paths !== null && isRefusal(paths)) return paths;
+    const skipRefused = body.skip_refused === true;
+    if (skipRefused && action !== "apply")
+      return refusal("invalid_request", `skip_refused: only an apply can skip changes`, "Leave it out", {
+        path: "skip_refused",
+      });
     const by = caller.kind === "operator" ? "operator" : "agent";
-    const reply = await broker.activity.during(() => changeHeld(broker, { span, action, by, paths }));
+    const reply = await broker.activity.during(() =>
+      changeHeld(broker, { span, action, by, paths, skipRefused }),
+    );
     if (reply !== undefined && isRefusal(reply) && reply.code === "busy")
       log.warn({ span: span.span_id, action, refusal: reply }, "Held changes cannot be changed");
     return reply ?? stopping();

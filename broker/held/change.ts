@@ -27,6 +27,7 @@ import { type Denials, denialsFor } from "./denied-paths.ts";
 import { findHeld, type FoundChanges, type HeldNeeds } from "./find-held.ts";
 import { groundOfChanges, notByAgents, notUndoneByAgents, specOfChanges } from "./may-change.ts";
 import { doneWords, pastWords } from "./past.ts";
+import { applyUnrefused } from "./skip-refused.ts";
 
 /** The parts of the broker used for changing held changes. */
 export type ChangeNeeds = HeldNeeds &
@@ -43,6 +44,8 @@ export type ChangeOrder = {
   readonly action: Action;
   readonly by: Asker;
   readonly paths: readonly string[] | null;
+  /** Only of an apply: leaves refused changes held, and applies the others. */
+  readonly skipRefused?: boolean;
 };
 
 /** Enough for 30,000 files on a slow disk. A change continues after its caller has disconnected. */
@@ -112,8 +115,8 @@ async function inTurn(
     return cannotRecord(error);
   }
   try {
-    const ending = await carryOut(order, found, denials?.denials ?? (() => undefined), signal);
-    return await close(broker, order, found, { ending, before, started, began }, signal);
+    const { ending, skipped } = await carryOut(order, found, { before, ...denials }, signal);
+    return await close(broker, order, found, { ending, skipped, before, started, began }, signal);
   } catch (error) {
     broker.trace.closeFailed(started, error);
     throw error;
@@ -154,20 +157,23 @@ function nothingToDo(
   return isRefusal(chosen) ? chosen : undefined;
 }
 
+/** What the policy denies: by path, and of the chosen changes. */
+type Denied = { readonly denials: Denials; readonly denied: readonly Reason[] };
+
 /** Finds the policy's denials before any change, so that the refusal can name the rule. */
 async function denialsOf(
   broker: ChangeNeeds,
-  { by, paths, span }: ChangeOrder,
+  { by, paths, span, skipRefused }: ChangeOrder,
   found: FoundChanges,
   all: readonly HeldChange[],
-): Promise<{ readonly denials: Denials } | Refusal> {
+): Promise<Denied | Refusal> {
   const ground = groundOfChanges(broker, found);
   if (isRefusal(ground)) return ground;
   const chosen = chosenOf(all, paths);
   if (isRefusal(chosen)) return chosen;
   const denials = await denialsFor(specOfChanges(broker, ground, by), chosen.changes, by);
   const denied = await deniedAmong(chosen.changes, denials);
-  if (denied.length === 0) return { denials };
+  if (denied.length === 0 || skipRefused === true) return { denials, denied };
   const { id } = ground.effective;
   const facts = { exit: 126, policy_id: id, rule: null, conflicts: listed(denied) };
   if (by !== "operator" && (await isForOperator(broker, ground, chosen.changes, denied)))
@@ -209,24 +215,31 @@ async function deniedAmong(changes: readonly HeldChange[], denials: Denials): Pr
   return denied;
 }
 
-function carryOut(
-  { action, paths }: ChangeOrder,
+async function carryOut(
+  { action, paths, skipRefused }: ChangeOrder,
   { store, held }: FoundChanges,
-  denials: Denials,
+  { before, denials, denied = [] }: Partial<Denied> & Pick<Carried, "before">,
   signal: AbortSignal,
-): Promise<ApplyEnding> {
+): Promise<Pick<Carried, "ending" | "skipped">> {
+  const apply = (named: readonly string[] | null): Promise<ApplyEnding> =>
+    store.apply(held, named, (path) => denials?.(path) !== undefined, signal);
   switch (action) {
-    case "apply":
-      return store.apply(held, paths, (path) => denials(path) !== undefined, signal);
+    case "apply": {
+      if (skipRefused !== true) return { ending: await apply(paths) };
+      const chosen = chosenOf(before, paths);
+      return await applyUnrefused(isRefusal(chosen) ? [] : chosen.changes, denied, apply);
+    }
     case "discard":
-      return store.discard(held, paths);
+      return { ending: await store.discard(held, paths) };
     case "undo":
-      return store.undo(held, paths, signal);
+      return { ending: await store.undo(held, paths, signal) };
   }
 }
 
 type Carried = {
   readonly ending: ApplyEnding;
+  /** Present for an apply that skips what is refused. */
+  readonly skipped?: readonly Reason[] | undefined;
   readonly before: readonly HeldChange[];
   readonly started: SpanRecord;
   readonly began: number;
@@ -236,7 +249,7 @@ async function close(
   broker: ChangeNeeds,
   order: ChangeOrder,
   { store, held }: FoundChanges,
-  { ending, before, started, began }: Carried,
+  { ending, skipped, before, started, began }: Carried,
   signal: AbortSignal,
 ): Promise<ChangesReply | Refusal> {
   const { action } = order;
@@ -258,7 +271,12 @@ async function close(
   const after = action === "undo" ? await store.list(held, signal).catch(() => []) : [];
   const changes = listingOf([...before, ...after], done, action === "undo" || left.length > 0);
   broker.trace.close(changeDone(started, began, { done: done.length, left: left.length }, changes));
-  return { done: done.map(changePath), left: left.map(changePath), change_span_id: started.span_id };
+  return {
+    done: done.map(changePath),
+    left: left.map(changePath),
+    ...(skipped === undefined ? {} : { skipped: listed(skipped) }),
+    change_span_id: started.span_id,
+  };
 }
 
 function recordDenial(
@@ -306,13 +324,15 @@ function refusalOf(action: Action, ending: Exclude<ApplyEnding, { readonly kind:
       `${nothing}: ${reasonWords(ending.conflicts)}`,
       action === "undo"
         ? "Look at what changed since; name paths to undo the others"
-        : "Look at the diff again; then apply the other paths by name, or run the command again on the project as it is now",
+        : "Look at the diff again; then apply the others (--skip-refused), or run the command again on the project as it is now",
       { conflicts: listed(ending.conflicts) },
     );
   return refusal(
     "apply_conflict",
     `${nothing}: ${reasonWords(ending.refusals)}`,
-    "Name the paths to use, without these",
+    action === "apply"
+      ? "Name the paths to apply, or leave these held and apply all others: --skip-refused (skip_refused: true)"
+      : "Name the paths to use, without these",
     { conflicts: listed(ending.refusals) },
   );
 }

@@ -12,7 +12,7 @@ const MAX_FILE = 512 * 1024;
 const MAX_MS = 4000;
 /** Bound on files shown from a removed folder. */
 const MAX_BELOW = 2000;
-/** Bound on folders named in the summary. */
+/** Bound on folders, and on special files, named in the summary. */
 const MAX_NAMED = 20;
 
 /** Counts of changes missing in the patch, by reason. */
@@ -28,6 +28,8 @@ export class PatchWriter {
   readonly #texts: string[] = [];
   readonly #gaps: Gaps = { large: 0, hidden: 0, late: 0, below: 0, odd: 0 };
   readonly #folders: string[] = [];
+  /** Special and unreadable files. */
+  readonly #odd: string[] = [];
   #length = 0;
 
   /** `isHidden` tests whether a byte path must not be shown. */
@@ -47,7 +49,10 @@ export class PatchWriter {
     }
     const [before, after] = [await this.#sides.before(change.path), await this.#sides.after(change)];
     if (change.kind === "mode" && before.kind === "folder") return this.#folder(change.path, before, after);
-    if (isUnseen(change, before, after)) this.#gaps.odd += 1;
+    if (isUnseen(change, before, after)) {
+      this.#gaps.odd += 1;
+      if (!this.#isHidden(change.path)) this.#odd.push(changePath(change.path));
+    }
     if (before.kind !== "folder") return await this.#one(change.path, before, after);
     // A patch has no line for a removed folder, only for its files.
     const gone = await this.#removed(change.path);
@@ -71,7 +76,11 @@ export class PatchWriter {
         ? [`${files(large)} larger than ${MAX_FILE / 1024} KiB, or cannot be read, and not shown`]
         : []),
       ...(hidden > 0 ? [`${files(hidden)} hidden by fs.deny_read of the policy and not shown`] : []),
-      ...(odd > 0 ? [`${files(odd)} a special file (such as a pipe) or unreadable, and not shown`] : []),
+      ...(odd > 0
+        ? [
+            `${files(odd)} a special file (such as a pipe) or unreadable, and not shown${this.#odd.length > 0 ? `: ${someOf(this.#odd)}` : ""}`,
+          ]
+        : []),
       ...this.#folderModes(),
       ...(below > 0 ? ["not every file of a removed folder is shown"] : []),
       ...(late > 0
@@ -91,10 +100,7 @@ export class PatchWriter {
   }
 
   #folderModes(): readonly string[] {
-    const more = this.#folders.length - MAX_NAMED;
-    if (this.#folders.length === 0) return [];
-    const named = this.#folders.slice(0, MAX_NAMED).join(", ");
-    return [`the mode of folders changed: ${named}${more > 0 ? ` and ${more} more` : ""}`];
+    return this.#folders.length === 0 ? [] : [`the mode of folders changed: ${someOf(this.#folders)}`];
   }
 
   /** Adds a removed folder; undefined unless all its files are counted, because a partial count would be taken for the whole. */
@@ -167,4 +173,9 @@ function isUnseen({ kind }: HeldChange, before: HeldSide, after: HeldSide): bool
 
 function isNothing(side: HeldSide): boolean {
   return side.kind !== "file" && side.kind !== "link";
+}
+
+function someOf(names: readonly string[]): string {
+  const more = names.length - MAX_NAMED;
+  return `${names.slice(0, MAX_NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }

@@ -866,6 +866,11 @@ export interface ChangesReply {
   readonly done: readonly ChangePath[];
   /** The paths that are still held; after an undo, those still applied. */
   readonly left: readonly ChangePath[];
+  /** With skip_refused: the paths among those left that were refused, each with the reason; at most 1000. */
+  readonly skipped?: {
+    readonly path: ChangePath;
+    readonly reason: string;
+  }[];
   /** The span that recorded it. */
   readonly change_span_id: string;
 }
@@ -880,6 +885,10 @@ export interface ChangesRequest {
    * @maxItems 65536
    */
   readonly paths?: readonly ChangePath[];
+  /**
+   * Only with apply: what is refused stays held, and the others are applied. Absent: one refused change prevents all.
+   */
+  readonly skip_refused?: boolean;
 }
 /**
  * Body of POST /v1/check about files that an agent's own tool reads or writes on the host: judged by the fs lists of the policy, in observe mode too.

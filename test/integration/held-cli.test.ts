@@ -109,7 +109,7 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
       "Cannot apply the change: the file is a named pipe, which would block every program that opens it";
     const { span_id: span } = await isolated(broker, "mkfifo a b; echo fine > fine; echo other > other");
     expect((await broker.cli(["apply", span])).stderr).toBe(
-      `substrate: Nothing was applied: 'a', 'b': ${pipe}\n  Name the paths to use, without these\n`,
+      `substrate: Nothing was applied: 'a', 'b': ${pipe}\n  Name the paths to apply, or leave these held and apply all others: --skip-refused (skip_refused: true)\n`,
     );
     expect((await broker.cli(["apply", span, "other"])).stdout).toContain("\n3 are still held: a, b, fine\n");
     expect((await broker.cli(["discard", span, "a", "b"])).stdout).toContain("\n1 is still held: fine\n");
@@ -117,9 +117,37 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
     expect((await broker.cli(["undo", span, "other"])).stdout).toContain("\n1 stays in the project: fine\n");
     const { span_id: more } = await isolated(broker, "mkfifo c d e f; echo x > u; chmod u+s u");
     expect((await broker.cli(["apply", more])).stderr).toBe(
-      `substrate: Nothing was applied: 'c', 'd', 'e': ${pipe}; and 2 more\n  Name the paths to use, without these\n  c, d, e, f: ${pipe}\n  u: Cannot apply the change: the file is setuid\n`,
+      `substrate: Nothing was applied: 'c', 'd', 'e': ${pipe}; and 2 more\n  Name the paths to apply, or leave these held and apply all others: --skip-refused (skip_refused: true)\n  c, d, e, f: ${pipe}\n  u: Cannot apply the change: the file is setuid\n`,
     );
     for (const id of [span, more]) await broker.cli(["discard", id]);
+  });
+
+  test("apply --skip-refused applies all but what is refused and what changed meanwhile, and says why for each", async () => {
+    broker.write(join(broker.project, "both"), "before\n");
+    const { span_id: span } = await isolated(
+      broker,
+      "mkfifo pipe; mkdir -p in/side; echo x > in/side/file; mkfifo in/side/pipe; echo x > in/file; echo x > plain; echo held > both",
+    );
+    broker.write(join(broker.project, "both"), "by a person\n");
+    expect((await broker.cli(["apply", span])).code).toBe(125);
+    expect(existsSync(join(broker.project, "plain"))).toBe(false);
+    const { code, stdout } = await broker.cli(["apply", span, "--skip-refused"]);
+    expect(stdout).toContain("\n3 are still held: both, in/side/pipe, pipe\n");
+    expect(stdout).toMatch(/^ {2}in\/side\/pipe, pipe: Cannot apply the change: the file is a named pipe/m);
+    expect(stdout).toMatch(/^ {2}both: .*changed/m);
+    expect(code).toBe(0);
+    for (const file of ["plain", "in/file", "in/side/file"])
+      expect(existsSync(join(broker.project, file)), file).toBe(true);
+    expect(readFileSync(join(broker.project, "both"), "utf8")).toBe("by a person\n");
+    const nothing = await broker.cli(["apply", span, "--skip-refused"]);
+    expect(nothing.code).toBe(125);
+    expect(nothing.stderr).toMatch(/^substrate: Nothing was applied: /);
+    expect((await broker.cli(["undo", span])).code).toBe(0);
+    expect(existsSync(join(broker.project, "in"))).toBe(false);
+    expect((await broker.cli(["undo", span, "--skip-refused"])).stderr).toContain("unknown option");
+    const asked = await broker.call("POST", `/v1/undo/${span}`, { skip_refused: true });
+    expect(asked).toMatchObject({ status: 400, document: { error: { path: "skip_refused" } } });
+    await broker.cli(["discard", span]);
   });
 
   test("an escape sequence in a name or a text moves no terminal: it is shown", async () => {

@@ -60,7 +60,7 @@ describe.each(actors())("held changes, as $kind", (actor) => {
     expect(changes.map(({ path }) => path)).toEqual(["new", "old", "pipe"]);
     expect(patch).not.toMatch(/old|pipe/);
     expect(summary).toContain("the mode of folders changed: old (755 to 777)");
-    expect(summary).toContain("1 file is a special file (such as a pipe) or unreadable, and not shown");
+    expect(summary).toContain("1 file is a special file (such as a pipe) or unreadable, and not shown: pipe");
     expect(truncated).toBe(true);
   });
 

@@ -16,6 +16,7 @@ import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "..
 
 export type ChangesOptions = { readonly json?: boolean };
 export type DiffOptions = ChangesOptions & { readonly stat?: boolean };
+export type ApplyOptions = ChangesOptions & { readonly skipRefused?: boolean };
 export type Verb = "apply" | "discard" | "undo";
 
 /** Paths of each list that a person is shown; `--json` has all. */
@@ -64,11 +65,13 @@ export async function changeHeld(
   verb: Verb,
   span: string,
   paths: readonly string[],
-  options: ChangesOptions,
+  options: ApplyOptions,
 ): Promise<number> {
   const { span_id: id, overlay } = await spanOf(terminal, span);
-  const body =
-    paths.length === 0 ? {} : { paths: paths.map((path) => changePathOf(terminal, path, overlay)) };
+  const body = {
+    ...(paths.length === 0 ? {} : { paths: paths.map((path) => changePathOf(terminal, path, overlay)) }),
+    ...(options.skipRefused === true ? { skip_refused: true } : {}),
+  };
   const asked = call(terminal.home.controlSocket, "POST", `/v1/${verb}/${encodeURIComponent(id)}`, body);
   const answer = await saying(terminal, DOING[verb], asked);
   if (options.json === true) printJson(terminal, answer.document);
@@ -100,7 +103,7 @@ function sayRest(terminal: Terminal, { changes, summary }: DiffReply, id: string
     say(`substrate apply ${id} applies the changes to the project, substrate discard ${id} discards them`);
 }
 
-function show(terminal: Terminal, verb: Verb, id: string, { done, left }: ChangesReply): void {
+function show(terminal: Terminal, verb: Verb, id: string, { done, left, skipped = [] }: ChangesReply): void {
   const paint = coloursFor(terminal);
   printLine(terminal, `${done.length === 1 ? "1 change" : `${done.length} changes`} ${DONE[verb]}`);
   for (const path of done.slice(0, MAX_SHOWN)) printLine(terminal, `  ${paint.green(harmlessLine(path))}`);
@@ -109,6 +112,7 @@ function show(terminal: Terminal, verb: Verb, id: string, { done, left }: Change
     const where = WHERE_LEFT[verb][left.length === 1 ? 0 : 1];
     printLine(terminal, `${left.length} ${where}: ${harmlessLine(some(left))}`);
   }
+  for (const line of reasonLines(skipped)) printLine(terminal, line);
   if (verb === "apply")
     printLine(terminal, `substrate undo ${id} reverts them, unless the files change first`);
 }
@@ -125,18 +129,26 @@ function some(paths: readonly string[]): string {
   return `${paths.slice(0, 5).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** Says why nothing was done. The message names the first paths; the lines after it list all, each reason once. */
+/** Says why nothing was done. The message names the first paths; the lines after it list all. */
 function sayRefusal(terminal: Terminal, answer: Answer): void {
   terminal.err.write(`substrate: ${wordsOf(answer)}\n`);
   const conflicts = errorOf(answer).conflicts ?? [];
   if (conflicts.length <= NAMED_IN_MESSAGE) return;
+  for (const line of reasonLines(conflicts)) terminal.err.write(`${line}\n`);
+}
+
+/** The refused paths, each reason once. */
+function reasonLines(
+  refused: readonly { readonly path: string; readonly reason: string }[],
+): readonly string[] {
   const byReason = new Map<string, string[]>();
-  for (const { path, reason } of conflicts.slice(0, MAX_SHOWN))
+  for (const { path, reason } of refused.slice(0, MAX_SHOWN))
     byReason.set(reason, [...(byReason.get(reason) ?? []), path]);
-  for (const [reason, paths] of byReason)
-    terminal.err.write(`  ${harmlessLine(paths.join(", "))}: ${harmlessLine(reason)}\n`);
-  if (conflicts.length > MAX_SHOWN)
-    terminal.err.write(`  and ${conflicts.length - MAX_SHOWN} more (--json lists them)\n`);
+  const more = refused.length - MAX_SHOWN;
+  return [
+    ...[...byReason].map(([reason, paths]) => `  ${harmlessLine(paths.join(", "))}: ${harmlessLine(reason)}`),
+    ...(more > 0 ? [`  and ${more} more (--json lists them)`] : []),
+  ];
 }
 
 async function spanOf(terminal: Terminal, id: string): Promise<Span> {
