@@ -59,7 +59,7 @@ test("the package holds what runs and what builds the native parts, and depends 
   const names = execFileSync("tar", ["-tzf", tarball], { encoding: "utf8" }).trim().split("\n");
   const strangers = names.filter(
     (name) =>
-      !/^package\/(package\.json|README\.md|LICENSE|\.build\/(substrate[\w.-]*|target\.json|client\/[\w./-]+\.(mjs|d\.ts)|prebuilds\/[\w./-]+\.node)|api\/(bin|setup)\/[\w-]+\.mjs|lima\/(provision\.sh|substrate\.yaml)|policies\/.*\.yaml|schemas\/[\w-]+\.schema\.json|(shim|world\/native)\/.*\.[ch]|systemd\/(user|system)\/substrate(-agent)?\.(service|socket))$/.test(
+      !/^package\/(package\.json|README\.md|LICENSE|\.build\/(substrate[\w.-]*|target\.json|client\/[\w./-]+\.(mjs|d\.ts)|prebuilds\/[\w./-]+\.node)|api\/(bin|setup)\/[\w-]+\.mjs|api\/bin\/front\.sh|lima\/(provision\.sh|substrate\.yaml)|policies\/.*\.yaml|schemas\/[\w-]+\.schema\.json|(shim|world\/native)\/.*\.[ch]|systemd\/(user|system)\/substrate(-agent)?\.(service|socket))$/.test(
         name,
       ),
   );
@@ -107,6 +107,7 @@ describe.each(actors())("installed globally, as $kind", (actor) => {
       (await person.run(["substrate", "exec", "--agent", "claude-code", "--", "sudo", "true"])).code,
     ).toBe(126);
     expect((await person.mustRun(["substrate", "exec", "--", "echo $((6*7))"])).stdout).toBe("42\n");
+    expect((await person.mustRun(["substrate-sh", "-c", "echo $((6*8))"])).stdout).toBe("48\n");
 
     await person.mustRun(["substrate", "init", "claude-code", "--undo"]);
     await person.mustRun(["substrate", "broker", "stop"]);
@@ -116,6 +117,41 @@ describe.each(actors())("installed globally, as $kind", (actor) => {
     expect(left(before, person, [".substrate"])).toEqual([]);
     await person.mustRun(["rm", "-r", join(person.home, ".substrate")]);
     expect(left(before, person, [])).toEqual([]);
+  }, 120_000);
+
+  test("a command starts no Node, and a hook that finds no Node blocks", async () => {
+    const person = await installed(actor);
+    const nodes = join(person.folder, "nodes");
+    const started = join(person.folder, "started");
+    mkdirSync(nodes);
+    writeFileSync(
+      join(nodes, "node"),
+      `#!/bin/sh\necho x >> '${started}'\nexec '${process.execPath}' "$@"\n`,
+      {
+        mode: 0o755,
+      },
+    );
+    person.own();
+    const env = { PATH: [nodes, join(person.prefix, "bin"), "/usr/bin", "/bin"].join(":") };
+    await person.mustRun(["substrate", "exec", "--", "true"], { env });
+    rmSync(started);
+    expect((await person.mustRun(["substrate", "exec", "--", "echo hello"], { env })).stdout).toBe("hello\n");
+    expect((await person.mustRun(["substrate-sh", "-c", "echo hello"], { env })).stdout).toBe("hello\n");
+    expect(existsSync(started)).toBe(false);
+    await person.mustRun(["substrate", "status"], { env });
+    expect(existsSync(started)).toBe(true);
+
+    // Without its native part, and without Node.
+    await person.mustRun(["rm", join(person.package, ".build/substrate")]);
+    await person.mustRun(["ln", "-s", "/usr/bin/readlink", "/usr/bin/uname", nodes]);
+    await person.mustRun(["rm", join(nodes, "node")]);
+    const bare = { PATH: nodes };
+    const front = join(person.prefix, "bin/substrate");
+    expect(await person.run([front, "hook", "claude-code"], { env: bare })).toMatchObject({
+      code: 2,
+      stderr: "substrate: cannot find 'node' on PATH\n",
+    });
+    expect((await person.run([front, "status"], { env: bare })).code).toBe(125);
   }, 120_000);
 
   test("in a project's node_modules it serves other projects, refuses its own, and loads no package that lies beside it", async () => {
@@ -164,13 +200,13 @@ describe.each(actors())("installed globally, as $kind", (actor) => {
     await person.install(newer);
     // The broker replaces itself within seconds too: it may be gone just now, or new already.
     expect([`replacing the idle broker of version ${version} by 99.0.0`, STARTING, ""]).toContain(
-      (await person.mustRun(["substrate", "exec", "--", "true"])).stderr.replace(/^substrate: |\n$/g, ""),
+      (await person.mustRun(["substrate", "held"])).stderr.replace(/^substrate: |\n$/g, ""),
     );
     expect(await eventually(() => person.broker()?.version === "99.0.0", 20_000)).toBe(true);
 
     await person.mustRun(["substrate", "exec", "--keep", "--", "sleep 300 > /dev/null 2>&1 &"]);
     await person.install(newest);
-    expect((await person.mustRun(["substrate", "exec", "--", "true"])).stderr).toBe(
+    expect((await person.mustRun(["substrate", "held"])).stderr).toBe(
       "substrate: the broker is still version 99.0.0: 'substrate broker start --current' replaces it by 99.1.0 and ends 1 running process\n",
     );
     expect(person.broker()).toMatchObject({ version: "99.0.0" });
