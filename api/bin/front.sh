@@ -11,12 +11,13 @@ case $0 in
   *-sh) name=substrate-sh ;;
   *) name=substrate ;;
 esac
-self=$(readlink -f -- "$0") || fail "cannot find its own folder from '$0'" "$1"
+# A project's folder may be first on PATH.
+self=$(PATH=/usr/bin:/bin:$PATH readlink -f -- "$0") || fail "cannot find its own folder from '$0'" "$1"
 root=${self%/api/bin/*}
 # Only a package has this file: a checkout is built where it is used.
 target=
 if [ -r "$root/.build/target.json" ]; then IFS= read -r target <"$root/.build/target.json"; fi
-case "$target $(uname -sm)" in
+case "$target $(PATH=/usr/bin:/bin:$PATH uname -sm)" in
   '{"platform":"linux","arch":"x64",'*' Linux x86_64' | '{"platform":"linux","arch":"arm64",'*' Linux aarch64' | ' Linux '*)
     if [ -x "$root/.build/$name" ]; then exec "$root/.build/$name" "$@"; fi
     ;;
