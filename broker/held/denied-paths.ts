@@ -11,6 +11,7 @@ import { isWithin } from "../project/projects.ts";
 import { PROFILE_FILE } from "../project/profiles.ts";
 import { covers, type SpecOfFiles } from "../worlds/world-spec.ts";
 import type { Asker } from "./change-spans.ts";
+import { ledByGit } from "./git-led.ts";
 
 /** Returns why a byte path may not be written; undefined for a permitted path. */
 export type Denials = (path: string) => string | undefined;
@@ -65,15 +66,19 @@ export async function denialsFor(
     const sealed = spec.sealed.find((folder) => isWithin(place, folder));
     if (sealed !== undefined) return "it belongs to the running installation";
     if (!covers(files.write, place)) return "fs.write does not cover it";
-    const row = rows.find((one) => speaksOf(one, place) && (!one.standing || stands(one.cover, place)));
+    const row = rows.find(
+      (one) => speaksOf(one, place) && (!one.standing || stands(one.cover, place, bytes(project, path))),
+    );
     return row === undefined ? undefined : `${row.list} has '${row.pattern}'`;
   };
   const inside = new Map<string, string>();
   const runLater = [...held, ...files.denyWrite.filter((row) => isHeldRow(row, project))].map(coverOf);
+  const sealed = files.seal.map(coverOf);
+  const led = by === "operator" ? undefined : ledByGit(project, changes);
   for (const change of changes) {
     const { path, kind } = change;
     const other =
-      changedElsewhere(change, absolute(path), runLater) ??
+      changedElsewhere(change, absolute(path), runLater, sealed) ??
       (kind === "link" ? leadsElsewhere(rows, absolute(path)) : undefined);
     if (other !== undefined) inside.set(path, other);
     if (other !== undefined || kind === "dir" || kind === "mode" || !isFolder(project, path)) continue;
@@ -87,7 +92,7 @@ export async function denialsFor(
   const known = new Map<string, string | undefined>();
   return (path) => {
     // The engine asks again for each path.
-    if (!known.has(path)) known.set(path, inside.get(path) ?? direct(path));
+    if (!known.has(path)) known.set(path, inside.get(path) ?? led?.(path) ?? direct(path));
     return known.get(path);
   };
 }
@@ -102,8 +107,10 @@ function changedElsewhere(
   { mode, links }: HeldChange,
   place: string,
   runLater: readonly Cover[],
+  sealed: readonly Cover[],
 ): string | undefined {
-  const isName = runLater.some((cover) => cover.covers(place));
+  // A link elsewhere above a sealed name is not refused: every link could be above one.
+  const isName = [...runLater, ...sealed].some((cover) => cover.covers(place));
   if ((mode & 0o170000) === LINK_MODE)
     return isName || runLater.some((cover) => cover.reachesBelow(place))
       ? "it is a link in a place whose files tools run later, and commands could change its target"
@@ -196,11 +203,18 @@ function isFolder(project: string, path: string): boolean {
   return kind === "folder" || kind === "unknown";
 }
 
-/** Whether the name covered by the pattern exists: a new file below then changes an existing name. */
-function stands(cover: Cover, place: string): boolean {
+/**
+ * Whether the name covered by the pattern exists: a new file below then changes an existing name. `file` has the bytes of `place`, which
+ * are lost in a name that is no UTF-8.
+ */
+function stands(cover: Cover, place: string, file: Buffer): boolean {
   let named = place;
-  while (named !== "/" && cover.covers(dirname(named))) named = dirname(named);
-  return kindAt(named) !== "nothing";
+  let at = file;
+  while (named !== "/" && cover.covers(dirname(named))) {
+    named = dirname(named);
+    at = at.subarray(0, at.lastIndexOf("/"));
+  }
+  return kindAt(at) !== "nothing";
 }
 
 /** Returns the kind of a path. `throwIfNoEntry` does not cover ENOTDIR, so catch it: a path below a file does not exist. */

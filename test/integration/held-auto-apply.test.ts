@@ -49,6 +49,25 @@ describe.each(actors())("changes that apply by themselves, as $kind", (actor) =>
     expect(existsSync(join(broker.project, "node_modules/y"))).toBe(false);
   });
 
+  test("never bring a git folder of another name, nor what leads git there; files that only have git's names come along", async () => {
+    const led = await isolated(
+      broker,
+      "git init -q --bare node_modules/gd; mkdir -p node_modules/m; echo 'gitdir: ../gd' > node_modules/m/.git",
+    );
+    expect(led.fs_diff?.held).toBe(true);
+    expect(led.hint).toContain(
+      "changes.auto_apply: Nothing was applied: only the operator can apply files that tools run later",
+    );
+    for (const path of ["gd", "m/.git"])
+      expect(existsSync(join(broker.project, "node_modules", path))).toBe(false);
+    const twin = await isolated(
+      broker,
+      "mkdir -p node_modules/h/hooks; echo x > node_modules/h/config; echo x > node_modules/h/hooks/a",
+    );
+    expect(twin.fs_diff?.held).toBe(false);
+    expect(existsSync(join(broker.project, "node_modules/h/hooks/a"))).toBe(true);
+  });
+
   test("leave what lies elsewhere held, and the reply says how much of both", async () => {
     const {
       fs_diff: diff,

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
@@ -23,6 +24,7 @@ import {
   fill,
   isolated,
   isolating,
+  startOver,
   treeOf,
 } from "../support/held/changes.ts";
 
@@ -113,6 +115,79 @@ describe.each(actors())("held changes under attack, as $kind", (actor) => {
     expect(existsSync(join(broker.project, "late"))).toBe(false);
     rule("open", OPEN);
     expect((await as("ann", "POST", `/v1/apply/${span}`, {})).status).toBe(200);
+  });
+
+  /** A repository whose git folder has a name that no list knows, with a hook. */
+  const ODD = (to: string): string =>
+    `git init -q --bare gd; git -C gd config core.bare false; printf '#!/bin/sh\\ntouch "${join(broker.project, "PWNED")}"\\n' > gd/hooks/pre-commit; chmod +x gd/hooks/pre-commit; mkdir n; ${to}`;
+  const LEADS = { "a file": "echo 'gitdir: ../gd' > n/.git", "a link": "ln -s ../gd n/.git" } as const;
+
+  test.each(Object.keys(LEADS) as (keyof typeof LEADS)[])(
+    "no agent applies a git folder of another name and %s named .git that leads there, whole, by path or all but what is refused",
+    async (how) => {
+      await startOver(broker);
+      const span = await heldBy("ann", ODD(LEADS[how]));
+      const whole = errorIn(await as("ann", "POST", `/v1/apply/${span}`, {}));
+      expect(whole).toMatchObject({ status: 403, code: "policy_denied" });
+      for (const path of ["gd/config", "gd/hooks/pre-commit", "gd/description", "gd/HEAD", "gd", "n"])
+        await as("ann", "POST", `/v1/apply/${span}`, { paths: [path] });
+      await as("ann", "POST", `/v1/apply/${span}`, { skip_refused: true });
+      const isGit = ["HEAD", "objects", "refs"].every((name) => existsSync(join(broker.project, "gd", name)));
+      expect(isGit).toBe(false);
+      expect(existsSync(join(broker.project, "n/.git"))).toBe(false);
+      // The operator may: it is listed as what tools run.
+      await change(broker, "apply", span);
+      expect(existsSync(join(broker.project, "n/.git"))).toBe(true);
+    },
+  );
+
+  test("no agent replaces the .git file of a person's worktree; files that only have git's names are like any other", async () => {
+    fill(broker, { "wt/.git": "gitdir: ../elsewhere\n", "src/old": "" });
+    const stolen = await heldBy("ann", "echo 'gitdir: ../gd' > wt/.git");
+    expect((await as("ann", "POST", `/v1/apply/${stolen}`, {})).status).toBe(403);
+    expect(readFileSync(join(broker.project, "wt/.git"), "utf8")).toBe("gitdir: ../elsewhere\n");
+    const twin = await heldBy(
+      "ann",
+      "mkdir -p src/hooks src/refs; for f in config HEAD hooks/use.js refs/a; do echo x > src/$f; done",
+    );
+    expect((await as("ann", "POST", `/v1/apply/${twin}`, {})).status).toBe(200);
+    expect(readFileSync(join(broker.project, "src/hooks/use.js"), "utf8")).toBe("x\n");
+  });
+
+  test.each([
+    ["a link as a hook", "ln -s ../../../hk/x s/.git/hooks/pre-commit"],
+    ["a link as the folder of hooks", "rm -rf s/.git/hooks; ln -s ../../hk s/.git/hooks"],
+    ["a hook with a second name", "ln hk/x s/.git/hooks/pre-commit"],
+  ])("nobody applies %s of a new repository; the operator applies a hook of its own", async (_what, cmd) => {
+    await startOver(broker);
+    const make = "git init -q s; mkdir hk; echo '#!/bin/sh' > hk/x; chmod +x hk/x;";
+    const { span_id: span } = await isolated(broker, `${make} ${cmd}`);
+    expect(errorIn(await change(broker, "apply", span))).toMatchObject({
+      status: 403,
+      code: "policy_denied",
+    });
+    expect(existsSync(join(broker.project, "s/.git/hooks/pre-commit"))).toBe(false);
+    const { span_id: twin } = await isolated(broker, `${make} cp hk/x s/.git/hooks/pre-commit`);
+    await changed(broker, "apply", twin);
+    expect(readFileSync(join(broker.project, "s/.git/hooks/pre-commit"), "utf8")).toBe("#!/bin/sh\n");
+  });
+
+  test("the settings of a person's repository stay theirs where its path is no UTF-8", async () => {
+    await startOver(broker);
+    execFileSync("git", ["init", "-q", broker.project]);
+    const odd = Buffer.concat([Buffer.from(`${broker.project}/r`), Buffer.from([0xff])]);
+    for (const folder of [odd, Buffer.from(join(broker.project, "r"))]) {
+      const git = Buffer.concat([folder, Buffer.from("/.git")]);
+      mkdirSync(git, { recursive: true });
+      writeFileSync(Buffer.concat([git, Buffer.from("/config")]), "[core]\n");
+    }
+    execFileSync("chown", ["-R", `${actor.uid}:${actor.gid}`, broker.project]);
+    const { span_id: span } = await isolated(
+      broker,
+      "for d in r*; do echo '[alias]' >> $d/.git/config; done",
+    );
+    for (const path of ["r/.git/config", '"r\\377/.git/config"'])
+      expect((await change(broker, "apply", span, [path])).status, path).toBe(403);
   });
 
   test.each(["another folder", "a link to another folder"])(
