@@ -38,6 +38,12 @@ const PING_MS = 500;
 /** Unread messages, beside the output of a command, whose window is smaller; more ends the connection. */
 const MOST_UNREAD = 4 * 1024 * 1024;
 
+/** Pings and pongs of one connection in a second; each has an event of its own, and 10,000 fit into one read. */
+const MOST_PINGS = 1000;
+
+/** Parts of one message: each costs the broker a hundred bytes beside its own. */
+const MOST_PARTS = 1024;
+
 /** How long a connection may be open without its first message. */
 const FIRST_MESSAGE_MS = 30_000;
 
@@ -48,6 +54,7 @@ const server = new WebSocketServer({
   noServer: true,
   perMessageDeflate: false,
   maxPayload: MAX_BODY,
+  maxFragments: MOST_PARTS,
 });
 
 /**
@@ -90,6 +97,9 @@ class Connection {
   /** Bytes of the first message, and of one that has not come whole. */
   #first = 0;
   #partial = 0;
+  /** Pings and pongs since the beginning of a second. */
+  #pinged = 0;
+  #second = 0;
   readonly #firstMessage: NodeJS.Timeout;
   #pings: NodeJS.Timeout | undefined;
 
@@ -132,6 +142,9 @@ class Connection {
     for (const name of ["ping", "pong"] as const)
       socket.on(name, (data: Buffer) => {
         this.#partial = Math.max(0, this.#partial - data.length - CLIENT_HEADER);
+        if (this.#isOver || this.#pingsInSecond() <= MOST_PINGS) return;
+        this.#fail(misplaced(`More than ${MOST_PINGS} pings or pongs came in a second`));
+        socket.pause();
       });
     socket.once("close", () => {
       clearTimeout(this.#firstMessage);
@@ -173,6 +186,12 @@ class Connection {
         { retry_after_ms: 1000 },
       ),
     );
+  }
+
+  #pingsInSecond(): number {
+    const now = performance.now();
+    if (now - this.#second > 1000) [this.#second, this.#pinged] = [now, 0];
+    return ++this.#pinged;
   }
 
   receiving(bytes: number): void {

@@ -85,6 +85,60 @@ describe.each(actors().slice(0, 1))(
   },
 );
 
+describe.each(actors().slice(0, 1))("WebSockets that send what has no content, as $kind", (actor) => {
+  let broker: TestBroker;
+  const open: (() => void)[] = [];
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: "id: default\nname: x\n" } });
+  });
+  afterEach(() => open.splice(0).forEach((close) => close()));
+  afterAll(() => broker.stop());
+
+  async function opened(): Promise<WebSocket & { readonly _socket: Socket }> {
+    const stream = new WebSocket(`ws+unix://${join(broker.home, "sock/agent.sock")}:/v1/stream`);
+    stream.on("error", () => {});
+    open.push(() => stream.terminate());
+    await once(stream, "open");
+    return stream as WebSocket & { readonly _socket: Socket };
+  }
+
+  /** An empty, masked frame. */
+  const empty = (first: number): Buffer => Buffer.from([first, 0x80, 0, 0, 0, 0]);
+
+  test.each([
+    ["pongs", 0x8a],
+    ["pings", 0x89],
+  ])("a flood of %s ends its connection, and some are answered", async (_what, first) => {
+    const floods = await Promise.all(Array.from({ length: 10 }, opened));
+    const closed = floods.map((stream) => new Promise((resolve) => stream.once("close", resolve)));
+    const many = Buffer.concat(Array.from({ length: 10_000 }, () => empty(first)));
+    for (const stream of floods) stream._socket.write(many);
+    await Promise.all(closed);
+    const client = await opened();
+    let pongs = 0;
+    client.on("pong", () => (pongs += 1));
+    for (let count = 0; count < 20; count += 1) client.ping();
+    await expect.poll(() => pongs).toBe(20);
+    client.send(JSON.stringify({ agent_id: "me", cwd: broker.project, cmd: "echo hello" }));
+    const [last] = (await once(client, "close")) as [number];
+    expect(last).toBe(1000);
+  });
+
+  test("a message in more than a thousand parts ends its connection, one in a hundred is taken", async () => {
+    const request = JSON.stringify({ agent_id: "me", cwd: broker.project, cmd: "true" });
+    const split = async (parts: number): Promise<number> => {
+      const stream = await opened();
+      const text = request.padEnd(parts);
+      for (let at = 0; at < parts; at += 1)
+        stream.send(at === parts - 1 ? text.slice(at) : text.slice(at, at + 1), { fin: at === parts - 1 });
+      const [code] = (await once(stream, "close")) as [number];
+      return code;
+    };
+    expect(await split(100)).toBe(1000);
+    expect(await split(5000)).not.toBe(1000);
+  });
+});
+
 describe.each(actors().slice(0, 1))("clients that read no answer, as $kind", (actor) => {
   const LIST = "GET /v1/spans?limit=1000 HTTP/1.1\r\nhost: x\r\n\r\n";
   let broker: TestBroker;

@@ -15,6 +15,8 @@ export const MAX_HERE_DOCUMENTS = 256;
 export const MAX_BACKQUOTES = 2048;
 /** `;`, `|`, `&` and newlines, quoted or not. */
 export const MAX_SEPARATORS = 8000;
+/** Blanks, quoted or not; a run of them counts once. 31,000 words of one letter took 700 ms to read and decide about. */
+export const MAX_BLANKS = 16_000;
 export const MAX_FRAGMENTS = 2000;
 /** Over all scripts inside scripts (`sh -c`, `eval`) and second readings. */
 export const MAX_TEXT_IN_ALL = 2 * MAX_TEXT_LENGTH + 4096;
@@ -28,7 +30,7 @@ export const MAX_WORDS_LENGTH = 128 * 1024;
 
 /** Returns why the words of an argv are not read at all, or null. Scripts among the words (`sh -c`) have their own limits. */
 export function refuseToReadWords(text: string): string | null {
-  if (text.length <= MAX_WORDS_LENGTH) return null;
+  if (text.length <= MAX_WORDS_LENGTH) return tooCrowded(text, [BLANKS]);
   return `A program and its arguments may have at most ${MAX_WORDS_LENGTH} characters; these have ${text.length}`;
 }
 
@@ -48,17 +50,26 @@ export function refuseToRead(text: string): string | null {
   if (quoted * text.length > MAX_QUOTED_TEXT) {
     return `A command of ${text.length} characters may hold at most ${Math.floor(MAX_QUOTED_TEXT / text.length)} substitutions with quotes inside; this one has ${quoted}`;
   }
-  const crowd = CROWDS.find(({ pattern, most }) => countOf(text, pattern) > most);
+  return tooCrowded(text, CROWDS);
+}
+
+type Crowd = { readonly pattern: RegExp; readonly most: number; readonly what: string };
+
+const BLANKS: Crowd = { pattern: /\s+/g, most: MAX_BLANKS, what: "blanks" };
+
+const CROWDS: readonly Crowd[] = [
+  { pattern: /<</g, most: MAX_HERE_DOCUMENTS, what: "here-documents" },
+  { pattern: /`/g, most: MAX_BACKQUOTES, what: "backquotes" },
+  { pattern: /[;|&\n]/g, most: MAX_SEPARATORS, what: "separators" },
+  BLANKS,
+];
+
+function tooCrowded(text: string, crowds: readonly Crowd[]): string | null {
+  const crowd = crowds.find(({ pattern, most }) => countOf(text, pattern) > most);
   return crowd === undefined
     ? null
     : `A command may hold at most ${crowd.most} ${crowd.what}; this one has more`;
 }
-
-const CROWDS = [
-  { pattern: /<</g, most: MAX_HERE_DOCUMENTS, what: "here-documents" },
-  { pattern: /`/g, most: MAX_BACKQUOTES, what: "backquotes" },
-  { pattern: /[;|&\n]/g, most: MAX_SEPARATORS, what: "separators" },
-] as const;
 
 function countOf(text: string, pattern: RegExp): number {
   return text.match(pattern)?.length ?? 0;

@@ -121,6 +121,8 @@ const LARGE: readonly (readonly [string, string])[] = [
   ["9,000 sums with an open quote", '$((")) '.repeat(9_000)],
   ["10,000 wrappers", "env ".repeat(10_000)],
   ["10,000 evals", "eval ".repeat(10_000)],
+  ["31,000 words", `git push N ${"x ".repeat(31_000)}`],
+  ["31,000 words to remove", `rm -rf ${"x ".repeat(31_000)}`],
   ["7,000 pipes", `${"a|".repeat(7_000)}$x`],
 ];
 
