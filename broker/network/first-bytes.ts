@@ -135,7 +135,6 @@ export class FirstBytesReader {
       return UNDECIDED;
     }
     this.#start = new Uint8Array(0);
-    if (protocol === "other") return this.#judge({ kind: "opaque" });
     if (protocol === "http2") {
       this.#isSettled = true;
       return { kind: "http2" };
@@ -186,26 +185,45 @@ function shown(name: string): string {
 /** The content types of a TLS record: change_cipher_spec, alert, handshake, application_data, heartbeat. */
 const FIRST_RECORD_TYPE = 20;
 const LAST_RECORD_TYPE = 24;
+const ALERT = 21;
+const HANDSHAKE = 22;
+const CLIENT_HELLO = 1;
+/** RFC 8446 §5.1. */
+const MAX_FRAGMENT = 16_384;
 
 /** The major version of every TLS record, and of SSL 3 (RFC 8446 §5.1: 0x0301 or 0x0303). */
 const TLS_MAJOR = 3;
 
 /**
- * Guesses the protocol from the first bytes; undefined while several are possible. Every TLS record type counts as TLS:
+ * Guesses the protocol from the first bytes; undefined while several are possible. What is none of the others is read as a line that
+ * some server may take for HTTP. Every TLS record type counts as TLS:
  * servers skip some alerts before the ClientHello, so a foreign ClientHello could stand behind an alert.
  */
-function protocolOf(start: Uint8Array): "tls" | "sslv2" | "http" | "http2" | "other" | undefined {
+function protocolOf(start: Uint8Array): "tls" | "sslv2" | "http" | "http2" | undefined {
   const first = start[0];
   if (first === undefined) return undefined;
   if (first >= FIRST_RECORD_TYPE && first <= LAST_RECORD_TYPE) {
-    if (start.length < 2) return undefined;
-    return start[1] === TLS_MAJOR ? "tls" : "other";
+    const isTls = isTlsRecord(start);
+    if (isTls !== false) return isTls === undefined ? undefined : "tls";
   }
   const isSslv2 = looksLikeSslv2(start);
   if (isSslv2 !== false) return isSslv2 === undefined && start.length < SSLV2_LOOK ? undefined : "sslv2";
   if (HTTP2_PREFACE.every((byte, index) => index >= start.length || byte === start[index]))
     return start.length < HTTP2_PREFACE.length ? undefined : "http2";
-  return HttpHostReader.mayBeginWith(first) ? "http" : "other";
+  return "http";
+}
+
+/**
+ * Whether the bytes begin a record of TLS. Of another major version only a ClientHello or an alert counts: Java's and Go's servers take
+ * them, and other protocols begin with such bytes too.
+ */
+function isTlsRecord(start: Uint8Array): boolean | undefined {
+  const [type, major, , high, low, message] = start;
+  if (major === undefined || major === TLS_MAJOR) return major === undefined ? undefined : true;
+  if (type !== ALERT && type !== HANDSHAKE) return false;
+  if (high === undefined || low === undefined || message === undefined) return undefined;
+  const length = high * 256 + low;
+  return type === ALERT ? length === 2 : message === CLIENT_HELLO && length <= MAX_FRAGMENT;
 }
 
 function joined(one: Uint8Array, other: Uint8Array): Uint8Array {

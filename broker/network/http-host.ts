@@ -9,7 +9,7 @@ const LF = 10;
 /** RFC 9110 §5.6.2. */
 const METHOD_BYTE = /[!#$%&'*+.^_`|~0-9A-Za-z-]/;
 /** A longer word is no method: the longest request line that a known server reads has 64 KiB (Python's http.server). */
-const MAX_METHOD = 64 * 1024 - 1;
+const MAX_LINE = 64 * 1024 - 1;
 /** Before Python's further blanks: binary protocols begin with shorter words, LDAP with `0` and a length. */
 const METHOD_NAME = /^[A-Za-z][\w-]{2,}$/;
 
@@ -35,11 +35,12 @@ const WATCH: Reading = { kind: "watch" };
  *
  * Some servers also read headers behind a first line of another version (`RTSP/1.0`) or of none (`GET /`). Clients of
  * other protocols send such lines and wait for the answer, so these lines are released and the next ones watched: from
- * a `Host` line on, the bytes are held and read as headers of HTTP.
+ * a `Host` line on, the bytes are held and read as headers of HTTP. So is a first line whose first word is no method: Python's servers
+ * take any word (`@GET`).
  */
 export class HttpHostReader implements ProtocolReader {
   readonly protocol = "http";
-  #stage: "blank" | "method" | "target" | "headers" = "blank";
+  #stage: "blank" | "method" | "odd" | "target" | "headers" = "blank";
   #method = "";
   /** The current word, or the current line without the method; empty while lines are watched. */
   readonly #line = new Gathered();
@@ -52,11 +53,6 @@ export class HttpHostReader implements ProtocolReader {
   /** Bytes of all earlier pushes. */
   #taken = 0;
   #released = 0;
-
-  /** Whether a request may begin with `byte`: a method byte, or a blank or line end skipped by servers. */
-  static mayBeginWith(byte: number): boolean {
-    return isBlank(byte) || isPythonBlank(byte) || byte === LF || isMethodByte(byte);
-  }
 
   /** A single word cannot name a host yet, and a part of `host:` names none. */
   get isHarmless(): boolean {
@@ -72,8 +68,19 @@ export class HttpHostReader implements ProtocolReader {
   push(bytes: Uint8Array, see: (name: string) => void): Reading {
     let at = 0;
     while (at < bytes.length && (this.#stage === "blank" || this.#stage === "method")) {
-      if (!this.#readMethod(bytes[at] ?? LF)) return { kind: "opaque" };
+      const byte = bytes[at] ?? LF;
       at += 1;
+      if (this.#readMethod(byte)) continue;
+      if (byte === LF) return { kind: "opaque" };
+      this.#stage = "odd";
+    }
+    if (this.#stage === "odd") {
+      const end = bytes.indexOf(LF, at);
+      this.#line.add(bytes.subarray(at, end === -1 ? bytes.length : end));
+      at = end === -1 ? bytes.length : end + 1;
+      const isOther = end === -1 ? this.#line.length > MAX_LINE : !this.#readOddLine(see);
+      if (isOther) return { kind: "opaque" };
+      this.#released = this.#taken + at;
     }
     while (at < bytes.length) {
       if (this.#watch !== undefined) {
@@ -95,12 +102,12 @@ export class HttpHostReader implements ProtocolReader {
       else if (reading.kind !== "more") return reading;
     }
     this.#taken += bytes.length;
-    return this.#watch?.isCandidate === false ? WATCH : MORE;
+    return this.#stage === "odd" || this.#watch?.isCandidate === false ? WATCH : MORE;
   }
 
   /** Reports a truncated request's hosts too: some servers answer truncated requests. */
   finish(see: (name: string) => void): ReadingEnd {
-    const isWord = this.#stage === "blank" || this.#stage === "method";
+    const isWord = this.#stage === "blank" || this.#stage === "method" || this.#stage === "odd";
     if (isWord || this.#watch !== undefined) return { kind: "opaque" };
     const reading = this.#readLine(see, true);
     this.#showHost(see);
@@ -117,7 +124,18 @@ export class HttpHostReader implements ProtocolReader {
     }
     if (isBlank(byte) || isPythonBlank(byte)) return this.#endMethod(byte);
     this.#line.add(Uint8Array.of(byte));
-    return isMethodByte(byte) && this.#line.length <= MAX_METHOD;
+    return isMethodByte(byte) && this.#line.length <= MAX_LINE;
+  }
+
+  /** Reads a first line without a method; false when no server takes it for HTTP. */
+  #readOddLine(see: (name: string) => void): boolean {
+    const whole = textOf(this.#line.take());
+    const words = whole.split(BLANKS);
+    if (!words.some((word) => HTTP_VERSION.test(word))) return false;
+    for (const word of words) showAbsolute(word, see);
+    this.#stage = "headers";
+    this.#watch = new HostLineWatch(whole.endsWith("\r"));
+    return true;
   }
 
   #endMethod(blank: number): boolean {

@@ -117,6 +117,18 @@ test("another host is shown in letters that a terminal and a trace can take, how
   }
 });
 
+test.each([
+  ["2.1", [2, 1]],
+  ["0.3", [0, 3]],
+  ["4.3", [4, 3]],
+  ["15.3", [15, 3]],
+])("a hello in a record of version %s passes for no other protocol: Java and Go take it", (_, version) => {
+  const hello = records(helloMessage({ names: ["evil.example"] }));
+  hello.set(version, 1);
+  for (const found of [read(hello), readByBytes(hello)])
+    expect(found).toMatchObject({ kind: "malformed", protocol: "tls" });
+});
+
 describe("what is neither", () => {
   test.each([
     ["SSH", "SSH-2.0-OpenSSH_9.2\r\n"],
@@ -125,7 +137,8 @@ describe("what is neither", () => {
     ["git", "0032git-upload-pack /project.git\0host=evil.example\0"],
     ["PostgreSQL", "\0\0\0\x08\x04\xd2\x16\x2f"],
     ["RTSP", `OPTIONS rtsp://${NAME}/ RTSP/1.0\r\n`],
-    ["a lone record type", "\x16\x01"],
+    ["a lone record type", "\x16\x01abcd"],
+    ["a record of another version without a hello", "\x16\x02\x01\x00\x10\x02"],
     ["bytes beyond ASCII", "\x80\x81\x82\x83"],
   ])("is unreadable: %s", (_, text) => {
     expect(read(Buffer.from(text, "latin1"))).toEqual({ kind: "unreadable" });

@@ -26,6 +26,12 @@ describe("a request that only some servers take for HTTP, by", () => {
     ["a unit separator behind its method", "GET\x1f/ HTTP/1.1"],
     ["a no-break space before its version", "GET /\xa0HTTP/1.1"],
     ["separators and no version", "\x1dGET\x1e/"],
+    ["a byte before its method that is none of a word", "@GET / HTTP/1.1"],
+    ["such a byte within its method", "G,ET / HTTP/1.1"],
+    ["a NUL before its method", "\0GET / HTTP/1.1"],
+    ["a record type before its method", "\x16GET / HTTP/1.1"],
+    ["a byte beyond ASCII in its method", "GET\xe9 / HTTP/1.1"],
+    ["a DEL before its method, and no further blank", "\x7fGET / HTTP/1.1"],
   ])("%s, is compared like any other", (_, line) => {
     for (const header of ["Host: ", "hOST:", "Accept: */*\r\nHost : ", "A: b\r\n Host: "]) {
       const wrong = Buffer.from(`${line}\r\n${header}evil.example\r\n\r\n`, "latin1");
