@@ -228,6 +228,7 @@ describe.each(actorsWith("python3", "nft"))("the first bytes of a connection, as
   test.each([
     ["a method of 65 letters", `${"A".repeat(65)} / HTTP/1.1`],
     ["no version", "GET /"],
+    ["a byte before its method that is none of a word", "@GET / HTTP/1.1"],
     ["a no-break space before it", "\\xa0GET / HTTP/1.1"],
     ["a file separator before it", "\\x1cGET / HTTP/1.1"],
     ["next lines between its words", "GET\\x85/\\x85HTTP/1.1"],
