@@ -1,11 +1,11 @@
 /** `substrate shell`: a bash in a world, whose lines are typed here and judged by the broker before bash sees them. */
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import type { Answer } from "../../client/client.ts";
 import { type LineMessage, Stream } from "../../client/stream.ts";
 import { askingHere } from "../questions/ask-here.ts";
+import { completions } from "../terminal/line-completion.ts";
 import { LineHistory, MOST_LINES } from "../terminal/line-history.ts";
 import { isTerminal, onEnding, rawMode, sizeOf } from "../terminal/raw-mode.ts";
 import { insertText, onLines, Pastes, toLineBegin } from "../terminal/line-editing.ts";
@@ -387,22 +387,4 @@ function isUnfinished(command: string): boolean {
     error === undefined &&
     /unexpected (?:end of file|EOF)|here-document .* delimited by end-of-file/.test(stderr)
   );
-}
-
-/** Names of files, completed from the shell's folder; readline shows them as they are, so none that the terminal would act on. */
-function completions(line: string, cwd: string): [string[], string] {
-  const word = /[^\s'"|&;<>()]*$/.exec(line)?.[0] ?? "";
-  const folder = resolve(cwd, word.endsWith("/") ? word : dirname(word));
-  const begin = word.endsWith("/") ? "" : basename(word);
-  if (word === "" || !existsSync(folder)) return [[], word];
-  try {
-    const names = readdirSync(folder, { withFileTypes: true }).filter(
-      ({ name }) => name.startsWith(begin) && harmlessLine(name) === name,
-    );
-    const before = word.slice(0, word.length - begin.length);
-    return [names.map((entry) => `${before}${entry.name}${entry.isDirectory() ? "/" : ""}`), word];
-  } catch {
-    // A folder that may not be read completes nothing.
-    return [[], word];
-  }
 }
