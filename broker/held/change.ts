@@ -180,13 +180,13 @@ async function denialsOf(
     return refusal(
       "policy_denied",
       `Nothing was applied: only the operator can apply files that tools run later: ${reasonWords(denied)}`,
-      `Apply the other changes by path; ask the operator to check 'substrate diff ${span.span_id}' and run 'substrate apply ${span.span_id}'`,
+      `Apply the other changes by path, or all of them with skip_refused; ask the operator to check 'substrate diff ${span.span_id}' and run 'substrate apply ${span.span_id}'`,
       facts,
     );
   return refusal(
     "policy_denied",
     `Nothing was applied: policy '${id}' does not allow writing ${reasonWords(denied)}`,
-    "Apply the other changes by path, or ask the operator to remove the name from the policy's list first",
+    "Apply the other changes by path, or all of them with --skip-refused (skip_refused: true); or ask the operator to remove the name from the policy's list first",
     facts,
   );
 }
