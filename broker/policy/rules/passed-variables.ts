@@ -28,7 +28,11 @@ export const PASSED_ROWS: readonly PassedRow[] = [
   { names: ["NODE_ENV"], holds: "text", reason: "the environment whose settings a project uses" },
   { names: ["SOURCE_DATE_EPOCH"], holds: "text", reason: "the time stamp that builds write" },
   {
-    names: ["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"],
+    names: [
+      ...["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"],
+      ...["CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO"],
+      ...["CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE"],
+    ],
     holds: "place",
     reason: "certificates of a company's proxy",
   },
