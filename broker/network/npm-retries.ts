@@ -8,9 +8,9 @@ import { readAddress } from "./names/ranges.ts";
 import type { HostPort } from "./names/names.ts";
 import type { NetRules } from "./rules.ts";
 import { HostTools } from "./presets/host-tools.ts";
-import type { Expansion } from "./presets/preset.ts";
+import type { Expansion, PresetHost } from "./presets/preset.ts";
 import type { Presets } from "./presets/presets.ts";
-import { setsNpm } from "./presets/npm.ts";
+import { npmSettings, setsNpm } from "./presets/npm.ts";
 
 /**
  * npm treats a refused name as a transient fault: three retries, after 10 and 60 s, avoidable only by settings. The
@@ -55,6 +55,8 @@ export class NpmRetries {
   #askedAt = -FRESH_MS;
   #first: Promise<void> | undefined;
   #user = { lookedAt: -FRESH_MS, hasSettings: false };
+  /** The user's file when npm was last asked. */
+  #stamp = "";
 
   constructor(presets: Presets) {
     this.#presets = presets;
@@ -62,12 +64,16 @@ export class NpmRetries {
 
   /**
    * Returns npm's settings for a world with these rules (null: nothing is refused), from npm's last answer. Only the
-   * first answer is awaited: a world made without the settings would slow its session down, or be lost at a policy
-   * change. Never rejects.
+   * first answer is awaited, and the one after the user's file has changed: a world made without the settings would slow
+   * its session down, or be lost at a policy change. Never rejects.
    */
   async settingsFor(enforced: NetRules | null): Promise<readonly SettingsFile[]> {
     if (enforced === null && !this.#hasUserSettings()) return NONE;
-    if (performance.now() - this.#askedAt >= FRESH_MS) void this.ask();
+    if (performance.now() - this.#askedAt >= FRESH_MS) {
+      const before = this.#stamp;
+      const asked = this.ask();
+      if (this.#stamp !== before) await withinPatience(asked);
+    }
     if (this.#known === undefined) await withinPatience(this.#first);
     return this.#known === undefined ? NONE : settingsBy(this.#known, enforced);
   }
@@ -83,6 +89,7 @@ export class NpmRetries {
   /** Asks npm, or checks whether the last answer still holds. Never rejects. */
   ask(): Promise<void> {
     this.#askedAt = performance.now();
+    this.#stamp = stampOf(this.#presets.host);
     const asked = this.#ask();
     this.#first ??= asked;
     return asked;
@@ -94,9 +101,21 @@ export class NpmRetries {
     const tools = new HostTools(this.#presets.host);
     const { settings: lines = [] } = expansion;
     const ofUser = lines.length === 0 ? "" : OF_USER + lines.map((line) => `${line}\n`).join("");
-    const always = ofUser === "" ? NONE : npmSettings(tools, ofUser);
-    const settings = npmSettings(tools, `${NOT_AGAIN}${ofUser}`);
+    const always = ofUser === "" ? NONE : builtIn(tools, ofUser);
+    const settings = builtIn(tools, `${NOT_AGAIN}${ofUser}`);
     this.#known = { expansion, always, settings, told: new WeakMap() };
+  }
+}
+
+/** Tells whether the user's file is another one, or has other text. */
+function stampOf(host: PresetHost): string {
+  const [file = ""] = npmSettings(host);
+  try {
+    const { ino, mtimeNs, size } = statSync(file, { bigint: true });
+    return `${ino} ${mtimeNs} ${size}`;
+  } catch {
+    // Missing or unreadable: npm has no settings there.
+    return "";
   }
 }
 
@@ -133,7 +152,7 @@ function refuses(rules: NetRules, { host, port }: HostPort): boolean {
  * takes precedence (docs.npmjs.com/cli/configuring-npm/npmrc), so user settings stay. The host's own lines follow ours,
  * and of two lines the last wins.
  */
-function npmSettings(tools: HostTools, ours: string): readonly SettingsFile[] {
+function builtIn(tools: HostTools, ours: string): readonly SettingsFile[] {
   const folder = npmFolder(tools);
   if (folder === undefined) return NONE;
   const path = join(folder, "npmrc");

@@ -21,7 +21,8 @@ const REGISTRY_KEY = /^(?:registry|@[^:]+:registry)$/;
  */
 const PLAIN_KEYS: ReadonlySet<string> = new Set(
   [
-    "prefix script-shell cafile strict-ssl",
+    "prefix script-shell cafile strict-ssl nodedir omit include omit-lockfile-registry-resolved",
+    "replace-registry-host include-workspace-root optional dev production maxsockets",
     "save save-exact save-prefix package-lock lockfile-version install-strategy install-links prefer-dedupe bin-links",
     "legacy-peer-deps strict-peer-deps engine-strict ignore-scripts foreground-scripts before min-release-age tag",
     "prefer-offline prefer-online offline audit audit-level fund update-notifier loglevel progress color unicode",
@@ -58,9 +59,9 @@ function keysIn(file: string): readonly string[] {
   try {
     const keys = readFileSync(file, "utf8")
       .split("\n")
-      // Skipped: a variable may hold a secret, and may be unset in the broker.
-      .filter((line) => !line.includes("${"))
-      .map((line) => line.split("=", 1)[0]?.trim() ?? "");
+      // Skipped: another variable may hold a secret, and may be unset in the broker.
+      .filter((line) => !line.replaceAll("${HOME}", "").includes("${"))
+      .map((line) => line.split("=", 1)[0]?.trim().replace(/\[\]$/, "") ?? "");
     return [...new Set(keys)].filter((key) => REGISTRY_KEY.test(key) || PLAIN_KEYS.has(key));
   } catch {
     // Missing or unreadable: npm has no settings there.
@@ -68,12 +69,17 @@ function keysIn(file: string): readonly string[] {
   }
 }
 
-/** Returns a line of settings as npm reports the value; undefined for a value that may hold a secret, or is a list. */
+/** Returns a setting as npm reports it, a line for each value of a list; undefined for a value that may hold a secret. */
 function lineOf(key: string, value: unknown): string | undefined {
   const text = typeof value === "string" ? value : undefined;
   if (REGISTRY_KEY.test(key)) {
     if (text === undefined || !URL.canParse(text) || holdsToken(text)) return undefined;
     return `${key}=${withoutCredentials(text)}`;
+  }
+  if (Array.isArray(value)) {
+    const isPlain =
+      value.length > 0 && value.every((one) => typeof one === "string" && PLAIN_VALUE.test(one));
+    return isPlain ? value.map((one) => `${key}[]=${one}`).join("\n") : undefined;
   }
   const plain = typeof value === "boolean" || typeof value === "number" ? `${value}` : text;
   return plain !== undefined && PLAIN_VALUE.test(plain) ? `${key}=${plain}` : undefined;

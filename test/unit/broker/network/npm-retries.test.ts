@@ -1,5 +1,6 @@
 import { chmodSync, existsSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { HostPort } from "../../../../broker/network/names/names.ts";
 import { netRules, type NetRules } from "../../../../broker/network/rules.ts";
@@ -16,7 +17,7 @@ beforeEach(() => {
 afterEach(() => host.remove());
 
 /** An npm that is set to these URLs, in a package of its own; where that is. */
-function npm(settings: Readonly<Record<string, string>>, name = "npm"): string {
+function npm(settings: Readonly<Record<string, unknown>>, name = "npm"): string {
   const folder = join(host.root, "tool");
   host.write(join(folder, "package.json"), JSON.stringify({ name }));
   host.program("npm-cli.js", `printf '%s' '${JSON.stringify(settings)}'`, join(folder, "bin"));
@@ -122,12 +123,36 @@ test("npm that changes its mind is believed once its settings' file has changed"
   expect(file?.text).not.toContain("fetch-retries");
 });
 
+test("a change of the user's file counts for the next world", async () => {
+  npm(REGISTRY);
+  host.write("home/.npmrc", "registry=https://r.example/\n");
+  const retries = await asked();
+  expect((await retries.settingsFor(null))[0]?.text).toContain("https://r.example/");
+  npm({ registry: "https://new.example/" });
+  host.write("home/.npmrc", "registry=https://new.example/\n");
+  // Files are looked at once a second.
+  await sleep(1100);
+  expect((await retries.settingsFor(null))[0]?.text).toContain("https://new.example/");
+});
+
 describe("npm is told where its user's file has it look", () => {
   const USER = {
     registry: "https://ann:secret@r.example/npm/",
     "@a:registry": "https://a.example/",
     "@b:registry": "https://elsewhere.example/",
   };
+
+  test("and what to install and build with: lists, and its home by name, but no other variable", async () => {
+    npm({ omit: ["dev", "optional"], include: [], nodedir: "/usr", prefix: "/home/ann/.g", tag: "secret" });
+    host.write(
+      "home/.npmrc",
+      "omit[]=dev\nomit[]=optional\ninclude=\nnodedir=/usr\nprefix=${HOME}/.g\ntag=${TOKEN}\n",
+    );
+    const [file] = await (await asked()).settingsFor(null);
+    expect(file?.text.replace(/^;.*\n/, "")).toBe(
+      "omit[]=dev\nomit[]=optional\nnodedir=/usr\nprefix=/home/ann/.g\n",
+    );
+  });
 
   test("by registry and scope, without credentials, also where nothing is refused", async () => {
     npm(USER);
