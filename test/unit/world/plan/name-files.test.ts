@@ -32,8 +32,15 @@ describe("a world's hosts file", () => {
     );
   });
 
+  test("calls ::1 localhost only where the host does: Node serves the first address of that name", () => {
+    expect(hostsOf("127.0.0.1 localhost\n::1 ip6-localhost\n# ::1 localhost\n")).toBe(
+      "127.0.0.1 localhost here\n::1 ip6-localhost ip6-loopback\n",
+    );
+    expect(hostsOf("127.0.0.1 localhost\n::1\tip6-localhost localhost # both\n")).toBe(OWN);
+  });
+
   test("keeps the host's names from a world that may not read the host's file", () => {
-    const text = "127.0.0.1 shop.test\n";
+    const text = "127.0.0.1 shop.test\n::1 localhost\n";
     expect(hostsOf(text, { denyRead: ["/etc/hosts"] })).toBe(OWN);
     expect(hostsOf(text, { read: ["/usr/**"] })).toBe(OWN);
     expect(hostsOf(text, { read: ["/usr/**", "/etc/hosts"] })).toContain("shop.test");
