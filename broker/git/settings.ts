@@ -93,7 +93,7 @@ function whyNot(path: string, before: Uint8Array, after: Uint8Array): string | u
   const wanted = settings.filter(isKept);
   const changed = difference(wanted, kept) ?? difference(kept, wanted);
   if (changed !== undefined)
-    return `'${path}' was not changed: '${nameOf(changed)}' may make git run a program, read other settings or hooks. A person can set it on the host: git config ${optionOf(path)}${nameOf(changed)} VALUE`;
+    return `'${path}' was not changed: '${nameOf(changed)}' is not among the settings that surely run no program and read no other settings or hooks. A person can set it on the host: git config ${optionOf(path)}${nameOf(changed)} VALUE`;
   const led = isOfWorktree(path)
     ? difference(settings.filter(isAddress), host)
     : ledElsewhere(host, settings);

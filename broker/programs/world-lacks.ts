@@ -21,13 +21,22 @@ type Lack = {
 const ACCOUNTS =
   "the accounts of such tools in your home are hidden from commands unless fs.deny_read leaves them out. A variable that world.env names can carry a token, and a person can run it outside of Substrate";
 
+const NO_NAMESPACES =
+  "commands in a world cannot make namespaces, mounts or another root. 'world.namespaces: allow' in the policy lets them make user namespaces, and isolated commands mounts inside. A person can run it outside of Substrate";
+
 const LACKS: readonly Lack[] = [
   {
     names:
-      "unshare nsenter chroot pivot_root mount umount fusermount fusermount3 newuidmap newgidmap rootlesskit bwrap firejail nsjail systemd-nspawn podman buildah runc crun",
-    sentence:
-      "commands in a world cannot make namespaces, mounts or another root. 'world.namespaces: allow' in the policy lets them make user namespaces, and isolated commands mounts inside. A person can run it outside of Substrate",
+      "unshare nsenter chroot pivot_root newuidmap newgidmap rootlesskit bwrap firejail nsjail systemd-nspawn podman buildah runc crun",
+    sentence: NO_NAMESPACES,
     isNamespaces: true,
+  },
+  {
+    names: "mount umount fusermount fusermount3",
+    sentence: NO_NAMESPACES,
+    isNamespaces: true,
+    // `mount | head` ends by a signal, and a folder may be missing.
+    says: /superuser|not permitted|permission denied|only root|setuid/i,
   },
   {
     names: "setfacl chown chgrp sg newgrp",
@@ -103,6 +112,8 @@ const LACKS: readonly Lack[] = [
     sentence:
       "this world has no ssh-agent. 'world.sockets: [ssh-agent]' in every policy in force shares yours, if the broker was started with its SSH_AUTH_SOCK",
     socket: "ssh-agent",
+    // A command may have an agent of its own.
+    says: /connection to your authentication agent|connecting to agent/i,
   },
   {
     names: "gpg gpg2",

@@ -44,12 +44,24 @@ describe("what a world lacks is told", () => {
     expect(told(uid, ran("/usr/bin/unshare", { code: 1 }), { failed: false })).toEqual(words);
   });
 
+  test("of a mount that was refused, and of no other failure of mount's", () => {
+    const refused = { stderr: () => "umount: /tmp: must be superuser to unmount.\n" };
+    expect(told(1000, ran("/usr/bin/umount", { code: 32 }), refused)).toHaveLength(1);
+    const missing = { stderr: () => "umount: /tmp/x: no mount point specified.\n" };
+    expect(told(1000, ran("/usr/bin/umount", { code: 32 }), missing)).toEqual([]);
+    expect(told(1000, ran("/usr/bin/mount", { code: null, signal: 13 }))).toEqual([]);
+  });
+
   test("of an agent's socket that the world does not share", () => {
     const add = ran("/usr/bin/ssh-add", { code: 2 });
     const sign = ran("/usr/bin/gpg", { code: 2 });
     const noKey = { stderr: () => "gpg: signing failed: No secret key\n" };
-    expect(told(1000, add)).toEqual(["'ssh-add' failed: this world has no ssh-agent. 'world.socket"]);
-    expect(told(1000, add, { sockets: ["ssh-agent"] })).toEqual([]);
+    const noAgent = { stderr: () => "Could not open a connection to your authentication agent.\n" };
+    expect(told(1000, add)).toEqual([]);
+    expect(told(1000, add, noAgent)).toEqual([
+      "'ssh-add' failed: this world has no ssh-agent. 'world.socket",
+    ]);
+    expect(told(1000, add, { ...noAgent, sockets: ["ssh-agent"] })).toEqual([]);
     expect(told(1000, sign, noKey)).toEqual(["'gpg' failed: this world has no gpg-agent, and so no secret "]);
     expect(told(1000, sign, { ...noKey, sockets: ["ssh-agent"] })).toHaveLength(1);
     expect(told(1000, sign, { ...noKey, sockets: ["gpg-agent"] })).toEqual([]);
