@@ -163,6 +163,8 @@ async function runAndRecord(
     const known = { lacks, writes, explained: notices.any, namespacesTold, sockets };
     // Without a world the policy's lists are not the cause of a failure.
     if (job.request.world !== "disabled") notices.takeFailure(whyFailed(job, ran, known));
+    const unseen = broker.npmRetries.unseenBy(lacks.npmrcReaders, world.spec.files.denyRead);
+    if (unseen !== undefined) notices.takePolicy(unseen);
     for (const words of closedPortWords(ran)) notices.takeUnreached(words);
     for (const words of leftWords(ran)) notices.takeSession(words);
     notices.takeObserved(witnesses.network?.observed ?? []);

@@ -3,14 +3,14 @@
  */
 import { readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { SettingsFile } from "../../world/backend.ts";
+import { coverOf, type SettingsFile } from "../../world/backend.ts";
 import { readAddress } from "./names/ranges.ts";
 import type { HostPort } from "./names/names.ts";
 import type { NetRules } from "./rules.ts";
 import { HostTools } from "./presets/host-tools.ts";
 import type { Expansion, PresetHost } from "./presets/preset.ts";
 import type { Presets } from "./presets/presets.ts";
-import { npmSettings, setsNpm } from "./presets/npm.ts";
+import { npmSettings, setsNpm, setsRegistry } from "./presets/npm.ts";
 
 /**
  * npm treats a refused name as a transient fault: three retries, after 10 and 60 s, avoidable only by settings. The
@@ -76,6 +76,14 @@ export class NpmRetries {
     }
     if (this.#known === undefined) await withinPatience(this.#first);
     return this.#known === undefined ? NONE : settingsBy(this.#known, enforced);
+  }
+
+  /** Says which programs looked for packages elsewhere than on the host, because the user's file is hidden from the world. */
+  unseenBy(programs: ReadonlySet<string>, denyRead: readonly string[]): string | undefined {
+    const [file = ""] = npmSettings(this.#presets.host);
+    const isHidden = denyRead.some((pattern) => coverOf(pattern).covers(file));
+    if (programs.size === 0 || !isHidden || !setsRegistry(this.#presets.host)) return undefined;
+    return `'${[...programs].join("' and '")}' did not see the registries of '${file}', which is hidden from commands because of its tokens; only npm is told them. A 'registry=' line in the project's own .npmrc counts for all`;
   }
 
   /** Reads the user's file at most once per {@link FRESH_MS}, since every command asks. */

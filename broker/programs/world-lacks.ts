@@ -124,6 +124,9 @@ const LACKS: readonly Lack[] = [
   },
 ];
 
+/** Package managers that read the user's `.npmrc`, and not the built-in settings of npm, by which npm has its registries in a world. */
+const NPMRC_READERS: ReadonlySet<string> = new Set(["pnpm", "pnpx", "bun", "bunx"]);
+
 /** Messages of dash and bash in untranslated locales. */
 const NO_RIGHT = /: (?:Permission denied|Operation not permitted)$/m;
 
@@ -170,6 +173,9 @@ export class WorldLacks {
   /** Programs that ended with unknown status (before Linux 6.15). */
   readonly #unknown = new Set<string>();
 
+  /** Programs of {@link NPMRC_READERS} that were started. */
+  readonly npmrcReaders = new Set<string>();
+
   constructor(uid: number) {
     this.#isRoot = uid === 0;
   }
@@ -179,6 +185,7 @@ export class WorldLacks {
     for (const event of events) {
       if (event.kind === "started") {
         const name = basename(event.path);
+        if (NPMRC_READERS.has(name)) this.npmrcReaders.add(name);
         if (this.#lackOf(name) !== undefined) this.#live.set(event.number, name);
       } else if (event.kind === "ended") this.#end(event);
     }

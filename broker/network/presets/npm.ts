@@ -54,6 +54,12 @@ export function setsNpm(host: PresetHost): boolean {
   return keysIn(file).length > 0;
 }
 
+/** Whether the user's own npm settings name a registry. */
+export function setsRegistry(host: PresetHost): boolean {
+  const [file = ""] = npmSettings(host);
+  return keysIn(file).some((key) => REGISTRY_KEY.test(key));
+}
+
 /** Lists the told keys set in a file, each once. The user's file also has tokens, so most commands cannot see it. */
 function keysIn(file: string): readonly string[] {
   try {

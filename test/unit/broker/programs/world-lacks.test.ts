@@ -44,6 +44,12 @@ describe("what a world lacks is told", () => {
     expect(told(uid, ran("/usr/bin/unshare", { code: 1 }), { failed: false })).toEqual(words);
   });
 
+  test("and which programs read the user's .npmrc, whether they failed or not", () => {
+    const lacks = new WorldLacks(1000);
+    lacks.add([...ran("/usr/bin/pnpm", { code: 0 }), ...ran("/usr/bin/npm", { code: 1 }, 2)]);
+    expect([...lacks.npmrcReaders]).toEqual(["pnpm"]);
+  });
+
   test("of a mount that was refused, and of no other failure of mount's", () => {
     const refused = { stderr: () => "umount: /tmp: must be superuser to unmount.\n" };
     expect(told(1000, ran("/usr/bin/umount", { code: 32 }), refused)).toHaveLength(1);
