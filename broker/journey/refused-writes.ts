@@ -86,11 +86,16 @@ export function explainWrite(violation: WorldViolation, rules: WriteRules): Worl
 const HELD_BY_ALL =
   "the change can be held only where every policy in force isolates the command, and not by a narrowing profile alone";
 
+const HELD_BY_NONE =
+  "a policy that only observes isolates no command, so a person writes it outside of Substrate";
+
 /** Returns a suffix for a reason: "isolate the command", where isolation helps. */
 function otherWay(path: string, { policies, project, home, plain }: WriteRules): string {
   const denied = policies.flatMap(({ document }) => fileScope(document, project, home).denyWrite);
   if (!isHeldName(path, denied, project)) return "";
-  return `; ${plain ? HELD_WHERE_ISOLATED : HELD_BY_ALL}`;
+  const enforces = policies.some(({ document }) => document.mode === "enforce");
+  const isolated = enforces ? HELD_WHERE_ISOLATED : HELD_BY_NONE;
+  return `; ${plain ? isolated : HELD_BY_ALL}`;
 }
 
 /** Says why a path cannot be written, and which command opens the path. */

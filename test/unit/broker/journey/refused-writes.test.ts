@@ -24,6 +24,17 @@ const RULES = {
   isWritable: () => true,
 };
 
+test("a refused hook is said to be held where the command is isolated, if the policy isolates any", () => {
+  const said = (mode: "observe" | "enforce"): string =>
+    reasonOf("/projects/app/.git/hooks/post-commit", {
+      ...RULES,
+      policies: [policyOf({}, { mode })],
+      plain: true,
+    });
+  expect(said("enforce")).toContain("a command listed in commands.isolated may write it");
+  expect(said("observe")).toMatch(/; a policy that only observes isolates no command/);
+});
+
 describe("what a refused write says may be opened", () => {
   test.each([
     ["the folder of a file", ".tool/state/new", ".tool/state"],
