@@ -80,9 +80,9 @@ export class NpmRetries {
 
   /** Says which programs looked for packages elsewhere than on the host, because the user's file is hidden from the world. */
   unseenBy(programs: ReadonlySet<string>, denyRead: readonly string[]): string | undefined {
+    if (programs.size === 0 || !setsRegistry(this.#presets.host)) return undefined;
     const [file = ""] = npmSettings(this.#presets.host);
-    const isHidden = denyRead.some((pattern) => coverOf(pattern).covers(file));
-    if (programs.size === 0 || !isHidden || !setsRegistry(this.#presets.host)) return undefined;
+    if (!denyRead.some((pattern) => coverOf(pattern).covers(file))) return undefined;
     return `'${[...programs].join("' and '")}' did not see the registries of '${file}', which is hidden from commands because of its tokens; only npm is told them. A 'registry=' line in the project's own .npmrc counts for all`;
   }
 
