@@ -37,9 +37,11 @@ export function ledByGit(
     if (posix.basename(path) === ".git" && kind !== "dir")
       return "it leads git to another folder, and git runs what that folder names";
     for (const folder of [...foldersOver(path), ""]) {
+      // Most folders are none, and the patterns below cost more than this.
+      if (!willBe(folder)) continue;
       const below = folder === "" ? path : path.slice(folder.length + 1);
       const makes = [HEAD, COMMON, ...PARTS].includes(below) && !wasGitFolder(folder);
-      if ((makes || RUNS.some((cover) => cover.covers(`${ANY}/${below}`))) && willBe(folder))
+      if (makes || RUNS.some((cover) => cover.covers(`${ANY}/${below}`)))
         return "git takes the folder for a repository, and runs what its settings and hooks name";
     }
     return undefined;
