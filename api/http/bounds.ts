@@ -79,9 +79,6 @@ export const MOST_WAITING = 1024;
 /** Calls begun per turn of the event loop: a list of spans takes 14 ms, a command a fraction of one. */
 const A_TURN = { direct: 8, other: 1 } as const;
 
-/** No further call begins in a turn that has taken so long: a check of 64 KiB takes some hundred milliseconds. */
-const A_TURN_MS = 20;
-
 type Kind = keyof typeof A_TURN;
 
 type Queue = { begun: number; readonly waiting: (() => void)[] };
@@ -97,18 +94,15 @@ export class Turns {
     other: { begun: 0, waiting: [] },
   };
   #isScheduled = false;
-  /** What the calls of this turn have taken, until their first wait. */
-  #taken = 0;
 
   /** Begins a call in this turn of the event loop, or in a later one. False: too many wait, and it must be refused. */
   take(kind: Kind, begin: () => void): boolean {
     const queue = this.#queues[kind];
     if (queue.waiting.length >= MOST_WAITING) return false;
-    const isFull = queue.begun >= A_TURN[kind] || this.#taken >= A_TURN_MS;
-    if (queue.waiting.length > 0 || isFull) queue.waiting.push(begin);
+    if (queue.waiting.length > 0 || queue.begun >= A_TURN[kind]) queue.waiting.push(begin);
     else {
       queue.begun += 1;
-      this.#begin(begin);
+      begin();
     }
     this.#schedule();
     return true;
@@ -122,26 +116,14 @@ export class Turns {
 
   readonly #turn = (): void => {
     this.#isScheduled = false;
-    this.#taken = 0;
     for (const kind of ["direct", "other"] as const) {
       const queue = this.#queues[kind];
-      queue.begun = 0;
-      // The first of each kind always begins: commands and lists keep no other waiting.
-      while (queue.begun < A_TURN[kind] && (queue.begun === 0 || this.#taken < A_TURN_MS)) {
-        const begin = queue.waiting.shift();
-        if (begin === undefined) break;
-        queue.begun += 1;
-        this.#begin(begin);
-      }
-      if (queue.begun > 0 || queue.waiting.length > 0) this.#schedule();
+      const now = queue.waiting.splice(0, A_TURN[kind]);
+      queue.begun = now.length;
+      for (const begin of now) begin();
+      if (queue.begun > 0) this.#schedule();
     }
   };
-
-  #begin(begin: () => void): void {
-    const before = performance.now();
-    begin();
-    this.#taken += performance.now() - before;
-  }
 }
 
 export function tooManyWaiting(): Refusal {

@@ -36,7 +36,7 @@ const NAMES: ReadonlySet<string> = new Set(["config", "config.worktree"]);
  * gone by then, so these files may stay.
  */
 const LAST: ReadonlySet<string> = new Set(["commondir", "HEAD", ".git"]);
-/** Git accepts a folder with both parts behind a `commondir`, even without HEAD. */
+/** Git accepts a folder with both parts behind a `commondir`, even without HEAD; links to folders are parts too. */
 const PARTS: ReadonlySet<string> = new Set(["objects", "refs"]);
 /** Folders with files that git runs, or reads addresses from. */
 const READ = /(?:^|\/)(?:hooks|remotes|branches)$/;
@@ -125,7 +125,8 @@ class Search {
         folders.push(path);
         if (PARTS.has(entry.name) && this.#isNew(path)) this.#last.push(path);
       } else if (isMoved || ((isRead || NAMES.has(entry.name)) && this.#isChanged(path))) this.#visit(path);
-      else if (LAST.has(entry.name) && this.#isChanged(path)) this.#last.push(path);
+      else if ((LAST.has(entry.name) || PARTS.has(entry.name)) && this.#isChanged(path))
+        this.#last.push(path);
     }
     return folders;
   }

@@ -187,8 +187,8 @@ function writtenIn({ writes, mods, autorun, deletes, dirs }: FsDiff): readonly s
     ),
     ...paths.filter((path) => /(?:^|\/)commondir$/.test(path)),
     ...paths.filter((path) => /(?:^|\/)HEAD$/.test(path)),
-    // Behind a `commondir`, these folders make a git folder without HEAD.
-    ...dirs.filter((path) => /(?:^|\/)(?:objects|refs)$/.test(path)),
+    // Behind a `commondir`, these folders, or links to folders, make a git folder without HEAD.
+    ...[...dirs, ...paths].filter((path) => /(?:^|\/)(?:objects|refs)$/.test(path)),
   ];
 }
 

@@ -7,6 +7,7 @@ import {
   type HeldChange,
   type KeyedMutex,
   Listing,
+  type PathReason,
   timeLimit,
 } from "../../world/backend.ts";
 import type { Ground, GroundNeeds } from "../policies/judge.ts";
@@ -22,6 +23,7 @@ import {
   changeRefused,
   changeStarted,
 } from "./change-spans.ts";
+import { cannotRecord, listed, notAllowed, nothingDone, onlyOperator, refusalOf } from "./change-refusals.ts";
 import { chosenOf } from "./choose.ts";
 import { type Denials, denialsFor } from "./denied-paths.ts";
 import { findHeld, type FoundChanges, type HeldNeeds } from "./find-held.ts";
@@ -106,6 +108,10 @@ async function inTurn(
   if (unfit !== undefined) return unfit;
   const denials = order.action === "apply" ? await denialsOf(broker, order, found, before) : undefined;
   if (denials !== undefined && isRefusal(denials)) return recordDenial(broker, order, denials);
+  if (denials?.refusal !== undefined) {
+    const error = recordDenial(broker, order, denials.refusal);
+    if (denials.isRest !== true) return error;
+  }
   const started = changeStarted(order.span, order.action, order.by, order.paths);
   const began = performance.now();
   try {
@@ -158,37 +164,36 @@ function nothingToDo(
 }
 
 /** What the policy denies: by path, and of the chosen changes. */
-type Denied = { readonly denials: Denials; readonly denied: readonly Reason[] };
+type Denied = {
+  readonly denials: Denials;
+  readonly denied: readonly PathReason[];
+  /** Present when something is denied; then `isRest` tells whether the other changes are applied. */
+  readonly refusal?: Refusal;
+  readonly isRest?: boolean;
+};
 
 /** Finds the policy's denials before any change, so that the refusal can name the rule. */
 async function denialsOf(
   broker: ChangeNeeds,
-  { by, paths, span, skipRefused }: ChangeOrder,
+  order: ChangeOrder,
   found: FoundChanges,
   all: readonly HeldChange[],
 ): Promise<Denied | Refusal> {
+  const { by, paths, skipRefused } = order;
   const ground = groundOfChanges(broker, found);
   if (isRefusal(ground)) return ground;
   const chosen = chosenOf(all, paths);
   if (isRefusal(chosen)) return chosen;
   const denials = await denialsFor(specOfChanges(broker, ground, by), chosen.changes, by);
   const denied = await deniedAmong(chosen.changes, denials);
-  if (denied.length === 0 || skipRefused === true) return { denials, denied };
+  if (denied.length === 0) return { denials, denied };
+  const isRest = skipRefused === true && denied.length < chosen.changes.length;
+  const isTheirs = by !== "operator" && (await isForOperator(broker, ground, chosen.changes, denied));
   const { id } = ground.effective;
-  const facts = { exit: 126, policy_id: id, rule: null, conflicts: listed(denied) };
-  if (by !== "operator" && (await isForOperator(broker, ground, chosen.changes, denied)))
-    return refusal(
-      "policy_denied",
-      `Nothing was applied: only the operator can apply files that tools run later: ${reasonWords(denied)}`,
-      `Apply the other changes by path, or all of them with skip_refused; ask the operator to check 'substrate diff ${span.span_id}' and run 'substrate apply ${span.span_id}'`,
-      facts,
-    );
-  return refusal(
-    "policy_denied",
-    `Nothing was applied: policy '${id}' does not allow writing ${reasonWords(denied)}`,
-    "Apply the other changes by path, or all of them with --skip-refused (skip_refused: true); or ask the operator to remove the name from the policy's list first",
-    facts,
-  );
+  return {
+    ...{ denials, denied, isRest },
+    refusal: isTheirs ? onlyOperator(order.span, id, denied, isRest) : notAllowed(id, denied, isRest),
+  };
 }
 
 /** Whether only the caller's role forbids these changes: the operator could apply them. */
@@ -196,7 +201,7 @@ async function isForOperator(
   broker: ChangeNeeds,
   ground: Ground,
   changes: readonly HeldChange[],
-  denied: readonly Reason[],
+  denied: readonly PathReason[],
 ): Promise<boolean> {
   const paths = new Set(denied.map(({ path }) => path));
   const theirs = changes.filter(({ path }) => paths.has(path));
@@ -205,8 +210,8 @@ async function isForOperator(
 }
 
 /** Yields to other calls: 30,000 paths and a long deny list take half a second. */
-async function deniedAmong(changes: readonly HeldChange[], denials: Denials): Promise<readonly Reason[]> {
-  const denied: Reason[] = [];
+async function deniedAmong(changes: readonly HeldChange[], denials: Denials): Promise<readonly PathReason[]> {
+  const denied: PathReason[] = [];
   for (const [index, { path }] of changes.entries()) {
     if (index % PATHS_A_TURN === PATHS_A_TURN - 1) await turn();
     const reason = denials(path);
@@ -239,7 +244,7 @@ async function carryOut(
 type Carried = {
   readonly ending: ApplyEnding;
   /** Present for an apply that skips what is refused. */
-  readonly skipped?: readonly Reason[] | undefined;
+  readonly skipped?: readonly PathReason[] | undefined;
   readonly before: readonly HeldChange[];
   readonly started: SpanRecord;
   readonly began: number;
@@ -254,7 +259,7 @@ async function close(
 ): Promise<ChangesReply | Refusal> {
   const { action } = order;
   if (ending.kind !== "done") {
-    const error = { ...refusalOf(action, ending), span_id: started.span_id };
+    const error = { ...refusalOf(order, ending), span_id: started.span_id };
     broker.trace.close(changeRefused(started, began, error));
     return error;
   }
@@ -294,58 +299,6 @@ function recordDenial(
   }
 }
 
-/** Texts for refused changes. Pure. */
-
-/**
- * Refuses a change without effect, such as an undo with no applied change: only the engine knows which changes are applied.
- * `past`: the earlier changes.
- */
-function nothingDone({ span_id: id }: SpanRecord, action: Action, past: string | null): Refusal {
-  return refusal(
-    "not_found",
-    `Nothing was ${VERBS[action]}: no change of span ${quoted(id)} is in the project${past === null ? "" : ` (${past})`}`,
-    `'substrate diff ${id}' shows what is still held`,
-  );
-}
-
-const VERBS = { apply: "applied", discard: "discarded", undo: "taken back" } as const;
-
-function refusalOf(action: Action, ending: Exclude<ApplyEnding, { readonly kind: "done" }>): Refusal {
-  const nothing = `Nothing was ${VERBS[action]}`;
-  if (ending.kind === "failed")
-    return refusal(
-      "busy",
-      `${nothing}: ${ending.message}`,
-      "Mend the cause (free space or permissions), then try again",
-    );
-  if (ending.kind === "conflict")
-    return refusal(
-      "apply_conflict",
-      `${nothing}: ${reasonWords(ending.conflicts)}`,
-      action === "undo"
-        ? "Look at what changed since; name paths to undo the others"
-        : "Look at the diff again; then apply the others (--skip-refused), or run the command again on the project as it is now",
-      { conflicts: listed(ending.conflicts) },
-    );
-  return refusal(
-    "apply_conflict",
-    `${nothing}: ${reasonWords(ending.refusals)}`,
-    action === "apply"
-      ? "Name the paths to apply, or leave these held and apply all others: --skip-refused (skip_refused: true)"
-      : "Name the paths to use, without these",
-    { conflicts: listed(ending.refusals) },
-  );
-}
-
-function cannotRecord(error: unknown): Refusal {
-  const why = error instanceof Error ? error.message : String(error);
-  return refusal(
-    "busy",
-    `Nothing was changed: the change cannot be recorded (${why})`,
-    "Free space where SUBSTRATE_HOME lies, then try again",
-  );
-}
-
 /** Formats held changes as the `fs_diff` of a span. Pure. */
 
 /** A link counts as a file, attributes count as content. */
@@ -364,28 +317,4 @@ export function listingOf(all: readonly HeldChange[], done: readonly string[], h
   const listing = new Listing();
   for (const { path, kind, mode } of all) if (wanted.has(path)) listing.add(LISTED[kind], path, mode);
   return { ...listing.diff(), held };
-}
-
-/** Bound on reasons in a reply. */
-const MAX_REASONS = 1000;
-
-/** The reason against changing a path: byte path and sentence. */
-type Reason = { readonly path: string; readonly reason: string };
-
-/** Formats the reasons for a reply. */
-function listed(reasons: readonly Reason[]): Reason[] {
-  return reasons.slice(0, MAX_REASONS).map(({ path, reason }) => ({ path: changePath(path), reason }));
-}
-
-/** Paths that a refusal's message names. */
-const MAX_NAMED = 3;
-
-/** Formats the reasons for the first paths, each reason once; the reply lists the others. */
-function reasonWords(reasons: readonly Reason[]): string {
-  const named = new Map<string, string[]>();
-  for (const { path, reason } of reasons.slice(0, MAX_NAMED))
-    named.set(reason, [...(named.get(reason) ?? []), quoted(changePath(path))]);
-  const some = [...named].map(([reason, paths]) => `${paths.join(", ")}: ${reason}`);
-  const more = reasons.length - MAX_NAMED;
-  return `${some.join("; ")}${more > 0 ? `; and ${more} more` : ""}`;
 }

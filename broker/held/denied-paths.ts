@@ -74,7 +74,7 @@ export async function denialsFor(
   const inside = new Map<string, string>();
   const runLater = [...held, ...files.denyWrite.filter((row) => isHeldRow(row, project))].map(coverOf);
   const sealed = files.seal.map(coverOf);
-  const led = by === "operator" ? undefined : ledByGit(project, changes);
+  const gitDenials = by === "operator" ? undefined : ledByGit(project, changes);
   for (const change of changes) {
     const { path, kind } = change;
     const other =
@@ -92,7 +92,7 @@ export async function denialsFor(
   const known = new Map<string, string | undefined>();
   return (path) => {
     // The engine asks again for each path.
-    if (!known.has(path)) known.set(path, inside.get(path) ?? led?.(path) ?? direct(path));
+    if (!known.has(path)) known.set(path, inside.get(path) ?? gitDenials?.(path) ?? direct(path));
     return known.get(path);
   };
 }

@@ -1,63 +1,107 @@
 /**
- * Held changes that would lead git to programs a command wrote: `.git` files and links, and git folders with names that no list has.
- * A plain command's are judged when it ends (git/brought.ts); nobody judges what an agent's apply or `changes.auto_apply` brings.
+ * Held changes that would lead git to programs of a command: `.git` files and links, and settings in folders that git may take for
+ * repositories. The broker judges such files of plain commands when they end (git/brought.ts); nobody judges those that an agent's
+ * apply or `changes.auto_apply` brings.
  */
 import { lstatSync } from "node:fs";
 import { posix } from "node:path";
 import { coverOf, type HeldChange } from "../../world/backend.ts";
 import { sealedInside } from "../policy/files/default-denials.ts";
 
-/** A git folder as git knows one (setup.c, is_git_directory): these, where `commondir` stands for the last two. */
-const HEAD = "HEAD";
-const COMMON = "commondir";
-const PARTS = ["objects", "refs"] as const;
-
 /** Stands for a git folder in the patterns of what git runs. */
 const ANY = "/folder";
 
 /** Beside settings and hooks, the legacy folders of addresses (gitrepository-layout(5)): an address may name a program. */
 const RUNS = [...sealedInside(ANY), `${ANY}/remotes`, `${ANY}/branches`].map(coverOf);
+const SETTINGS = ["config", "config.worktree", "hooks", "commondir", "remotes", "branches"] as const;
+
+/** A git folder has these (setup.c, is_git_directory); behind a `commondir` git needs no other. */
+const PARTS = ["objects", "refs"] as const;
+const MAKES: readonly string[] = ["HEAD", ...PARTS];
+
+const LINK_MODE = 0o120000;
+const FOLDER_MODE = 0o040000;
 
 /** Returns why only the operator may apply a byte path; undefined for other paths. `changes`: applied together. */
 export function ledByGit(
   project: string,
   changes: readonly HeldChange[],
 ): (path: string) => string | undefined {
-  const kinds = new Map(changes.map(({ path, kind }) => [path, kind]));
-  const there = new Set<string>();
-  for (const { path, kind } of changes)
-    if (kind !== "delete") for (const one of [path, ...foldersOver(path)]) there.add(one);
-  const stands = (path: string): boolean => isThere(project, path);
-  const wasGitFolder = once((folder: string) => isGitFolder(folder, stands));
-  const willBe = once((folder: string) => isGitFolder(folder, (path) => there.has(path) || stands(path)));
+  const byPath = new Map(changes.map((change) => [change.path, change]));
+  const brought = broughtBy(changes);
+  const isOnHost = (path: string): boolean => isThere(project, path);
+  const isInBoth = (path: string): boolean => brought.has(path) || isOnHost(path);
+  const wasRepository = memoized((folder) => isRepository(hasIn(folder, isOnHost)));
+  const mayBeRepository = memoized((folder) => mayBecomeOne(hasIn(folder, isInBoth)));
+  const foldersOver = foldersThat(mayBeRepository);
   return (path) => {
-    // A folder that is applied for the sake of something below it has no change of its own among them.
-    const kind = kinds.get(path) ?? "dir";
-    if (kind === "delete") return undefined;
-    if (posix.basename(path) === ".git" && kind !== "dir")
+    const change = byPath.get(path);
+    // A folder that is applied for the sake of something below it has no change of its own.
+    if (change === undefined || change.kind === "delete") return undefined;
+    const type = change.mode & 0o170000;
+    const isLink = type === LINK_MODE && path.endsWith(".git");
+    if (isLink || (posix.basename(path) === ".git" && type !== FOLDER_MODE))
       return "it leads git to another folder, and git runs what that folder names";
-    for (const folder of [...foldersOver(path), ""]) {
-      // Most folders are none, and the patterns below cost more than this.
-      if (!willBe(folder)) continue;
+    for (const folder of foldersOver(path)) {
       const below = folder === "" ? path : path.slice(folder.length + 1);
-      const makes = [HEAD, COMMON, ...PARTS].includes(below) && !wasGitFolder(folder);
+      const has = hasIn(folder, isInBoth);
+      const makes =
+        MAKES.includes(below) &&
+        !wasRepository(folder) &&
+        (has("HEAD") || has("commondir")) &&
+        SETTINGS.some(has);
       if (makes || RUNS.some((cover) => cover.covers(`${ANY}/${below}`)))
-        return "git takes the folder for a repository, and runs what its settings and hooks name";
+        return "git may take the folder for a repository, and run what its settings and hooks name";
     }
     return undefined;
   };
 }
 
-function isGitFolder(folder: string, has: (path: string) => boolean): boolean {
-  const at = (name: string): boolean => has(folder === "" ? name : `${folder}/${name}`);
-  return at(HEAD) && (at(COMMON) || PARTS.every(at));
+type Has = (name: string) => boolean;
+
+function hasIn(folder: string, has: (path: string) => boolean): Has {
+  return (name) => has(folder === "" ? name : `${folder}/${name}`);
 }
 
-function foldersOver(path: string): string[] {
-  const folders: string[] = [];
-  for (let slash = path.lastIndexOf("/"); slash > 0; slash = path.lastIndexOf("/", slash - 1))
-    folders.push(path.slice(0, slash));
-  return folders;
+function isRepository(has: Has): boolean {
+  return has("commondir") || (has("HEAD") && PARTS.every(has));
+}
+
+/** Later commands may add the missing parts. */
+function mayBecomeOne(has: Has): boolean {
+  return has("HEAD") || has("commondir") || has("worktrees") || PARTS.every(has);
+}
+
+/** The paths of changes and of the folders around them. Folders may be nested thousands deep, so none is taken twice. */
+function broughtBy(changes: readonly HeldChange[]): ReadonlySet<string> {
+  const brought = new Set<string>();
+  for (const { path, kind } of changes) {
+    if (kind === "delete") continue;
+    for (let one = path; one !== "" && !brought.has(one); one = parentOf(one)) brought.add(one);
+  }
+  return brought;
+}
+
+/** Returns a function that lists the chosen folders over a path, the nearest first; the project itself is "". */
+function foldersThat(chosen: (folder: string) => boolean): (path: string) => readonly string[] {
+  const known = new Map<string, readonly string[]>([["", chosen("") ? [""] : []]]);
+  return (path) => {
+    const climbed: string[] = [];
+    let over: readonly string[] | undefined;
+    for (let folder = parentOf(path); over === undefined; folder = parentOf(folder)) {
+      over = known.get(folder);
+      if (over === undefined) climbed.push(folder);
+    }
+    for (const folder of climbed.toReversed()) {
+      if (chosen(folder)) over = [folder, ...over];
+      known.set(folder, over);
+    }
+    return over;
+  };
+}
+
+function parentOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf("/")));
 }
 
 function isThere(project: string, path: string): boolean {
@@ -70,7 +114,7 @@ function isThere(project: string, path: string): boolean {
   }
 }
 
-function once(decide: (folder: string) => boolean): (folder: string) => boolean {
+function memoized(decide: (folder: string) => boolean): (folder: string) => boolean {
   const known = new Map<string, boolean>();
   return (folder) => {
     const before = known.get(folder);

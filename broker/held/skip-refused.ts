@@ -12,7 +12,7 @@ type Applied = {
 
 /**
  * Calls `apply` with the changes that are not refused, until it refuses none of them. A folder is left out too when something
- * below it is: naming it would name all that it has.
+ * below it is: a named folder stands for everything below it.
  * @param denied refused by the policy
  * @param apply applies the changes at these byte paths, and everything below them
  */
@@ -37,18 +37,29 @@ function reasonsOf(ending: ApplyEnding): readonly PathReason[] | undefined {
   return ending.kind === "conflict" ? ending.conflicts : undefined;
 }
 
-/** The paths of the changes that are neither at, below nor above a skipped one. */
+/** The paths of the changes that are neither at, below nor above a skipped one. Folders may be nested thousands deep. */
 function pathsWithout(changes: readonly HeldChange[], skipped: readonly PathReason[]): readonly string[] {
   const at = new Set(skipped.map(({ path }) => path));
-  const above = new Set([...at].flatMap(foldersOf));
+  const above = new Set<string>();
+  for (const path of at)
+    for (let folder = parentOf(path); folder !== "" && !above.has(folder); folder = parentOf(folder))
+      above.add(folder);
+  const below = new Map<string, boolean>([["", false]]);
+  const isBelow = (folder: string): boolean => {
+    const climbed: string[] = [];
+    let found: boolean | undefined;
+    for (let one = folder; found === undefined; one = parentOf(one)) {
+      found = at.has(one) ? true : below.get(one);
+      if (found === undefined) climbed.push(one);
+    }
+    for (const one of climbed) below.set(one, found);
+    return found;
+  };
   return changes
     .map(({ path }) => path)
-    .filter((path) => !at.has(path) && !above.has(path) && !foldersOf(path).some((folder) => at.has(folder)));
+    .filter((path) => !at.has(path) && !above.has(path) && !isBelow(parentOf(path)));
 }
 
-function foldersOf(path: string): string[] {
-  const folders: string[] = [];
-  for (let slash = path.indexOf("/"); slash >= 0; slash = path.indexOf("/", slash + 1))
-    folders.push(path.slice(0, slash));
-  return folders;
+function parentOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf("/")));
 }

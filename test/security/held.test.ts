@@ -141,6 +141,41 @@ describe.each(actors())("held changes under attack, as $kind", (actor) => {
     },
   );
 
+  test("no agent applies settings of a folder that becomes a repository later, nor a link whose name ends in .git", async () => {
+    await startOver(broker);
+    const begun = await heldBy(
+      "ann",
+      "mkdir gd; echo 'ref: refs/heads/main' > gd/HEAD; printf '[core]\\n\\tfsmonitor = false\\n' > gd/config",
+    );
+    expect((await as("ann", "POST", `/v1/apply/${begun}`, {})).status).toBe(403);
+    // Either alone is only a file.
+    expect((await as("ann", "POST", `/v1/apply/${begun}`, { paths: ["gd/config"] })).status).toBe(200);
+    expect((await as("ann", "POST", `/v1/apply/${begun}`, { paths: ["gd/HEAD"] })).status).toBe(403);
+    const link = await heldBy("ann", "ln -s gd x.git; echo x > beside");
+    expect((await as("ann", "POST", `/v1/apply/${link}`, {})).status).toBe(403);
+    const rest = await as("ann", "POST", `/v1/apply/${link}`, { skip_refused: true });
+    expect(rest).toMatchObject({ status: 200, document: { done: ["beside"], left: ["x.git"] } });
+    expect(existsSync(join(broker.project, "x.git"))).toBe(false);
+    const told = broker
+      .spans()
+      .filter(({ parent_span: parent, code }) => parent === link && code === "policy_denied");
+    expect(told.map(({ message }) => message?.split(":")[0])).toEqual([
+      "Nothing was applied",
+      "Some changes were not applied",
+    ]);
+    // All is refused: as without skip_refused.
+    expect((await as("ann", "POST", `/v1/apply/${link}`, { skip_refused: true })).status).toBe(403);
+  });
+
+  test("a plain command completes no repository around settings that were there, by links for its folders either", async () => {
+    await startOver(broker);
+    fill(broker, { "gd/HEAD": "ref: refs/heads/main\n", "gd/config": "[core]\n\tfsmonitor = touch PWNED\n" });
+    await broker.run("ln -s . gd/objects; ln -s . gd/refs; mkdir n");
+    const parts = ["objects", "refs"].filter((name) => existsSync(join(broker.project, "gd", name)));
+    const isWhole = parts.length === 2 && existsSync(join(broker.project, "gd/config"));
+    expect(isWhole).toBe(false);
+  });
+
   test("no agent replaces the .git file of a person's worktree; files that only have git's names are like any other", async () => {
     fill(broker, { "wt/.git": "gitdir: ../elsewhere\n", "src/old": "" });
     const stolen = await heldBy("ann", "echo 'gitdir: ../gd' > wt/.git");
@@ -148,7 +183,7 @@ describe.each(actors())("held changes under attack, as $kind", (actor) => {
     expect(readFileSync(join(broker.project, "wt/.git"), "utf8")).toBe("gitdir: ../elsewhere\n");
     const twin = await heldBy(
       "ann",
-      "mkdir -p src/hooks src/refs; for f in config HEAD hooks/use.js refs/a; do echo x > src/$f; done",
+      "mkdir -p src/hooks src/refs; for f in config hooks/use.js refs/a; do echo x > src/$f; done",
     );
     expect((await as("ann", "POST", `/v1/apply/${twin}`, {})).status).toBe(200);
     expect(readFileSync(join(broker.project, "src/hooks/use.js"), "utf8")).toBe("x\n");

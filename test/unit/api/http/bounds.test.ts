@@ -24,22 +24,3 @@ test("more than can wait are refused, and taken again when others have begun", a
   await turn();
   expect(take()).toBe(true);
 });
-
-test("a turn that has taken long begins no further call of a kind, and the next turns do", async () => {
-  const turns = new Turns();
-  const begun: number[] = [];
-  const long = (): void => {
-    begun.push(begun.length);
-    for (const since = performance.now(); performance.now() - since < 25; );
-  };
-  for (let count = 0; count < 6; count += 1) turns.take("direct", long);
-  expect(begun).toHaveLength(1);
-  let list = false;
-  turns.take("other", () => (list = true));
-  await turn();
-  // A list waits behind one command at most.
-  expect(list).toBe(true);
-  expect(begun.length).toBeLessThan(4);
-  for (let count = 0; count < 10; count += 1) await turn();
-  expect(begun).toHaveLength(6);
-});
