@@ -4,6 +4,7 @@
  */
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { setImmediate as turn } from "node:timers/promises";
 import { type Refusal, refusal } from "../../broker/model/refusal.ts";
 
 /** Bytes of all requests together, from the first byte until the call is answered. */
@@ -124,6 +125,18 @@ export class Turns {
       if (queue.begun > 0) this.#schedule();
     }
   };
+}
+
+/** Deciding about a command of 64 KiB takes some hundred milliseconds; of so many bytes, less than one turn of the event loop may. */
+const LONG = 8 * 1024;
+
+let lastLong: Promise<void> = Promise.resolve();
+
+/** Waits until a long request has a turn of the event loop that no other long one has; undefined: a short one need not wait. */
+export function turnFor(bytes: number): Promise<void> | undefined {
+  if (bytes <= LONG) return undefined;
+  lastLong = lastLong.then(() => turn());
+  return lastLong;
 }
 
 export function tooManyWaiting(): Refusal {

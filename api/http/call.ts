@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isRefusal, type Refusal } from "../../broker/model/refusal.ts";
 import { sendRefusal, sendText } from "./answer.ts";
-import { unreadFill } from "./bounds.ts";
+import { turnFor, unreadFill } from "./bounds.ts";
 import type { Context } from "./context.ts";
 
 /** Reads a request and returns the handler's valid input, or a refusal. */
@@ -41,6 +41,8 @@ export function answering<Body, From extends IncomingMessage>(
     });
     const body = await read(request, context);
     if (isRefusal(body)) return sendRefusal(response, body);
+    const wait = turnFor(bytesOf(request));
+    if (wait !== undefined) await wait;
     const reply = await handle({ ...context, body: body.valid, request, response });
     if (reply === undefined) return;
     if (isRefusal(reply)) return sendRefusal(response, reply);
@@ -50,4 +52,9 @@ export function answering<Body, From extends IncomingMessage>(
     if (hasRoom || request.method !== "GET") sendText(response, 200, text);
     else sendRefusal(response, unreadFill());
   };
+}
+
+/** Bytes of a request's body; one in parts counts as long. */
+function bytesOf({ headers }: IncomingMessage): number {
+  return headers["transfer-encoding"] === undefined ? Number(headers["content-length"] ?? 0) : Infinity;
 }

@@ -8,7 +8,7 @@ import { isRefusal, quoted, type Refusal, refusal } from "../../broker/model/ref
 import type { StreamControl } from "../../schemas/generated/types.ts";
 import { validateStreamControl } from "../../schemas/generated/validators/stream-control.js";
 import { MAX_BODY, parseJson } from "./body.ts";
-import { noRoom } from "./bounds.ts";
+import { noRoom, turnFor } from "./bounds.ts";
 import { logBug } from "./bug.ts";
 import { maySee } from "./caller.ts";
 import type { Context } from "./context.ts";
@@ -91,6 +91,8 @@ class Connection {
   readonly #client: LiveClient;
   readonly #output: OutputMessages;
   #command: LiveCommand | undefined;
+  /** Messages that came while a long first one waited for its turn. */
+  #early: [bytes: Buffer, isBinary: boolean][] | undefined;
   #tellsTaken = false;
   #tellsQuestions = false;
   #isOver = false;
@@ -202,8 +204,9 @@ class Connection {
   }
 
   #take(bytes: Buffer, isBinary: boolean): void {
+    if (this.#early !== undefined) return void this.#early.push([bytes, isBinary]);
     if (this.#command === undefined) {
-      if (!isBinary) return this.#begin(bytes);
+      if (!isBinary) return this.#beginInTurn(bytes);
       return this.#refuse(misplaced("The first message must be text: an execute request"));
     }
     if (!isBinary) return this.#control(this.#command, bytes);
@@ -212,8 +215,27 @@ class Connection {
       this.#fail(misplaced(`A binary message must begin with the byte 0, received ${bytes[0] ?? "no byte"}`));
   }
 
-  #begin(bytes: Buffer): void {
+  #beginInTurn(bytes: Buffer): void {
     clearTimeout(this.#firstMessage);
+    const wait = turnFor(bytes.length);
+    if (wait === undefined) return this.#begin(bytes);
+    this.#early = [];
+    this.#socket.pause();
+    void wait.then(() => {
+      const early = this.#early ?? [];
+      this.#early = undefined;
+      if (this.#isOver || this.#socket.readyState !== WebSocket.OPEN) return;
+      this.#socket.resume();
+      try {
+        this.#begin(bytes);
+        for (const [message, binary] of early) if (!this.#isOver) this.#take(message, binary);
+      } catch (error) {
+        this.#fail(logBug(this.#context.log, this.#id, error));
+      }
+    });
+  }
+
+  #begin(bytes: Buffer): void {
     this.#first = bytes.length;
     const sent = parseJson(bytes);
     const order = isRefusal(sent) ? sent : streamOrder(sent.document, this.#context.caller, true);

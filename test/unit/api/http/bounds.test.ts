@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { MOST_WAITING, Turns } from "../../../../api/http/bounds.ts";
+import { MOST_WAITING, turnFor, Turns } from "../../../../api/http/bounds.ts";
 
 test("the first call begins at once, later ones in order and in later turns, and commands do not wait behind lists", async () => {
   const turns = new Turns();
@@ -23,4 +23,21 @@ test("more than can wait are refused, and taken again when others have begun", a
   await turn();
   await turn();
   expect(take()).toBe(true);
+});
+
+test("long requests have a turn each, with others between them; a short one waits for none", async () => {
+  const begun: string[] = [];
+  const long = ["one", "two", "three"].map(async (name) => {
+    await turnFor(60_000);
+    begun.push(name);
+  });
+  expect(turnFor(100)).toBeUndefined();
+  const between: number[] = [];
+  while (begun.length < 3) {
+    await turn();
+    between.push(begun.length);
+  }
+  await Promise.all(long);
+  expect(begun).toEqual(["one", "two", "three"]);
+  expect(between.slice(0, 3).every((count, at) => count <= at + 1)).toBe(true);
 });
