@@ -1,26 +1,31 @@
-#!/bin/sh
-# npm's `substrate` and `substrate-sh`: becomes the native program of that name, because Node takes longer to start than most commands
-# take; the CLI in Node where the native programs are missing or for another machine.
+# npm's `substrate` and `substrate-sh`, read by their first lines: becomes the native program of that name, because Node takes longer to
+# start than most commands take; the CLI in Node where the native programs are missing or for another machine. `self`: the file that was
+# started. A coding agent runs its tool after any exit code of a hook but 2.
 fail() {
   echo "substrate: $1" >&2
-  # A coding agent runs its tool after any other exit code of a hook.
-  if [ "$2" = hook ]; then exit 2; else exit 125; fi
+  if [ "$hook" = yes ]; then exit 2; else exit 125; fi
 }
 
-case $0 in
-  *-sh) name=substrate-sh ;;
-  *) name=substrate ;;
-esac
-# A project's folder may be first on PATH.
-self=$(PATH=/usr/bin:/bin:$PATH readlink -f -- "$0") || fail "cannot find its own folder from '$0'" "$1"
+become() {
+  if [ "$hook" != yes ]; then exec "$@"; fi
+  trap 'exit 2' HUP INT QUIT TERM
+  "$@" || exit 2
+  exit 0
+}
+
+hook=
+if [ "$1" = hook ]; then hook=yes; fi
 root=${self%/api/bin/*}
+name=${self##*/}
+name=${name%.mjs}
 # Only a package has this file: a checkout is built where it is used.
 target=
 if [ -r "$root/.build/target.json" ]; then IFS= read -r target <"$root/.build/target.json"; fi
+# A project's folder may be first on PATH.
 case "$target $(PATH=/usr/bin:/bin:$PATH uname -sm)" in
   '{"platform":"linux","arch":"x64",'*' Linux x86_64' | '{"platform":"linux","arch":"arm64",'*' Linux aarch64' | ' Linux '*)
-    if [ -x "$root/.build/$name" ]; then exec "$root/.build/$name" "$@"; fi
+    if [ -x "$root/.build/$name" ]; then become "$root/.build/$name" "$@"; fi
     ;;
 esac
-command -v node >/dev/null || fail "cannot find 'node' on PATH" "$1"
-exec node "$root/api/bin/$name.mjs" "$@"
+command -v node >/dev/null || fail "cannot find 'node' on PATH"
+become node "$self" "$@"

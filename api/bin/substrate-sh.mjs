@@ -1,4 +1,5 @@
-#!/usr/bin/env node
+#!/bin/sh
+":"; // 2>/dev/null; self=$(PATH=/usr/bin:/bin:$PATH readlink -f -- "$0") && . "${self%/*}/front.sh"; exit 2
 // As the native .build/substrate-sh: the same CLI, which reads the words as sh(1) does.
 process.argv.splice(2, 0, "sh");
 await import("./substrate.mjs");

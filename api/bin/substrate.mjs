@@ -1,4 +1,5 @@
-#!/usr/bin/env node
+#!/bin/sh
+":"; // 2>/dev/null; self=$(PATH=/usr/bin:/bin:$PATH readlink -f -- "$0") && . "${self%/*}/front.sh"; exit 2
 import { accessSync, constants, existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { isSameTarget, packedFor, targetWords, thisMachine } from "../setup/target.mjs";
