@@ -60,6 +60,7 @@ class Shell {
   #held = "";
   #endsLine = true;
   #isAsking = false;
+  #isOver = false;
   /** Goes on to the next prompt, once the broker has told what happened in the last line. */
   #onTold: (sentences: readonly string[]) => void = () => {};
   readonly #told = new Set<string>();
@@ -122,6 +123,7 @@ class Shell {
       if (this.#left === undefined) throw error;
       return this.#left;
     } finally {
+      this.#isOver = true;
       heard();
       out.off("resize", resize);
       this.#typing?.close();
@@ -172,10 +174,17 @@ class Shell {
     if (!this.#endsLine) this.#terminal.out.write(toLineBegin(sizeOf(this.#terminal.out).cols));
     this.#endsLine = true;
     this.#isAsking = true;
-    // Keys that come before the line editor listens would be lost.
-    this.#terminal.stdin.pause();
+    // Until the line editor listens, keys wait, and Ctrl-C and Ctrl-Z are keys.
+    const { stdin } = this.#terminal;
+    stdin.pause();
+    stdin.setRawMode(true);
+    this.#undo.push(() => stdin.setRawMode(false));
     this.#tellLine()
-      .then(() => this.#ask(""))
+      .then(async () => {
+        if (this.#isOver) return;
+        this.#passNothing();
+        await this.#ask("");
+      })
       .catch((error: unknown) => {
         this.#terminal.err.write(`substrate: ${String(error)}\n`);
         this.#leave(125);
