@@ -163,7 +163,9 @@ export class Notices {
     const key = JSON.stringify([kind, what]);
     const known = this.#known.get(key);
     if (known !== undefined) {
-      this.#known.set(key, { ...known, count: known.count + notice.count });
+      // A shell's earlier line was told the known words; a command hears the first ones.
+      const words = this.#read.get(key) === known.count ? notice : known;
+      this.#known.set(key, { ...words, count: known.count + notice.count });
       if (path === undefined || known.message === message) return;
       const besides = this.#besides.get(key) ?? new Set<string>();
       this.#besides.set(key, besides.add(basename(path)));

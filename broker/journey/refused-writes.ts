@@ -87,7 +87,7 @@ const HELD_BY_ALL =
   "the change can be held only where every policy in force isolates the command, and not by a narrowing profile alone";
 
 const HELD_BY_NONE =
-  "a policy that only observes isolates no command, so a person writes it outside of Substrate";
+  "a policy that only observes isolates no command; a person can write it outside of Substrate";
 
 /** Returns a suffix for a reason: "isolate the command", where isolation helps. */
 function otherWay(path: string, { policies, project, home, plain }: WriteRules): string {

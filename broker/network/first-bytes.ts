@@ -195,7 +195,7 @@ const MAX_FRAGMENT = 16_384;
 const TLS_MAJOR = 3;
 
 /**
- * Guesses the protocol from the first bytes; undefined while several are possible. What is none of the others is read as a line that
+ * Guesses the protocol from the first bytes; undefined while several are possible. Any other protocol is read as a line that
  * some server may take for HTTP. Every TLS record type counts as TLS:
  * servers skip some alerts before the ClientHello, so a foreign ClientHello could stand behind an alert.
  */
@@ -223,7 +223,9 @@ function isTlsRecord(start: Uint8Array): boolean | undefined {
   if (type !== ALERT && type !== HANDSHAKE) return false;
   if (high === undefined || low === undefined || message === undefined) return undefined;
   const length = high * 256 + low;
-  return type === ALERT ? length === 2 : message === CLIENT_HELLO && length <= MAX_FRAGMENT;
+  return type === ALERT
+    ? length === 2 && (message === 1 || message === 2)
+    : message === CLIENT_HELLO && length <= MAX_FRAGMENT;
 }
 
 function joined(one: Uint8Array, other: Uint8Array): Uint8Array {

@@ -115,7 +115,7 @@ export class NpmRetries {
   }
 }
 
-/** Tells whether the user's file is another one, or has other text. */
+/** Identifies the user's file and its text. */
 function stampOf(host: PresetHost): string {
   const [file = ""] = npmSettings(host);
   try {

@@ -127,6 +127,14 @@ const LACKS: readonly Lack[] = [
 /** Package managers that read the user's `.npmrc`, and not the built-in settings of npm, by which npm has its registries in a world. */
 const NPMRC_READERS: ReadonlySet<string> = new Set(["pnpm", "pnpx", "bun", "bunx"]);
 
+/** Verbs of pnpm and bun that ask a registry. */
+const ASKING =
+  /^(?:add|a|install|i|update|up|upgrade|outdated|info|view|audit|fetch|dlx|x|create|c|publish)$/;
+
+function asksRegistry(name: string, argv: readonly string[]): boolean {
+  return name.endsWith("x") || argv.slice(1).some((word) => ASKING.test(word));
+}
+
 /** Messages of dash and bash in untranslated locales. */
 const NO_RIGHT = /: (?:Permission denied|Operation not permitted)$/m;
 
@@ -173,7 +181,7 @@ export class WorldLacks {
   /** Programs that ended with unknown status (before Linux 6.15). */
   readonly #unknown = new Set<string>();
 
-  /** Programs of {@link NPMRC_READERS} that were started. */
+  /** Programs of {@link NPMRC_READERS} that were started to ask a registry. */
   readonly npmrcReaders = new Set<string>();
 
   constructor(uid: number) {
@@ -185,7 +193,7 @@ export class WorldLacks {
     for (const event of events) {
       if (event.kind === "started") {
         const name = basename(event.path);
-        if (NPMRC_READERS.has(name)) this.npmrcReaders.add(name);
+        if (NPMRC_READERS.has(name) && asksRegistry(name, event.argv)) this.npmrcReaders.add(name);
         if (this.#lackOf(name) !== undefined) this.#live.set(event.number, name);
       } else if (event.kind === "ended") this.#end(event);
     }

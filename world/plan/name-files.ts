@@ -18,7 +18,7 @@ const MOST_NAMES = 1000;
 function hosts(name: string, hostsFile: string): string {
   const own = isName(name) ? [name] : [];
   // Where the host's file has no such line, its programs serve and ask 127.0.0.1; with the line Node would serve ::1 alone.
-  const isBoth = hostsFile === "" || /^\s*::1\s(?:[^#\n]*\s)?localhost(?:\s|$)/m.test(hostsFile);
+  const isBoth = hostsFile === "" || /^[ \t]*::1[ \t](?:[^#\n]*[ \t])?localhost(?:[ \t#]|$)/m.test(hostsFile);
   const lines = [
     `127.0.0.1 ${["localhost", ...own].join(" ")}`,
     `::1 ${isBoth ? "localhost " : ""}ip6-localhost ip6-loopback`,

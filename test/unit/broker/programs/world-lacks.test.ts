@@ -46,8 +46,13 @@ describe("what a world lacks is told", () => {
 
   test("and which programs read the user's .npmrc, whether they failed or not", () => {
     const lacks = new WorldLacks(1000);
-    lacks.add([...ran("/usr/bin/pnpm", { code: 0 }), ...ran("/usr/bin/npm", { code: 1 }, 2)]);
-    expect([...lacks.npmrcReaders]).toEqual(["pnpm"]);
+    const started = (path: string, ...words: string[]): ProgramEvent => ({
+      ...{ kind: "started", number: 1, parent: 0, pid: 7, path, argv: [path, ...words], cut: false, at },
+    });
+    lacks.add([started("/usr/bin/npm", "install"), started("/usr/bin/bun", "run", "lint")]);
+    expect([...lacks.npmrcReaders]).toEqual([]);
+    lacks.add([started("/usr/bin/pnpm", "add", "x"), started("/usr/bin/bunx", "tool")]);
+    expect([...lacks.npmrcReaders]).toEqual(["pnpm", "bunx"]);
   });
 
   test("of a mount that was refused, and of no other failure of mount's", () => {
