@@ -232,7 +232,8 @@ describe.each(actors())("installed globally, as $kind", (actor) => {
     expect((await person.mustRun(["substrate", "setup"])).stdout).toContain("built .build/substrate-init\n");
     expect((await person.mustRun(["substrate", "setup"])).stdout).toContain("nothing to do");
     expect((await person.mustRun(["substrate", "exec", "--", "echo built"])).stdout).toBe("built\n");
-  }, 120_000);
+    // It compiles every native part.
+  }, 300_000);
 
   test("two commands at once start one broker", async () => {
     const person = await installed(actor);
