@@ -145,13 +145,13 @@ describe.each(actors())("installed globally, as $kind", (actor) => {
     await person.mustRun(["rm", join(person.package, ".build/substrate")]);
     await person.mustRun(["ln", "-s", "/usr/bin/readlink", "/usr/bin/uname", nodes]);
     await person.mustRun(["rm", join(nodes, "node")]);
-    const bare = { PATH: nodes };
+    const bare = ["/usr/bin/env", `PATH=${nodes}`];
     const front = join(person.prefix, "bin/substrate");
-    expect(await person.run([front, "hook", "claude-code"], { env: bare })).toMatchObject({
+    expect(await person.run([...bare, front, "hook", "claude-code"])).toMatchObject({
       code: 2,
       stderr: "substrate: cannot find 'node' on PATH\n",
     });
-    expect((await person.run([front, "status"], { env: bare })).code).toBe(125);
+    expect((await person.run([...bare, front, "status"])).code).toBe(125);
   }, 120_000);
 
   test("in a project's node_modules it serves other projects, refuses its own, and loads no package that lies beside it", async () => {
