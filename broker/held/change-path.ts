@@ -62,3 +62,8 @@ function isText(bytes: string): boolean {
 function textOf(bytes: string): string {
   return Buffer.from(bytes, "latin1").toString("utf8");
 }
+
+/** The folder of a byte path; "" for one directly in the project. */
+export function parentOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf("/")));
+}

@@ -7,6 +7,7 @@ import { lstatSync } from "node:fs";
 import { posix } from "node:path";
 import { coverOf, type HeldChange } from "../../world/backend.ts";
 import { sealedInside } from "../policy/files/default-denials.ts";
+import { parentOf } from "./change-path.ts";
 
 /** Stands for a git folder in the patterns of what git runs. */
 const ANY = "/folder";
@@ -98,10 +99,6 @@ function foldersThat(chosen: (folder: string) => boolean): (path: string) => rea
     }
     return over;
   };
-}
-
-function parentOf(path: string): string {
-  return path.slice(0, Math.max(0, path.lastIndexOf("/")));
 }
 
 function isThere(project: string, path: string): boolean {

@@ -1,5 +1,6 @@
 /** Applies the changes that can be applied, for a call with `skip_refused`; the others stay held. */
 import type { ApplyEnding, HeldChange, PathReason } from "../../world/backend.ts";
+import { parentOf } from "./change-path.ts";
 
 /** Each round may find refusals of another kind: of the files themselves, then of their places in the project. */
 const MOST_ROUNDS = 5;
@@ -58,8 +59,4 @@ function pathsWithout(changes: readonly HeldChange[], skipped: readonly PathReas
   return changes
     .map(({ path }) => path)
     .filter((path) => !at.has(path) && !above.has(path) && !isBelow(parentOf(path)));
-}
-
-function parentOf(path: string): string {
-  return path.slice(0, Math.max(0, path.lastIndexOf("/")));
 }

@@ -215,7 +215,7 @@ function protocolOf(start: Uint8Array): "tls" | "sslv2" | "http" | "http2" | und
 
 /**
  * Whether the bytes begin a record of TLS. Of another major version only a ClientHello or an alert counts: Java's and Go's servers take
- * them, and other protocols begin with such bytes too.
+ * both, and messages of other protocols may begin with the same record type.
  */
 function isTlsRecord(start: Uint8Array): boolean | undefined {
   const [type, major, , high, low, message] = start;
