@@ -8,7 +8,7 @@ const LF = 10;
 
 /** RFC 9110 §5.6.2. */
 const METHOD_BYTE = /[!#$%&'*+.^_`|~0-9A-Za-z-]/;
-/** A longer word is no method: the longest request line that a known server reads has 64 KiB (Python's http.server). */
+/** The longest request line that a known server reads has 64 KiB (Python's http.server); a longer line, or first word, is no request. */
 const MAX_LINE = 64 * 1024 - 1;
 /** Before Python's further blanks: binary protocols begin with shorter words, LDAP with `0` and a length. */
 const METHOD_NAME = /^[A-Za-z][\w-]{2,}$/;
@@ -35,8 +35,8 @@ const WATCH: Reading = { kind: "watch" };
  *
  * Some servers also read headers behind a first line of another version (`RTSP/1.0`) or of none (`GET /`). Clients of
  * other protocols send such lines and wait for the answer, so these lines are released and the next ones watched: from
- * a `Host` line on, the bytes are held and read as headers of HTTP. So is a first line whose first word is no method: Python's servers
- * take any word (`@GET`).
+ * a `Host` line on, the bytes are held and read as headers of HTTP. A first line whose first word is no method (`@GET`) is
+ * released and watched too: Python's servers take any word.
  */
 export class HttpHostReader implements ProtocolReader {
   readonly protocol = "http";
