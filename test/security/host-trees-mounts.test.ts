@@ -217,6 +217,11 @@ describe.skipIf(!mayMount).each(actors())("a mount in the home folder of $kind",
       "ls /dev/.trees /dev/.trees/0; chmod 755 /dev/.trees; cat /dev/.trees/*/.ssh/id",
     );
     expect(tried).not.toContain("private key");
+    expect(await broker.run("find /dev -path '*/.trees/*'")).toMatchObject({
+      exit: 0,
+      stdout: "",
+      stderr: "",
+    });
   });
 
   test("takes more folders beside it than are looked at anew, and more names than have a place", async () => {

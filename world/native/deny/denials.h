@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 /* Sources of mask mounts, placed by the mount plan (world/plan/kernel-folders.ts). */
+#define MASKS "/dev/.denied"
 #define MASK_FILE "/dev/.denied/file"
 #define MASK_FOLDER "/dev/.denied/folder"
 

@@ -93,3 +93,18 @@ int place_overlay(const struct stage *stage, const struct mount_step *step, cons
   errno = error;
   return result;
 }
+
+int folder_cover(const char *path) {
+  int place = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int context = filesystem_begin("tmpfs");
+  int tree = -1;
+  int result = -1;
+  if (place >= 0 && context >= 0 && filesystem_option(context, "mode", "755") == 0 &&
+      filesystem_option(context, "size", "4k") == 0) {
+    tree = filesystem_mount(context, ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC | ATTR_RDONLY);
+    if (tree >= 0) result = mount_place(tree, place);
+  }
+  result = close_keeping_errno(tree, result);
+  result = close_keeping_errno(context, result);
+  return close_keeping_errno(place, result);
+}

@@ -16,5 +16,8 @@ int place_overlay(const struct stage *stage, const struct mount_step *step, cons
 int overlay_layer(const struct stage *stage, int context, const char *key, const char *source);
 /* Moves a detached mount (taken over, -1 allowed) onto a target, after adding attributes. */
 int place_tree(const struct stage *stage, int tree, const char *target, uint64_t attributes);
+/* Covers a folder of the world, after the pivot, with an empty one that nobody may write. Descriptors opened before still
+   reach what lies under it. */
+int folder_cover(const char *path);
 
 #endif

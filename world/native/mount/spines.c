@@ -325,21 +325,6 @@ static int open_source(const char *name, int flags) {
   return fd;
 }
 
-/* Covers the folder of sources with an empty one. Its mode closes the folder to commands only as long as none has
-   CAP_DAC_OVERRIDE, which the maker of a user namespace has over its own user's files. */
-static void cover_sources(void) {
-  int context = filesystem_begin("tmpfs");
-  if (context < 0 || filesystem_option(context, "mode", "0") < 0 || filesystem_option(context, "size", "4k") < 0) {
-    fail_world(STEP, sources, errno);
-  }
-  int cover = filesystem_mount(context, ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC | ATTR_RDONLY);
-  int place = open(sources, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (cover < 0 || place < 0 || mount_place(cover, place) < 0) fail_world(STEP, sources, errno);
-  close(context);
-  close(cover);
-  close(place);
-}
-
 void spines_start(void) {
   if (spines == NULL) return;
   for (struct spine *spine = spines; spine != NULL; spine = spine->next) {
@@ -349,7 +334,9 @@ void spines_start(void) {
     spine->place.host = open_source(name, O_RDONLY);
     spine->place.masks = open_source("masks", O_PATH);
   }
-  cover_sources();
+  /* The folder's mode closes it to commands only as long as none has CAP_DAC_OVERRIDE, which the maker of a user
+     namespace has over its own user's files. */
+  if (folder_cover(sources) < 0) fail_world(STEP, sources, errno);
   fix_all();
 }
 
