@@ -51,9 +51,9 @@ export function closedPortWords({ ending }: Ran): readonly string[] {
   const { closedPorts = [] } = failed ? ending : {};
   const [first] = closedPorts;
   if (first === undefined) return [];
-  const ports = closedPorts.length === 1 ? `port ${first}` : `ports ${closedPorts.join(", ")}`;
+  const ports = closedPorts.length === 1 ? `Port ${first}` : `Ports ${closedPorts.join(", ")}`;
   return [
-    `Nothing listens on ${ports} of localhost: a world's localhost is its own, and what earlier commands left in the background ended with them unless they were kept ("background": "keep", --keep). A server on this machine's own localhost is 'host.internal:${first}' to commands, where net.allowed has that entry ("substrate policy allow net host.internal:${first}" adds it)`,
+    `${ports} of localhost refused the connection: nothing listens at that address in the world, whose localhost is its own. What earlier commands left in the background ended with them unless they were kept ("background": "keep", --keep). A server on this machine's own localhost is 'host.internal:${first}' to commands, where net.allowed has that entry ("substrate policy allow net host.internal:${first}" adds it)`,
   ];
 }
 

@@ -135,13 +135,13 @@ describe.each(actors())("ports of localhost, as $kind", (actor) => {
   test("are a world's own: a failed command is told so, and how to reach a server of this machine", async () => {
     const { port } = host;
     const words = expect.stringMatching(
-      new RegExp(`^Nothing listens on port ${port} of localhost: .*'host\\.internal:${port}'`),
+      new RegExp(`^Port ${port} of localhost refused the connection: .*'host\\.internal:${port}'`),
     );
     expect(await toldAbout(blocking(port))).toEqual([words]);
     expect(await toldAbout(nonBlocking(port))).toEqual([words]);
     expect(await toldAbout(nonBlocking(port, "::1"))).toEqual([words]);
     const { stderr } = await broker.cli(["exec", "--shell", "bash", "--", blocking(port)]);
-    expect(stderr).toMatch(new RegExp(`^substrate: Nothing listens on port ${port} of localhost`, "m"));
+    expect(stderr).toMatch(new RegExp(`^substrate: Port ${port} of localhost refused`, "m"));
   });
 
   test("are told in the same words where this machine has no server", async () => {
