@@ -70,7 +70,13 @@ describe.each(actors())("writes below fs.scratch, as $kind", (actor) => {
   });
 
   test("in such a folder show nothing of what is denied beside it, also when the host makes that", async () => {
-    // Where the host has no folder a listing names what is denied, there or not: nothing is told of the host by that.
+    const list = `ls -lA ${home.path}/missing && find ${home.path}/missing`;
+    for (const command of [list, `touch isolated x; ${list}`])
+      expect(await broker.run(command)).toMatchObject({
+        exit: 0,
+        stdout: expect.not.stringContaining("secret"),
+        stderr: "",
+      });
     const look = `cat ${home.path}/missing/secret || ls -l ${home.path}/missing/secret`;
     const before = await broker.run(look);
     expect(before).toMatchObject({ stdout: "", stderr: expect.stringContaining("No such file") });
