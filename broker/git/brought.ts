@@ -201,6 +201,11 @@ function takeIfCode(path: string, stood: boolean, brought: BroughtBy): boolean {
   return why !== undefined && take(path, why, brought);
 }
 
+/** Without its settings git still takes the folder for a repository, but one without remotes and names. */
+function withAll(place: string): string {
+  return basename(place) === "config" ? ", with every other setting in it" : "";
+}
+
 /** Returns whether the path was quarantined. */
 function take(path: string, why: string, { project, takeOut, tell }: BroughtBy): boolean {
   const place = join(project, path);
@@ -209,7 +214,7 @@ function take(path: string, why: string, { project, takeOut, tell }: BroughtBy):
     tell({
       kind: "denied_name",
       subject: place,
-      message: `${made}: it was moved to '${takeOut(place)}'`,
+      message: `${made}: it was moved to '${takeOut(place)}'${withAll(place)}`,
     });
     return true;
   } catch (error) {
