@@ -11,32 +11,35 @@ const RESOLV = "nameserver 127.0.0.53\noptions timeout:2 attempts:2 edns0\n";
 const MOST_NAMES = 1000;
 
 /**
- * Returns the world's hosts file (hosts(5)): the host's name, because programs look up their own host, and the names that the host's file
- * gives a loopback address, so that a server of the project is found inside by the name that its settings have. Any other address would
- * be unknown to the world's rules.
+ * Returns the world's hosts file (hosts(5)): the lines of the host's file for loopback addresses, so that a server of the project is
+ * found inside by the name that its settings have, and the host's own name, because programs look it up. Any other address would
+ * be unknown to the world's rules. Lines stay whole: the first name of a line is what the others are short for (`hostname -f`).
  */
 function hosts(name: string, hostsFile: string): string {
-  const own = isName(name) ? [name] : [];
-  // Where the host's file has no such line, its programs serve and ask 127.0.0.1; with the line Node would serve ::1 alone.
-  const isBoth = hostsFile === "" || /^[ \t]*::1[ \t](?:[^#\n]*[ \t])?localhost(?:[ \t#]|$)/m.test(hostsFile);
-  const lines = [
-    `127.0.0.1 ${["localhost", ...own].join(" ")}`,
-    `::1 ${isBoth ? "localhost " : ""}ip6-localhost ip6-loopback`,
-    ...loopbackNames(hostsFile, ["localhost", "ip6-localhost", "ip6-loopback", ...own]),
-  ];
-  return `${lines.join("\n")}\n`;
+  const lines = loopbackLines(hostsFile);
+  const has = (address: string, name: string): boolean =>
+    lines.some((line) => line[0] === address && line.includes(name, 1));
+  const first = has("127.0.0.1", "localhost") ? [] : [["127.0.0.1", "localhost"]];
+  const own = !isName(name) || lines.some((line) => line.includes(name, 1)) ? [] : [["127.0.0.1", name]];
+  // Where the host's file does not call ::1 localhost, its programs serve and ask 127.0.0.1; with the name Node would serve ::1 alone.
+  const six = has("::1", "ip6-localhost") ? [] : [["::1", "ip6-localhost", "ip6-loopback"]];
+  const both = hostsFile === "" ? [["::1", "localhost"]] : [];
+  return `${[...first, ...lines, ...own, ...both, ...six].map((line) => line.join(" ")).join("\n")}\n`;
 }
 
-/** Returns a line for each name at a loopback address, without the names that are known. */
-function loopbackNames(hostsFile: string, known: readonly string[]): readonly string[] {
-  const lines = new Set<string>();
-  for (const line of hostsFile.split("\n")) {
-    const [address = "", ...names] = line.replace(/#.*/, "").trim().split(/\s+/);
+/** Returns the lines for loopback addresses: an address and its names. */
+function loopbackLines(hostsFile: string): readonly (readonly string[])[] {
+  const lines = new Map<string, readonly string[]>();
+  let count = 0;
+  for (const text of hostsFile.split("\n")) {
+    const [address = "", ...words] = text.replace(/#.*/, "").trim().split(/\s+/);
     if (!/^(?:127(?:\.\d{1,3}){3}|::1)$/.test(address)) continue;
-    for (const name of names) if (isName(name) && !known.includes(name)) lines.add(`${address} ${name}`);
-    if (lines.size >= MOST_NAMES) break;
+    const names = words.filter(isName);
+    if (names.length > 0) lines.set([address, ...names].join(" "), [address, ...names]);
+    count += names.length;
+    if (count >= MOST_NAMES) break;
   }
-  return [...lines];
+  return [...lines.values()];
 }
 
 function isName(text: string): boolean {

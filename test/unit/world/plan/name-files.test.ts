@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { nameFiles } from "../../../../world/plan/name-files.ts";
 import { host, spec } from "../../../support/world/planned.ts";
 
-const OWN = "127.0.0.1 localhost here\n::1 localhost ip6-localhost ip6-loopback\n";
+const OWN = "127.0.0.1 localhost\n127.0.0.1 here\n::1 localhost\n::1 ip6-localhost ip6-loopback\n";
 
 function hostsOf(hostsFile: string, files: Partial<ReturnType<typeof spec>["files"]> = {}): string {
   const asked = spec({ files: { ...spec().files, ...files } });
@@ -28,15 +28,31 @@ describe("a world's hosts file", () => {
       "127.0.0.1 ba;d 198.18.0.9\u0000 $(x)",
     ].join("\n");
     expect(hostsOf(text)).toBe(
-      `${OWN}127.0.1.1 here.lan\n::1 six.test\n127.0.0.1 shop.test\n127.0.0.1 api.shop.test\n`,
+      `127.0.0.1 localhost here
+127.0.1.1 here.lan here
+::1 localhost ip6-localhost six.test
+127.0.0.1 shop.test api.shop.test
+127.0.0.1 shop.test
+`,
     );
   });
 
   test("calls ::1 localhost only where the host does: Node serves the first address of that name", () => {
     expect(hostsOf("127.0.0.1 localhost\n::1 ip6-localhost\n# ::1 localhost\n")).toBe(
-      "127.0.0.1 localhost here\n::1 ip6-localhost ip6-loopback\n",
+      "127.0.0.1 localhost\n::1 ip6-localhost\n127.0.0.1 here\n",
     );
-    expect(hostsOf("127.0.0.1 localhost\n::1\tip6-localhost localhost # both\n")).toBe(OWN);
+    expect(hostsOf("127.0.0.1 localhost\n::1\tip6-localhost localhost # both\n")).toBe(
+      "127.0.0.1 localhost\n::1 ip6-localhost localhost\n127.0.0.1 here\n",
+    );
+  });
+
+  test("keeps the host's full name, and gives its own where the file has none, or an address that is no loopback", () => {
+    expect(hostsOf("127.0.0.1 localhost\n127.0.1.1 here.lan here\n")).toBe(
+      "127.0.0.1 localhost\n127.0.1.1 here.lan here\n::1 ip6-localhost ip6-loopback\n",
+    );
+    expect(hostsOf("10.0.0.7 here.lan here\n")).toBe(
+      "127.0.0.1 localhost\n127.0.0.1 here\n::1 ip6-localhost ip6-loopback\n",
+    );
   });
 
   test("keeps the host's names from a world that may not read the host's file", () => {
