@@ -23,6 +23,12 @@ const MAX_BESIDES = 5;
  */
 const NPM_LOG = /\/_logs\/[^/]+\.log$/;
 
+/**
+ * Python writes compiled modules beside those that it loads, and goes on without a word where it cannot. Where uv or a system
+ * left modules uncompiled each run tries again.
+ */
+const PYTHON_CACHE = /\/__pycache__(?:\/|$)/;
+
 /** The notices of one command. Its violation spans become notices as they are written. */
 export class Notices {
   readonly #span: string;
@@ -45,6 +51,8 @@ export class Notices {
     // After the reply, a kept process has no caller left to notify.
     if (kind === undefined || this.#listed) return;
     const isStart = line.violation?.kind === "program";
+    const written = line.violation?.kind === "write" ? line.violation.subject : undefined;
+    if (written !== undefined && PYTHON_CACHE.test(written)) return;
     const notice: Notice = {
       kind,
       message: line.message ?? (kind === "observed" ? observedWords(line) : ""),
@@ -55,7 +63,7 @@ export class Notices {
       ...(typeof line.approval_id === "string" ? { approval_id: line.approval_id } : {}),
     };
     // Group writes by folder: a tool without write access retries under other file names.
-    this.#add(notice, line.violation?.kind === "write" ? line.violation.subject : undefined);
+    this.#add(notice, written);
   }
 
   /** Adds why the command was ended at a time limit that no policy set. */

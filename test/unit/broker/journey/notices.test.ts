@@ -59,6 +59,13 @@ describe("the notices of a reply", () => {
     ]);
   });
 
+  test("leave out the compiled modules that Python could not keep, and name what else was not written", () => {
+    const notices = new Notices("spn_own");
+    for (const path of ["/usr/lib/gdb/__pycache__", "/opt/x/__pycache__/y.cpython-311.pyc.1", "/opt/x/y.pyc"])
+      notices.take(line("write", path));
+    expect(notices.list().map(({ message }) => message)).toEqual(["about /opt/x/y.pyc"]);
+  });
+
   test("name the first refused writes of a folder, and count the rest", () => {
     const notices = new Notices("spn_own");
     for (const name of ["one", "two", "two", "three", "a", "b", "c", "d"])
