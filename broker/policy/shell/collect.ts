@@ -9,6 +9,7 @@ import {
   type Reach,
   type ReadCommand,
   type SimpleCommand,
+  UNKNOWN_MARK,
 } from "../words/command.ts";
 import { unmarked } from "../words/dash.ts";
 import { MAX_FRAGMENTS, MAX_TEXT_IN_ALL, MAX_WRAPPERS } from "../words/read-limits.ts";
@@ -92,14 +93,16 @@ export class CommandCollector {
 
   /** Adds the command and everything that the command runs in turn, as written and without vanishing words. */
   addCommand(command: NewCommand, context: CommandContext): void {
-    if (!command.words.some((word) => word.vanishes === true)) {
+    const readings = otherReadings(command.words);
+    if (readings.length === 0) {
       this.#addReading(command, context, null);
       return;
     }
     const known = new Set<string>();
     this.#addReading(command, context, known);
-    const words = command.words.filter((word) => word.vanishes !== true);
-    if (words[0]?.kind === "literal") this.#addReading({ ...command, words, reduced: true }, context, known);
+    for (const words of readings)
+      if (words[0]?.kind === "literal")
+        this.#addReading({ ...command, words, reduced: true }, context, known);
   }
 
   /** @param known inner commands of the other reading of the same command, not read twice. Null: no other reading. */
@@ -234,6 +237,22 @@ export class CommandCollector {
       ...(this.setters.doubts.length === 0 ? {} : { doubts: this.setters.doubts }),
     };
   }
+}
+
+/** The words without those that may vanish, and with `${x}-c` and `${x:--c}` as the options that they are where x is not set. */
+function otherReadings(words: readonly CommandWord[]): CommandWord[][] {
+  const short = words.filter((word) => word.vanishes !== true).map(withoutUnknown);
+  const otherwise = words.some((word) => word.otherwise !== undefined)
+    ? [words.flatMap((word) => word.otherwise ?? [withoutUnknown(word)])]
+    : [];
+  const isOther = short.length < words.length || short.some((word, at) => word !== words[at]);
+  return [...(isOther ? [short] : []), ...otherwise];
+}
+
+function withoutUnknown(word: CommandWord): CommandWord {
+  if (word.kind !== "dynamic" || !word.text.startsWith(UNKNOWN_MARK)) return word;
+  const text = word.text.replaceAll(UNKNOWN_MARK, "");
+  return /^[-+]/.test(text) ? { kind: "literal", text, raw: word.raw } : word;
 }
 
 function unknownAmong(found: readonly Inner[], known: Set<string>): readonly Inner[] {

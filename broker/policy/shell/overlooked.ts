@@ -1,12 +1,18 @@
-import type { Command, ParameterExpansionPart, ProcessSubstitutionPart, SyntaxNode } from "unbash";
+import {
+  type Command,
+  forEachChild,
+  type ParameterExpansionPart,
+  type ProcessSubstitutionPart,
+  type SyntaxNode,
+} from "unbash";
 import type { CommandCollector } from "./collect.ts";
 import { isOddDelimiter } from "../words/dash.ts";
 import { hiddenSubstitutions } from "../words/hidden.ts";
 import type { Inner } from "../words/inner.ts";
 import { hasOddBraces } from "../words/odd-braces.ts";
 import { misread } from "../words/misread.ts";
-import { readWord } from "../words/read-word.ts";
-import { evaluatedTest } from "../wrappers/unwrap-builtins.ts";
+import { literalWord, readWord } from "../words/read-word.ts";
+import { evaluatedTest, evaluatedWords } from "../wrappers/unwrap-builtins.ts";
 
 /** `${x@P}`, `${a[1]@P}` */
 const PROMPTED = /^\$\{.*@P\}$/s;
@@ -63,7 +69,7 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
           test,
           "A process substitution behind a number in '[[' is not parsed, so its command cannot be checked",
         );
-      return evaluatedTest(test);
+      return [...evaluatedTest(test), ...evaluatedOperands(node)];
     }
     case "ParameterExpansion":
       noteParameter(node, collector);
@@ -133,11 +139,36 @@ function unparsed(word: string): string {
   return `The process substitution in '${word}' is not parsed, so its command cannot be checked`;
 }
 
+/** `[[ -v 'a[$'"(x)]" ]]`, `[[ $'a[\x24(x)]' -eq 0 ]]`: what the quotes leave. */
+function evaluatedOperands(test: SyntaxNode): Inner[] {
+  const found: Inner[] = [];
+  const nodes: SyntaxNode[] = [test];
+  for (let one = nodes.pop(); one !== undefined; one = nodes.pop()) {
+    const words =
+      one.type === "TestUnary"
+        ? [one.operand]
+        : one.type === "TestBinary"
+          ? [one.left, one.right]
+          : undefined;
+    if (words === undefined) forEachChild(one, (child) => void nodes.push(child));
+    else if (
+      /^-(v|R|eq|ne|lt|le|gt|ge)$/.test(
+        one.type === "TestUnary" || one.type === "TestBinary" ? one.operator : "",
+      )
+    )
+      found.push(
+        ...words.flatMap((word) => evaluatedWords("test", [literalWord("test"), ...readWord(word)])),
+      );
+  }
+  return found;
+}
+
 function noteParameter(node: ParameterExpansionPart, collector: CommandCollector): void {
   const { operation } = node;
   if (PROMPTED.test(node.text.replaceAll("\\\n", "")))
     collector.addOpaque(node.text, `'${node.text}' expands its value like a prompt, which may run commands`);
   if (operation?.type === "Default" && operation.operator.endsWith("="))
     collector.setters.addLoop(node.parameter, readWord(operation.operand));
-  if (operation?.type === "Slice" || node.index !== undefined) collector.setters.addArithmetic(node.text);
+  if (node.prefix === "!" || operation?.type === "Slice" || node.index !== undefined)
+    collector.setters.addArithmetic(node.text);
 }

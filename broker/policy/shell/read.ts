@@ -3,7 +3,7 @@ import type { CommandAssignment, OpaqueSpot, ReadCommand } from "../words/comman
 import { literalWord } from "../words/read-word.ts";
 import { refuseToRead, refuseToReadWords } from "../words/read-limits.ts";
 import { collectScript } from "./read-script.ts";
-import { mayMakeOptions } from "../words/unknown-options.ts";
+import { mayMakeOptions, partOf } from "../words/unknown-options.ts";
 import { createContext, Script } from "node:vm";
 
 /**
@@ -81,8 +81,15 @@ export function withVariables(read: ReadCommand, variables: Readonly<Record<stri
 
 /** `bash "$x" STRING` with `x` given as `-c`. */
 function doubtsAbout(read: ReadCommand, variables: Readonly<Record<string, string>>): OpaqueSpot[] {
-  return (read.doubts ?? [])
-    .filter(({ names }) => names.some((name) => mayMakeOptions(variables[name] ?? "")))
+  const { doubts = [] } = read;
+  if (doubts.length === 0) return [];
+  const loose = new Set<string>();
+  for (const [name, value] of Object.entries(variables)) {
+    if (mayMakeOptions(value)) loose.add(name);
+    if (/[-+]/.test(value)) loose.add(partOf(name));
+  }
+  return doubts
+    .filter(({ names }) => names.some((name) => loose.has(name)))
     .map(({ fragment, reason }) => ({ fragment, reason }));
 }
 

@@ -49,6 +49,8 @@ export function misread(node: SyntaxNode, text: string): string | null {
         ? "Shells join the lines of a substitution in a here-document, even inside quotes"
         : numberThenBracket(written);
     case "AnsiCQuoted":
+      // Since bash 5.2, though its manual does not say so; other readers take the letters as they are.
+      if (/\\x\{/.test(written)) return "bash reads '\\x{…}' as the character of that number";
       return written.includes("\\\n")
         ? "Shells disagree whether a backslash before a line end stays in $'…'"
         : null;

@@ -29,8 +29,15 @@ const REFERENCE = /\$\{?[!#]?([A-Za-z_]\w*|[@*\d])/g;
  */
 export function unknownOption(word: CommandWord, program: string): Inner & { kind: "opaque" } {
   const reason = `'${word.raw}' may be an option of '${program}' that runs another command: the value is only known when the command runs`;
+  // `${x#?}`, `${x:1}`, `${!x}`: the value is cut or is another's.
+  const isCut = /\$\{(!|[^}]*[#%/:,^@])/.test(word.raw);
   const names = [...word.raw.matchAll(REFERENCE)].map((match) => positional(match[1] ?? ""));
-  const isSure = names.length === 0 || /\$\(|`/.test(word.raw) || hasUnknownName(word);
+  if (isCut) names.push(...names.map(partOf));
+  const isSure =
+    names.length === 0 ||
+    /\$\(|`|\$_\b|\$\{!|\$\{?(OLD)?PWD\b/.test(word.raw) ||
+    hasUnknownName(word) ||
+    /^[-+]/.test(word.text.replaceAll(UNKNOWN_MARK, ""));
   return isSure ? { kind: "opaque", reason } : { kind: "opaque", reason, names };
 }
 
@@ -42,4 +49,9 @@ export function positional(name: string): string {
 /** Whether a variable with this value may become an option: as a whole, or as a word after splitting. */
 export function mayMakeOptions(value: string): boolean {
   return /^[-+]|\s/.test(value);
+}
+
+/** The name that stands, among the names of a doubt, for a part of a variable's value: `${x#?}`. */
+export function partOf(name: string): string {
+  return `{${name}}`;
 }

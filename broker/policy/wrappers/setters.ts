@@ -7,7 +7,7 @@ import {
 } from "../words/command.ts";
 import { baseName, type Input } from "../words/inner.ts";
 import { languageOf } from "./shell-table.ts";
-import { mayMakeOptions } from "../words/unknown-options.ts";
+import { mayMakeOptions, partOf } from "../words/unknown-options.ts";
 import { evaluates, runsInSubscript } from "./unwrap-builtins.ts";
 import { isCodeVariable } from "./variable-table.ts";
 
@@ -18,6 +18,8 @@ const READERS: ReadonlyMap<string, string> = new Map([
   ["readarray", "dnOsucC"],
 ]);
 const DECLARERS: ReadonlySet<string> = new Set(["declare", "typeset", "local", "export", "readonly"]);
+/** Builtins with `-v NAME`: bash expands a subscript in the name. */
+const TAKES_NAME: ReadonlySet<string> = new Set(["test", "[", "printf"]);
 const NAME = /^[A-Za-z_]\w*/;
 const NAMES = /[A-Za-z_]\w*/g;
 const SUBSTITUTION = /\$\(|`/;
@@ -50,7 +52,8 @@ export class Setters {
   addLoop(name: string, values: readonly CommandWord[]): void {
     this.looped.add(name);
     this.#set(name, `for ${name}`);
-    if (values.length === 0 || values.some(mayBecomeOptions)) this.#loose.add(name);
+    this.#addValues(name, values);
+    for (const value of values) if (value.kind === "literal") this.#lookAt(value.text, `for ${name}`);
   }
 
   /** A function has its own arguments. */
@@ -76,11 +79,13 @@ export class Setters {
 
   addCommand(command: SimpleCommand, input: Input): void {
     this.#look(command, input);
-    for (const { name, value } of command.assignments) if (mayBecomeOptions(value)) this.#loose.add(name);
+    for (const { name, value } of [...command.assignments, ...declared(command.words)])
+      this.#addValues(name, [value]);
     const [program, ...words] = command.words;
     if (program?.kind !== "literal") return;
     if (program.text === "set" || (languageOf(baseName(program.text)) !== undefined && words.length > 3))
       this.#loose.add("@");
+    if (TAKES_NAME.has(program.text) && words.some(isLateName)) this.#subscripts = true;
     const letters = READERS.get(program.text);
     if (letters !== undefined) this.#addReader(command, letters, input);
     else if (program.text === "printf") this.#addPrinted(command);
@@ -110,6 +115,8 @@ export class Setters {
       );
     for (const { fragment, reason, names } of this.doubts)
       if (names.some((name) => this.#loose.has(name))) tell(fragment, reason);
+    if (this.#reference !== undefined && this.#payload !== undefined)
+      tell(this.#reference, "A name reference to an array runs the substitution in its subscript");
     const named = this.#reference === undefined ? undefined : commands.find(namesCode);
     if (this.#reference !== undefined && named !== undefined)
       tell(
@@ -127,8 +134,10 @@ export class Setters {
     const targets = redirects.flatMap(({ target }) => (target === null ? [] : [target]));
     for (const word of [...words, ...targets])
       if (word.kind === "literal" && !isRead(word.text)) this.#lookAt(word.text, fragment);
+    // `x='a[$'; x+='(y)]'`: the first half of a substitution.
     for (const { value } of assignments)
-      if (value.kind === "literal" && !runsInSubscript(value.text)) this.#lookAt(value.text, fragment);
+      if (value.kind === "literal" && !runsInSubscript(value.text))
+        this.#lookAt(value.text.endsWith("$") ? `[${value.text}(` : value.text, fragment);
     if (input !== null && input !== "file" && redirects.length > 0) this.#lookAt(input.text, fragment);
   }
 
@@ -137,6 +146,13 @@ export class Setters {
     if (!SUBSTITUTION.test(text)) return;
     this.#text ??= fragment;
     if (runsInSubscript(text, true)) this.#payload ??= fragment;
+  }
+
+  /** Notes whether a value, or a part of one, may become options. Without values they are unknown. */
+  #addValues(name: string, values: readonly CommandWord[]): void {
+    const areUnknown = values.length === 0 || values.some(mayBecomeOptions);
+    if (areUnknown) this.#loose.add(name);
+    if (areUnknown || values.some(({ text }) => /[-+]/.test(text))) this.#loose.add(partOf(name));
   }
 
   #addReader(command: SimpleCommand, letters: string, input: Input): void {
@@ -162,6 +178,7 @@ export class Setters {
   #addDeclared(command: SimpleCommand): void {
     const [program, ...words] = command.words;
     for (const word of words) {
+      if (word.text.startsWith(UNKNOWN_MARK) && /=.*(\$\(|`)/s.test(word.text)) this.#addName(word, command);
       const name = /^([A-Za-z_]\w*)(?:\[|\+=)/.exec(word.text)?.[1];
       if (name !== undefined) this.#set(name, command.fragment);
     }
@@ -170,6 +187,7 @@ export class Setters {
     if (options.some((text) => /^-[a-zA-Z]*n/.test(text))) {
       this.#reference ??= command.fragment;
       for (const word of words) if (word.text.includes("=")) this.#addName(valueOf(word), command, false);
+      for (const word of words) this.#addName(word, command, false);
     }
     if (options.some((text) => /^-[a-zA-Z]*i/.test(text)))
       this.addArithmetic(words.map(({ text }) => text).join(" "));
@@ -229,6 +247,20 @@ function mayBecomeOptions(value: CommandWord): boolean {
   if (value.kind === "literal") return mayMakeOptions(value.text);
   // `*.sh` matches names with a dot, which no option letters contain.
   return value.kind === "dynamic" || /^[*?[][\w-]*$/.test(value.text);
+}
+
+/** `-v "m[$k]"`, `-v "$(<f)"` */
+function isLateName(word: CommandWord, at: number, words: readonly CommandWord[]): boolean {
+  return word.kind === "dynamic" && words[at - 1]?.text === "-v" && /^\0\?|\[.*\0\?/s.test(word.text);
+}
+
+/** `export x=-c` */
+function declared([program, ...words]: readonly CommandWord[]): { name: string; value: CommandWord }[] {
+  if (program === undefined || !DECLARERS.has(program.text)) return [];
+  return words.flatMap((word) => {
+    const name = /^([A-Za-z_]\w*)\+?=/.exec(word.text)?.[1];
+    return name === undefined ? [] : [{ name, value: valueOf(word) }];
+  });
 }
 
 function valueOf(word: CommandWord): CommandWord {

@@ -13,7 +13,7 @@ const EVALUATED: Inner = {
   kind: "opaque",
   reason: "bash runs substitutions in the subscript of a quoted name",
 };
-const SUBSTITUTION = /\$\(|`/;
+const SUBSTITUTION = /\$\(|`|[<>]\(/;
 
 /** Whether the builtin runs, and the reader reads, subscripts in its words. */
 export function evaluates(name: string): boolean {
@@ -24,15 +24,38 @@ export function evaluates(name: string): boolean {
 export function evaluatedWords(name: string, words: readonly CommandWord[]): Inner[] {
   const completes = name === "compgen" || name === "complete";
   if (!completes && !ARITHMETIC.has(name)) return [];
-  const runs = (text: string): boolean => (completes ? SUBSTITUTION.test(text) : runsInSubscript(text));
-  return words
-    .slice(1)
-    .filter((word) => word.kind !== "dynamic" && runs(word.text))
-    .map((word) => expanded(word.text));
+  const runs = (text: string): boolean =>
+    completes ? SUBSTITUTION.test(text) : runsInSubscript(text) || (DECLARING.has(name) && runsInArray(text));
+  const isArray = DECLARING.has(name) && words.some(({ text }) => /^[-+]\w*[aA]/.test(text));
+  return words.slice(1).flatMap((word) => {
+    if (word.kind === "dynamic") {
+      const late = completes || (isArray && /^\w+\+?=/.test(word.text) && !/^\w+\+?=\(/.test(word.raw));
+      return late || MADE_SUBSTITUTION.test(word.text) ? [LATE_WORD] : [];
+    }
+    const text = word.kind === "glob" ? word.text.replaceAll("\\", "") : word.text;
+    return runs(text)
+      ? [expanded(text), ...(runsInArray(text) ? [expanded(text.slice(text.indexOf("=(") + 1))] : [])]
+      : [];
+  });
+}
+
+/** Builtins that read `name=(…)` as the values of an array, quoted or not. */
+const DECLARING: ReadonlySet<string> = new Set(["declare", "typeset", "local", "export", "readonly"]);
+/** `"a[$x(y)]"` where x is a dollar. */
+const MADE_SUBSTITUTION = /\[[^\]]*\0\?\(|=\([^)]*\0\?\(|\[[^\]]*\0\?\w+\s[^\]]*\0\?\]/;
+const LATE_WORD: Inner = {
+  kind: "opaque",
+  reason: "bash expands the word a second time, and what is in it is only known when the command runs",
+};
+
+function runsInArray(text: string): boolean {
+  return /^\w+(\[[^\]]*\])?\+?=\(/.test(text) && SUBSTITUTION.test(text);
 }
 
 /** Returns the commands in an assigned value: `x='a[$(y)]'; echo $((x))`. */
 export function evaluatedValue(value: CommandWord): Inner[] {
+  const [operand] = value.otherwise ?? [];
+  if (operand !== undefined && runsInSubscript(operand.text)) return [expanded(asShellText(operand.text))];
   return runsInSubscript(value.text) ? [expanded(asShellText(value.text))] : [];
 }
 

@@ -97,7 +97,8 @@ export function gitSetting(written: string, value: CommandWord): Inner[] {
         reason: `The setting '${written}' may make git do something else than the command says`,
       },
     ];
-  if (IDLE_VALUE.test(value.text)) return [];
+  // `always` and `user` are what permits an address that holds a command.
+  if (name.startsWith("protocol.") ? value.text === "never" : IDLE_VALUE.test(value.text)) return [];
   if (OPAQUE_SETTINGS.test(name))
     return [
       { kind: "opaque", reason: `The setting '${written}' may make git run commands that cannot be checked` },

@@ -120,6 +120,8 @@ function unwrapEvaluator(words: readonly CommandWord[], name: string, shell: She
 }
 
 function trapScript(args: readonly CommandWord[], shell: ShellLanguage): Inner[] {
+  // `trap -$x ACTION EXIT`
+  if (args[0]?.kind === "dynamic" && args[0].text.startsWith("-")) return trapScript(args.slice(1), shell);
   const [action] = args;
   const lists = action === undefined || args.length < 2 || /^-.*$/.test(action.text);
   return lists ? [] : scriptOf([action], shell, "trap");

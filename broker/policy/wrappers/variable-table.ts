@@ -32,6 +32,9 @@ export function isCodeVariable(name: string): boolean {
   );
 }
 
+/** Prompts decode `\044` and `\140` before they expand. */
+const PROMPT = /\$\(|`|\\0?44|\\140|@P|\0\?/;
+
 /** The value points to code only if it matches. */
 export const OPTION_VARIABLES: ReadonlyMap<string, RegExp> = new Map([
   ["GIT_ALLOW_PROTOCOL", /(^|:)ext(:|$)/],
@@ -44,11 +47,11 @@ export const OPTION_VARIABLES: ReadonlyMap<string, RegExp> = new Map([
   ["MAKEFLAGS", /--ev|--(f|mak)|SHELL|\$|(^|\s)-[a-zA-Z]*E|^[a-zA-Z]*E[^=]*(\s|$)/],
   ["GNUMAKEFLAGS", /--ev|--(f|mak)|SHELL|\$|(^|\s)-[a-zA-Z]*E|^[a-zA-Z]*E[^=]*(\s|$)/],
   ["TAR_OPTIONS", /command|program|script|action|-I|-F/],
-  ["PS0", /\$\(|`/],
-  ["PS1", /\$\(|`/],
-  ["PS2", /\$\(|`/],
-  ["PS3", /\$\(|`/],
-  ["PS4", /\$\(|`/],
+  ["PS0", PROMPT],
+  ["PS1", PROMPT],
+  ["PS2", PROMPT],
+  ["PS3", PROMPT],
+  ["PS4", PROMPT],
   // Interactive shells expand the values.
   ["ENV", /\$\(|`/],
   ["MAILPATH", /\$\(|`/],
