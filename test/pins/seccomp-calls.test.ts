@@ -100,6 +100,16 @@ const REFUSED: readonly Row[] = [
   ["personality", 135, 92, "EPERM", [0x0020_0000n]],
   ["prlimit64", 302, 261, "EPERM", [1n]],
   ["prlimit64", 302, 261, "EPERM", [2n]],
+  // Priority and processors of PID 1 and the forker; of all processes of a user.
+  ["sched_setscheduler", 144, 119, "EPERM", [2n]],
+  ["sched_setparam", 142, 118, "EPERM", [2n]],
+  ["sched_setattr", 314, 274, "EPERM", [1n]],
+  ["sched_setaffinity", 203, 122, "EPERM", [2n]],
+  ["setpriority", 141, 140, "EPERM", [0n, 2n]],
+  ["setpriority", 141, 140, "EPERM", [1n, 1n]],
+  ["setpriority", 141, 140, "EPERM", [2n, 1000n]],
+  ["ioprio_set", 251, 30, "EPERM", [1n, 2n]],
+  ["ioprio_set", 251, 30, "EPERM", [3n, 0n]],
   // F_SETLEASE and F_SETDELEG.
   ["fcntl", 72, 25, "EPERM", [3n, 1024n]],
   ["fcntl", 72, 25, "EPERM", [3n, 1040n]],
@@ -121,6 +131,11 @@ const PASSES: readonly (readonly [string, number, number, Arguments?])[] = [
   ["fcntl F_GETLEASE", 72, 25, [3n, 1025n]],
   ["fcntl F_SETLK", 72, 25, [3n, 6n]],
   ["prlimit64 of the caller", 302, 261, [0n]],
+  ["sched_setaffinity of the caller", 203, 122, [0n]],
+  ["sched_setscheduler of another process", 144, 119, [25n]],
+  ["setpriority of the caller (nice)", 141, 140, [0n, 0n]],
+  ["setpriority of a process group", 141, 140, [1n, 25n]],
+  ["ioprio_set of the caller (ionice)", 251, 30, [1n, 0n]],
   ["prlimit64 of another process", 302, 261, [25n]],
 ];
 

@@ -63,6 +63,22 @@ describe.each(actors())("PID 1 of a world, as $kind", (actor) => {
       });
   });
 
+  test("priority and processors cannot be taken from it and from later commands; a process of one's own gives its own", async () => {
+    const before = (await broker.run("nice; taskset -cp $$ | cut -d: -f2")).stdout;
+    const cmd = `for one in 1 2; do renice -n 19 -p $one; renice -n 19 -g $one; taskset -cp 0 $one; chrt -i -p 0 $one; ionice -c 3 -p $one; done; renice -n 19 -u $(id -u); ionice -c 3 -u $(id -u); true`;
+    const { stdout, stderr } = await broker.run({ cmd, shell: "sh" });
+    expect(`${stdout}${stderr}`.match(/Operation not permitted/g)?.length).toBe(11);
+    // The process that was ready for the next command may have been meant: the one after it descends from none.
+    for (let count = 0; count < 3; count += 1)
+      expect((await broker.run("nice; taskset -cp $$ | cut -d: -f2")).stdout).toBe(before);
+    expect(
+      await broker.run("nice -n 5 nice; renice -n 7 -p $$ >/dev/null; nice; ionice -c 3 echo idle"),
+    ).toMatchObject({
+      exit: 0,
+      stdout: "5\n7\nidle\n",
+    });
+  });
+
   test("nothing makes the kernel prefer it when memory is short; a process of one's own may go first", async () => {
     const { stdout, stderr } = await broker.run(
       "echo 999 > /proc/1/oom_score_adj; cat /proc/1/oom_score_adj; sh -c 'echo 999 > /proc/self/oom_score_adj; cat /proc/self/oom_score_adj'",

@@ -45,7 +45,7 @@ export type StaysRefused = {
   readonly reason: string;
   /** Replaces the rule's tests where these are wider than necessary. */
   readonly when?: readonly ArgumentTest[];
-  /** False: not reported, because the refusal only makes the caller use another call. */
+  /** False: not reported, because the refusal only makes the caller use another call, or does it no harm. */
   readonly told: boolean;
 };
 
@@ -68,6 +68,12 @@ const NESTED: StaysRefused = {
 /** Pids of the supervisor and of the forker in their world (native/run/forker.c ends a world in which it has another). */
 const PID_1 = 1;
 const FORKER = 2;
+
+/** A report of log mode tells at most 64 calls apart, and nobody looks for these. */
+const QUIETLY: StaysRefused = { reason: "PID 1 guards denied names in log mode too", told: false };
+
+/** PRIO_USER (include/uapi/linux/resource.h) and IOPRIO_WHO_USER (include/uapi/linux/ioprio.h). */
+const OF_USER = { setpriority: 2, ioprio_set: 3 } as const;
 
 /** AF_VSOCK (include/linux/socket.h). */
 const VSOCK = 40;
@@ -188,6 +194,32 @@ export const DENIED: readonly SeccompRule[] = [
     when: [{ argument: 0, isIn: [PID_1, FORKER] }],
     inLogMode: { reason: "PID 1 guards denied names in log mode too", told: true },
   },
+  // Each later command would inherit them. Where the kernel asks at all, it asks only for the same user.
+  ...["sched_setscheduler", "sched_setparam", "sched_setattr", "sched_setaffinity"].map(
+    (call): SeccompRule => ({
+      call,
+      action: "EPERM",
+      reason: "a command could take processors or priority from PID 1 and from every later command",
+      when: [{ argument: 0, isIn: [PID_1, FORKER] }],
+      inLogMode: QUIETLY,
+    }),
+  ),
+  ...(["setpriority", "ioprio_set"] as const).flatMap((call): SeccompRule[] => [
+    {
+      call,
+      action: "EPERM",
+      reason: "a command could take priority from PID 1 and from every later command",
+      when: [{ argument: 1, isIn: [PID_1, FORKER] }],
+      inLogMode: QUIETLY,
+    },
+    {
+      call,
+      action: "EPERM",
+      reason: "the priority of all of a user's processes is PID 1's and every later command's too",
+      when: [{ argument: 0, isIn: [OF_USER[call]] }],
+      inLogMode: QUIETLY,
+    },
+  ]),
   {
     call: "personality",
     action: "EPERM",
