@@ -24,10 +24,11 @@ const MAX_BESIDES = 5;
 const NPM_LOG = /\/_logs\/[^/]+\.log$/;
 
 /**
- * Python writes compiled modules beside those that it loads, and goes on without a word where it cannot. Where uv or a system
- * left modules uncompiled each run tries again.
+ * What a program writes by the way, and goes on without a word where it cannot: Python's compiled modules beside those that it
+ * loads, again in each run where uv or a system left them uncompiled, and the histories of what was typed.
  */
-const PYTHON_CACHE = /\/__pycache__(?:\/|$)/;
+const BY_THE_WAY =
+  /\/__pycache__(?:\/|$)|\/\.(?:viminfo|lesshst|python_history|node_repl_history)(?:[a-z]?\.tmp|-\d+)?$/;
 
 /** The notices of one command. Its violation spans become notices as they are written. */
 export class Notices {
@@ -52,7 +53,7 @@ export class Notices {
     if (kind === undefined || this.#listed) return;
     const isStart = line.violation?.kind === "program";
     const written = line.violation?.kind === "write" ? line.violation.subject : undefined;
-    if (written !== undefined && PYTHON_CACHE.test(written)) return;
+    if (written !== undefined && BY_THE_WAY.test(written)) return;
     const notice: Notice = {
       kind,
       message: line.message ?? (kind === "observed" ? observedWords(line) : ""),

@@ -191,6 +191,10 @@ export const ACCOUNTS: readonly Denial[] = [
   { path: "$HOME/.mongodb", reason: "typed commands, which may contain passwords and tokens" },
   { path: "$HOME/.irb_history", reason: "typed commands, which may contain passwords and tokens" },
   {
+    path: "$HOME/.viminfo",
+    reason: "typed commands and copied text, which may contain passwords and tokens",
+  },
+  {
     path: "$HOME/.local/share/powershell/PSReadLine",
     reason: "typed commands, which may contain passwords and tokens",
   },

@@ -59,11 +59,19 @@ describe("the notices of a reply", () => {
     ]);
   });
 
-  test("leave out the compiled modules that Python could not keep, and name what else was not written", () => {
+  test("leave out what a program writes by the way, and name what else was not written", () => {
     const notices = new Notices("spn_own");
-    for (const path of ["/usr/lib/gdb/__pycache__", "/opt/x/__pycache__/y.cpython-311.pyc.1", "/opt/x/y.pyc"])
+    for (const path of [
+      "/usr/lib/gdb/__pycache__",
+      "/opt/x/__pycache__/y.cpython-311.pyc.1",
+      "/h/.viminfo",
+      "/h/.viminfo.tmp",
+      "/h/.python_history-12",
+      "/opt/x/y.pyc",
+      "/h/.vimrc",
+    ])
       notices.take(line("write", path));
-    expect(notices.list().map(({ message }) => message)).toEqual(["about /opt/x/y.pyc"]);
+    expect(notices.list().map(({ message }) => message)).toEqual(["about /opt/x/y.pyc", "about /h/.vimrc"]);
   });
 
   test("name the first refused writes of a folder, and count the rest", () => {
