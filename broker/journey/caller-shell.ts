@@ -6,6 +6,7 @@ import type { BaseEnvironment } from "../model/environment.ts";
 import type { CallerShell, Passing } from "../settings/environment.ts";
 import { realPath } from "../model/host-paths.ts";
 import type { Effective } from "../model/effective.ts";
+import type { Job } from "../model/job.ts";
 import { isHarmless, isSystemFolder, namesPlace, PASSED_BY_DEFAULT, passes } from "../policy/index.ts";
 import type { Place } from "../model/place.ts";
 import type { Asker } from "../project/projects.ts";
@@ -41,6 +42,40 @@ function passingOf({ around }: Broker, { policies }: Effective): Passing {
     passes: (name) => passedLists(policies).every((list) => passes(list, name)),
     added: () => socketVariables(policies, around.agents),
   };
+}
+
+/** What a shell sets itself, whatever its caller has. */
+const SHELLS_OWN =
+  /^(?:_|IFS|OLDPWD|OPTIND|PPID|PS\d|RANDOM|SECONDS|SHLVL|E?UID|COLUMNS|LINES|BASH\w*|HIST\w*)$/;
+
+/**
+ * Returns a sentence about variables that the command's text names, that the caller's shell has, and that the command does not get:
+ * the shell would take each for empty without a word.
+ */
+export function missedVariables({
+  request,
+  environment,
+}: Pick<Job, "request" | "environment">): string | undefined {
+  const { cmd = "", caller_env: callers = {}, env = {} } = request;
+  const named = new Set([...cmd.matchAll(/\$\{?([A-Za-z_]\w*)/g)].map(([, name = ""]) => name));
+  const missed = [...named].filter(
+    (name) =>
+      Object.hasOwn(callers, name) &&
+      !Object.hasOwn(env, name) &&
+      !Object.hasOwn(environment.variables, name) &&
+      !SHELLS_OWN.test(name) &&
+      !mayBeSet(cmd, name),
+  );
+  const [first, ...others] = missed;
+  if (first === undefined) return undefined;
+  const [is, them] = others.length === 0 ? ["is", "it"] : ["are", "them"];
+  return `'${missed.join("', '")}' ${is} set in the calling shell and empty in the world: no 'world.env' of the policies in force passes ${them} on. "substrate exec --env ${first}" gives a variable to one command`;
+}
+
+function mayBeSet(cmd: string, name: string): boolean {
+  return new RegExp(
+    `(?:^|[^\\w$])${name}(?:\\[[^\\]]*\\])?\\+?=|\\b(?:for|select|read|mapfile|readarray|getopts|printf)\\b[^;\\n]*\\b${name}\\b`,
+  ).test(cmd);
 }
 
 /** The `world.env` lists of all policies in force; with several lists, a variable needs to be in each. */

@@ -14,6 +14,7 @@ import { watchGit } from "./git-watch.ts";
 import { Witnesses } from "./witnesses.ts";
 import { recordShortage } from "./record-shortage.ts";
 import { cannotRecord } from "../model/refusal.ts";
+import { missedVariables } from "./caller-shell.ts";
 import { changesOf } from "./changes.ts";
 import { commandEnvironment } from "../settings/environment.ts";
 import { jobGate } from "../exec-gate/job-gate.ts";
@@ -225,13 +226,12 @@ function startOf(
 }
 
 /** Collects problems known before the command begins. */
-function firstNotices(
-  broker: Broker,
-  { span, place, effective, told }: Job,
-  { first, world }: Lease,
-): Notices {
+function firstNotices(broker: Broker, job: Job, { first, world }: Lease): Notices {
+  const { span, place, effective, told } = job;
   const notices = new Notices(span);
   for (const words of told) notices.takeSession(words);
+  const missed = missedVariables(job);
+  if (missed !== undefined) notices.takeSession(missed);
   if (first) notices.takePlaces(world.spec.places ?? []);
   for (const words of staleWords(broker, effective)) notices.takePolicy(words);
   const unsure = broker.gitNamed.unsure(place.project);

@@ -46,6 +46,22 @@ describe.each(actors())("the caller's shell, as $kind", (actor) => {
     expect(plain).not.toMatch(/^(CI|NODE_ENV)=/m);
   });
 
+  test("a variable that the text names, that the shell has and that is not passed is told; others are not", async () => {
+    const env = { API_URL: "https://example.org", DEPLOY_TO: "x", CI: "1" };
+    const told = async (...words: readonly string[]): Promise<string> => (await exec(words, env)).stderr;
+    expect(await told("--", 'echo "$API_URL/$CI" "${DEPLOY_TO:-none}" $NOWHERE')).toMatch(
+      /^substrate: 'API_URL', 'DEPLOY_TO' are set in the calling shell and empty in the world: .*"substrate exec --env API_URL" gives a variable to one command\n$/,
+    );
+    for (const words of [
+      ["--env", "API_URL", "--", "echo $API_URL"],
+      ["--", "API_URL=y; echo $API_URL"],
+      ["--", "for API_URL in a b; do echo $API_URL; done"],
+      ["--", "echo API_URL $CI $HOME $PWD"],
+      ["--", "printenv", "$API_URL"],
+    ])
+      expect(await told(...words), words.join(" ")).not.toContain("API_URL' is set");
+  });
+
   test("soft limits of the shell do not hold for the command, which can lower them for itself; the help says so", async () => {
     const { node, launcher } = await installationFor(actor);
     const limited = ["/bin/sh", "-c", 'ulimit -S -n 256; exec "$@"', "sh", node, launcher, "exec", "--"];
