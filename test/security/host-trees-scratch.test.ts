@@ -21,7 +21,7 @@ id: default
 name: Scratch
 mode: ${mode}
 fs:
-  deny_read: ["${folder}/.ssh", "${folder}/cache/secret", "${folder}/missing/below/a/token", "${folder}/missing/secret"]
+  deny_read: ["${folder}/.ssh", "${folder}/shown/secret", "${folder}/none/missing", "${folder}/cache/secret", "${folder}/missing/below/a/token", "${folder}/missing/secret"]
   write: ["$PROJECT/**", "${folder}/written/**"]
   deny_write: ["${folder}/cache/locked"]
   scratch: ["${folder}/cache/**", "${folder}/missing/below/**", "${folder}/written/**"]
@@ -37,6 +37,7 @@ describe.each(actors())("writes below fs.scratch, as $kind", (actor) => {
     home = new HomeFolder(actor);
     for (const name of ["known", "locked", "secret", "old/file"]) home.write(`cache/${name}`, name);
     home.write("written/file", "as it was");
+    home.write("shown/plain", "plain");
     broker = await TestBroker.start(actor, { policies: { default: policyFor(home.path, "enforce") } });
   });
   afterAll(async () => {
@@ -69,12 +70,20 @@ describe.each(actors())("writes below fs.scratch, as $kind", (actor) => {
     expect(existsSync(join(home.path, "missing"))).toBe(false);
   });
 
+  test("in a folder that the host removes meanwhile show nothing of what is denied there", async () => {
+    expect(await broker.run(`ls -A ${home.path}/shown`)).toMatchObject({ stdout: "plain\n" });
+    rmSync(join(home.path, "shown"), { recursive: true });
+    const ran = await broker.run(`ls -lA ${home.path}/shown`);
+    expect(`${ran.stdout}${ran.stderr}`).not.toContain("shown/secret");
+  });
+
   test("in such a folder show nothing of what is denied beside it, also when the host makes that", async () => {
     const list = `ls -lA ${home.path}/missing && find ${home.path}/missing`;
-    for (const command of [list, `touch isolated x; ${list}`])
+    const attributes = `python3 -c 'import os; print(os.listxattr("${home.path}/missing"))'`;
+    for (const command of [`${list} && ${attributes}`, `touch isolated x; ${list}`])
       expect(await broker.run(command)).toMatchObject({
         exit: 0,
-        stdout: expect.not.stringContaining("secret"),
+        stdout: expect.not.stringMatching(/secret|overlay/),
         stderr: "",
       });
     const look = `cat ${home.path}/missing/secret || ls -l ${home.path}/missing/secret`;

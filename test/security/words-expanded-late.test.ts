@@ -33,6 +33,16 @@ const IN_SH: readonly string[] = [
   `x=a/-c; sh \${x##*/} '${PIPE}'`,
   `export x=-c; sh $x '${PIPE}'`,
   `bash -c "declare -a a='(\\$(${PIPE}))'"`,
+  // Operands of several words, several operands, and replacements.
+  `sh "\${HOME/*/-c}" '${PIPE}'`,
+  `find . -maxdepth 0 \${x:--exec sh -c '${PIPE}' \\;}`,
+  `git \${x:--c alias.x='!${PIPE}'} x`,
+  `sh \${x:+a}\${y:--c} '${PIPE}'`,
+  `sh \${x:+a} \${y:--c} '${PIPE}'`,
+  // Values that the shell makes itself.
+  `: -c; sh \${_} '${PIPE}'`,
+  `getopts x: y -x-c; sh $OPTARG '${PIPE}'`,
+  `touch -- z-c; for x in z*; do sh \${x#z} '${PIPE}'; done`,
 ];
 
 const IN_BASH: readonly string[] = [
@@ -58,7 +68,15 @@ const IN_BASH: readonly string[] = [
   `set -- 'a[$(${PIPE})]'; : \${!1}`,
   `typeset -i x; for x in 'a[$(${PIPE})]'; do :; done`,
   `a='$(${PIPE})'; compgen -W "$a"`,
+  `x='a['; x+='$(${PIPE})]'; : $((x))`,
+  `printf -v x 'a[\\x24(${PIPE})]'; : $((x))`,
+  `x=\${y:-'1 + a[$(${PIPE})]'}; : $((x))`,
+  `test -v "a\${q}[\\$(${PIPE})]"`,
+  `f() { declare "$1=1"; }; f 'a[$(${PIPE})]'`,
+  `a=(1); y='($(${PIPE}))'; declare -a a="$y"`,
   // Prompts.
+  `PS4='$'; PS4+='(${PIPE})'; set -x; :`,
+  `f() { declare "$1=$2"; set -x; :; }; f PS4 '$(${PIPE})'`,
   `PS4='\\044(${PIPE})'; set -x; :`,
   `a='$(${PIPE})'; PS4=$a; set -x; :`,
   `f() { local PS4=$1; set -x; :; }; f '$(${PIPE})'`,
@@ -76,6 +94,8 @@ const TWINS: readonly (readonly [string, string, string])[] = [
   ["sh", "f=in/ok.sh; cp ok.sh in; sh ${f##*/} b", "ok b\n"],
   ["sh", "bash ${DEBUG:+-x} ./ok.sh c", "ok c\n"],
   ["sh", "echo ${x:--c} fine", "-c fine\n"],
+  ["sh", 'find . -maxdepth 1 ${NAME:+-name "$NAME"} -name ok.sh', "./ok.sh\n"],
+  ["sh", "f=my-ok.sh; cp ok.sh my-ok.sh; sh ${f:-x} d; find $PWD -name my-ok.sh -delete", "ok d\n"],
   ["sh", "find ${d:-in} -type d", "in\n"],
   ["sh", "git -c protocol.file.allow=always --version | cut -c1-3", "git\n"],
   ["bash", "declare -a a=(1 2); echo ${a[1]}", "2\n"],
@@ -84,6 +104,10 @@ const TWINS: readonly (readonly [string, string, string])[] = [
   ["bash", "[[ $'a\\tb' == a* ]] && [[ -v HOME ]] && echo yes", "yes\n"],
   ["bash", 'i=1; printf -v "a[$i]" x; echo ${a[1]}; unset "a[$i]"', "x\n"],
   ["bash", "x=HOME; [ -n ${!x} ] && echo set", "set\n"],
+  ["bash", "pattern='\\.ts$'; n=1; (( n++ )); total=$((n+5)); echo $total", "7\n"],
+  ["bash", 'cur=e; compgen -W "echo eval" -- "$cur"', "echo\neval\n"],
+  ["bash", 'PS1="(venv) $PS1"; PS4="[$$] "; PS3="Pick for $USER> "; echo on', "on\n"],
+  ["bash", "declare -a list=$(ls -d in); echo ${list[0]}", "in\n"],
   ["bash", "PS4='+ $LINENO '; PS1='\\[\\033[31m\\]\\u$ '; echo $'\\x41\\u0042'", "AB\n"],
 ];
 

@@ -13,8 +13,8 @@ export interface CommandWord {
   readonly raw: string;
   /** Only unquoted expansions (`$x`, `$(…)`) or an empty part of a brace: may become no word, or several. */
   readonly vanishes?: true;
-  /** The words that the operand of the word's `${x:-…}`, `${x:=…}` or `${x:+…}` stands for. */
-  readonly otherwise?: readonly CommandWord[];
+  /** The words that this one may be where operands count (`${x:-…}`): a list for each reading, the first with all operands. */
+  readonly otherwise?: readonly (readonly CommandWord[])[];
 }
 
 /** Both marks begin with NUL, which cannot occur in a real word. */

@@ -1,6 +1,7 @@
 import type { DoubleQuotedChild, ParameterExpansionPart, Word, WordPart } from "unbash";
 import { type CommandWord, HOME_MARK, UNKNOWN_MARK } from "./command.ts";
 import { markFor, unmarked } from "./dash.ts";
+import { operandReadings } from "./operand-words.ts";
 import { hasOddBraces } from "./odd-braces.ts";
 
 /** A part of a word before brace expansion: a choice multiplies the word, a split (`$IFS`) cuts the word. */
@@ -39,42 +40,9 @@ export function readWord(word: Word): CommandWord[] {
     return [{ kind: "literal", text: unmarked(word.value), raw: word.text }];
   const segments = word.parts === undefined ? plainSegments(word.text, word.value) : partSegments(word);
   const words = expandChoices(segments).flatMap((expanded) => splitWords(expanded, word.text));
-  const otherwise = operandWords(word);
+  const otherwise = operandReadings(word);
   const [only] = words;
   return otherwise === undefined || only === undefined || words.length > 1 ? words : [{ ...only, otherwise }];
-}
-
-/** `${x:--c}`, `"${PWD:+-c}"`, `-${x:-c}`: what the word is where the operand counts. */
-function operandWords(word: Word): readonly CommandWord[] | undefined {
-  const operands: CommandWord[] = [];
-  let text = "";
-  const put = (part: WordPart | DoubleQuotedChild): boolean => {
-    if (part.type === "DoubleQuoted") return part.parts.every(put);
-    if (part.type === "Literal" || part.type === "SingleQuoted") {
-      text += unmarked(part.value);
-      return true;
-    }
-    if (part.type !== "ParameterExpansion" || part.operation === undefined)
-      return part.type === "SimpleExpansion";
-    const { operation } = part;
-    if (operation.type !== "Default") return true;
-    const words = readWord(operation.operand);
-    operands.push(...words);
-    text += words.map((one) => one.text).join(" ");
-    return words.every((one) => one.kind === "literal");
-  };
-  const isKnown = word.parts?.every(put) === true;
-  if (operands.length === 0 || text === "") return undefined;
-  if (!isKnown)
-    return /^[-+]/.test(text) || text.includes("\0")
-      ? [{ kind: "dynamic", text: `-${UNKNOWN_MARK}`, raw: word.text }]
-      : undefined;
-  const isQuoted = word.parts?.some((part) => part.type === "DoubleQuoted") === true;
-  return (isQuoted ? [text] : text.split(/\s+/)).map((one) => ({
-    kind: "literal",
-    text: one,
-    raw: word.text,
-  }));
 }
 
 /** A word that no shell reads: taken literally. */

@@ -20,6 +20,10 @@ export function hasUnknownName(word: CommandWord): boolean {
   return (word.text.split("=", 1)[0] ?? "").includes(UNKNOWN_MARK);
 }
 
+/** Variables whose values a shell makes from what it runs. */
+const SET_BY_SHELL = /^\{?(?:_|OPTARG|BASH_REMATCH|BASH_COMMAND|DIRSTACK|FUNCNAME)\}?$/;
+/** `${x#?}`, `${x:1}`, `${x/a/b}`, `${!x}`: a part of the value, or another's. Not `${x:-y}`. */
+const CUT = /\$\{(?:!|(?:\w+|[@*])(?:\[[^\]]*\])?(?:[#%/,^@]|:(?![-=?+])))/;
 /** A name, a number or a sign behind a `$`. */
 const REFERENCE = /\$\{?[!#]?([A-Za-z_]\w*|[@*\d])/g;
 
@@ -29,13 +33,14 @@ const REFERENCE = /\$\{?[!#]?([A-Za-z_]\w*|[@*\d])/g;
  */
 export function unknownOption(word: CommandWord, program: string): Inner & { kind: "opaque" } {
   const reason = `'${word.raw}' may be an option of '${program}' that runs another command: the value is only known when the command runs`;
-  // `${x#?}`, `${x:1}`, `${!x}`: the value is cut or is another's.
-  const isCut = /\$\{(!|[^}]*[#%/:,^@])/.test(word.raw);
+  const isCut = CUT.test(word.raw);
   const names = [...word.raw.matchAll(REFERENCE)].map((match) => positional(match[1] ?? ""));
   if (isCut) names.push(...names.map(partOf));
   const isSure =
     names.length === 0 ||
-    /\$\(|`|\$_\b|\$\{!|\$\{?(OLD)?PWD\b/.test(word.raw) ||
+    /\$\(|`|\$\{!/.test(word.raw) ||
+    names.some((name) => SET_BY_SHELL.test(name)) ||
+    (isCut && /\$\{(?:OLD)?PWD\b/.test(word.raw)) ||
     hasUnknownName(word) ||
     /^[-+]/.test(word.text.replaceAll(UNKNOWN_MARK, ""));
   return isSure ? { kind: "opaque", reason } : { kind: "opaque", reason, names };

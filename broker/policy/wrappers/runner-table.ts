@@ -181,7 +181,7 @@ export const OPAQUE_WORDS: ReadonlyMap<string, readonly RegExp[]> = new Map([
   // `fc -s` runs an earlier line again, `-e` first runs a program on the line; `fc -l` only shows lines.
   ["fc", [/^-[es]/, /^[^-]/]],
   // Start a shell, as it is or again inside itself.
-  ["capsh", [/^(--|==|\+\+)$/]],
+  ["capsh", [/^[-=+]{2}$/]],
   ["dpkg-architecture", [/^-c/, /^--command/]],
   ["history", [/^-[aps]/]],
   ["set", [/^-[a-zA-Z]*H/, /^-[a-zA-Z]*o hist/]],

@@ -8,7 +8,7 @@ import {
 import { baseName, type Input } from "../words/inner.ts";
 import { languageOf } from "./shell-table.ts";
 import { mayMakeOptions, partOf } from "../words/unknown-options.ts";
-import { evaluates, runsInSubscript } from "./unwrap-builtins.ts";
+import { evaluates, expandsLate, runsInSubscript } from "./unwrap-builtins.ts";
 import { isCodeVariable } from "./variable-table.ts";
 
 /** Builtins that read a variable's value from input, with their option letters that take a word. */
@@ -18,8 +18,12 @@ const READERS: ReadonlyMap<string, string> = new Map([
   ["readarray", "dnOsucC"],
 ]);
 const DECLARERS: ReadonlySet<string> = new Set(["declare", "typeset", "local", "export", "readonly"]);
-/** Builtins with `-v NAME`: bash expands a subscript in the name. */
-const TAKES_NAME: ReadonlySet<string> = new Set(["test", "[", "printf"]);
+/** Variables that bash expands as prompts. */
+const PROMPT = /^PS[0-4]$/;
+/** A dollar or a backquote as `printf` decodes it. */
+const DECODED = /\\(?:x24|0?44|u0*24|U0*24|x60|0?140|u0*60|U0*60)/;
+/** Appends followed for one variable: with more, what they make together is not read. */
+const MOST_APPENDS = 64;
 const NAME = /^[A-Za-z_]\w*/;
 const NAMES = /[A-Za-z_]\w*/g;
 const SUBSTITUTION = /\$\(|`/;
@@ -47,6 +51,10 @@ export class Setters {
   #computes = false;
   #subscripts = false;
   #reference: string | undefined;
+  /** A word that bash expands once more, and that is only known when the command runs. */
+  #late: string | undefined;
+  /** What assignments and appends make together, by name. */
+  readonly #made = new Map<string, { readonly text: string; readonly count: number }>();
 
   /** @param values the variable's values in order; empty: unknown values. */
   addLoop(name: string, values: readonly CommandWord[]): void {
@@ -79,13 +87,16 @@ export class Setters {
 
   addCommand(command: SimpleCommand, input: Input): void {
     this.#look(command, input);
-    for (const { name, value } of [...command.assignments, ...declared(command.words)])
+    for (const { name, value } of [...command.assignments, ...declared(command.words)]) {
       this.#addValues(name, [value]);
+      this.#addMade(name, value, command.fragment);
+      if (PROMPT.test(name) && value.kind === "dynamic") this.#late ??= command.fragment;
+    }
     const [program, ...words] = command.words;
     if (program?.kind !== "literal") return;
+    if (expandsLate(program.text, command.words)) this.#late ??= command.fragment;
     if (program.text === "set" || (languageOf(baseName(program.text)) !== undefined && words.length > 3))
       this.#loose.add("@");
-    if (TAKES_NAME.has(program.text) && words.some(isLateName)) this.#subscripts = true;
     const letters = READERS.get(program.text);
     if (letters !== undefined) this.#addReader(command, letters, input);
     else if (program.text === "printf") this.#addPrinted(command);
@@ -115,6 +126,11 @@ export class Setters {
       );
     for (const { fragment, reason, names } of this.doubts)
       if (names.some((name) => this.#loose.has(name))) tell(fragment, reason);
+    if (this.#late !== undefined && this.#text !== undefined)
+      tell(
+        this.#late,
+        "bash expands the value once more, and would run the substitution that the text contains",
+      );
     if (this.#reference !== undefined && this.#payload !== undefined)
       tell(this.#reference, "A name reference to an array runs the substitution in its subscript");
     const named = this.#reference === undefined ? undefined : commands.find(namesCode);
@@ -134,10 +150,8 @@ export class Setters {
     const targets = redirects.flatMap(({ target }) => (target === null ? [] : [target]));
     for (const word of [...words, ...targets])
       if (word.kind === "literal" && !isRead(word.text)) this.#lookAt(word.text, fragment);
-    // `x='a[$'; x+='(y)]'`: the first half of a substitution.
     for (const { value } of assignments)
-      if (value.kind === "literal" && !runsInSubscript(value.text))
-        this.#lookAt(value.text.endsWith("$") ? `[${value.text}(` : value.text, fragment);
+      if (value.kind === "literal" && !runsInSubscript(value.text)) this.#lookAt(value.text, fragment);
     if (input !== null && input !== "file" && redirects.length > 0) this.#lookAt(input.text, fragment);
   }
 
@@ -148,11 +162,23 @@ export class Setters {
     if (runsInSubscript(text, true)) this.#payload ??= fragment;
   }
 
+  /** `x='a['; x+='$(y)]'`, `PS4='$'; PS4+='(y)'`: no part is a substitution by itself. */
+  #addMade(name: string, value: CommandWord, fragment: string): void {
+    if (value.kind !== "literal" || value.text === "") return;
+    const { text = "", count = 0 } = this.#made.get(name) ?? {};
+    const whole = { text: text + value.text, count: count + 1 };
+    this.#made.set(name, count < MOST_APPENDS ? whole : { ...whole, text: "" });
+    if (count === 0 || SUBSTITUTION.test(text)) return;
+    this.#lookAt(whole.text, fragment);
+    if (PROMPT.test(name) && SUBSTITUTION.test(whole.text)) this.#late ??= fragment;
+  }
+
   /** Notes whether a value, or a part of one, may become options. Without values they are unknown. */
   #addValues(name: string, values: readonly CommandWord[]): void {
     const areUnknown = values.length === 0 || values.some(mayBecomeOptions);
     if (areUnknown) this.#loose.add(name);
-    if (areUnknown || values.some(({ text }) => /[-+]/.test(text))) this.#loose.add(partOf(name));
+    if (areUnknown || values.some(({ text, kind }) => kind === "glob" || /[-+]/.test(text)))
+      this.#loose.add(partOf(name));
   }
 
   #addReader(command: SimpleCommand, letters: string, input: Input): void {
@@ -173,12 +199,17 @@ export class Setters {
     if (at !== 1 || option === undefined) return;
     const name = option.text === "-v" ? words[2] : { ...option, text: option.text.slice(2) };
     this.#addName(name, { fragment });
+    if (words.some(({ text }) => DECODED.test(text))) this.#lookAt("[$(", fragment);
   }
 
   #addDeclared(command: SimpleCommand): void {
     const [program, ...words] = command.words;
     for (const word of words) {
-      if (word.text.startsWith(UNKNOWN_MARK) && /=.*(\$\(|`)/s.test(word.text)) this.#addName(word, command);
+      if (word.text.startsWith(UNKNOWN_MARK)) {
+        // `declare "$x=$y"`: x may be a prompt, or a name with a subscript.
+        if (SUBSTITUTION.test(word.text)) this.#addName(word, command);
+        else this.#late ??= command.fragment;
+      }
       const name = /^([A-Za-z_]\w*)(?:\[|\+=)/.exec(word.text)?.[1];
       if (name !== undefined) this.#set(name, command.fragment);
     }
@@ -247,11 +278,6 @@ function mayBecomeOptions(value: CommandWord): boolean {
   if (value.kind === "literal") return mayMakeOptions(value.text);
   // `*.sh` matches names with a dot, which no option letters contain.
   return value.kind === "dynamic" || /^[*?[][\w-]*$/.test(value.text);
-}
-
-/** `-v "m[$k]"`, `-v "$(<f)"` */
-function isLateName(word: CommandWord, at: number, words: readonly CommandWord[]): boolean {
-  return word.kind === "dynamic" && words[at - 1]?.text === "-v" && /^\0\?|\[.*\0\?/s.test(word.text);
 }
 
 /** `export x=-c` */

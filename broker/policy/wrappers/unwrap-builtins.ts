@@ -1,4 +1,4 @@
-import type { CommandWord } from "../words/command.ts";
+import { type CommandWord, UNKNOWN_MARK } from "../words/command.ts";
 import { asShellText, type Inner } from "../words/inner.ts";
 
 /** Builtins of bash that evaluate a word as arithmetic or as a variable's name: bash expands a subscript inside. */
@@ -26,23 +26,39 @@ export function evaluatedWords(name: string, words: readonly CommandWord[]): Inn
   if (!completes && !ARITHMETIC.has(name)) return [];
   const runs = (text: string): boolean =>
     completes ? SUBSTITUTION.test(text) : runsInSubscript(text) || (DECLARING.has(name) && runsInArray(text));
-  const isArray = DECLARING.has(name) && words.some(({ text }) => /^[-+]\w*[aA]/.test(text));
   return words.slice(1).flatMap((word) => {
     if (word.kind === "dynamic") {
-      const late = completes || (isArray && /^\w+\+?=/.test(word.text) && !/^\w+\+?=\(/.test(word.raw));
-      return late || MADE_SUBSTITUTION.test(word.text) ? [LATE_WORD] : [];
+      // What an unknown part may be besides: nothing, or a letter of a name.
+      const isSeen = !completes && runs(word.text.replaceAll(UNKNOWN_MARK, "x"));
+      return isSeen || MADE_SUBSTITUTION.test(word.text) ? [LATE_WORD] : [];
     }
     const text = word.kind === "glob" ? word.text.replaceAll("\\", "") : word.text;
-    return runs(text)
-      ? [expanded(text), ...(runsInArray(text) ? [expanded(text.slice(text.indexOf("=(") + 1))] : [])]
-      : [];
+    if (!runs(text)) return [];
+    return [expanded(text), ...(runsInArray(text) ? [expanded(text.slice(text.indexOf("=(") + 1))] : [])];
   });
 }
 
+/** Words whose value bash expands once more, and that are only known when the command runs: `declare -a a="$x"`, `compgen -W "$x"`. */
+export function expandsLate(name: string, words: readonly CommandWord[]): boolean {
+  const isArray = DECLARING.has(name) && words.some(({ text }) => /^[-+]\w*[aA]/.test(text));
+  return words.some((word, at) => {
+    if (word.kind !== "dynamic") return false;
+    const before = words[at - 1]?.text ?? "";
+    if (name === "compgen" || name === "complete") return /^-\w*W$/.test(before) || /^-\w*W/.test(word.text);
+    if (DECLARING.has(name)) return isArray && /^\w+\+?=/.test(word.text) && !/^\w+\+?=\(/.test(word.raw);
+    // `-v "m[$k]"`, `-v "$(<f)"`: a subscript in a name.
+    return TAKES_NAME.has(name) && before === "-v" && /^\0\?|\[.*\0\?/s.test(word.text);
+  });
+}
+
+/** Builtins with `-v NAME`. */
+const TAKES_NAME: ReadonlySet<string> = new Set(["test", "[", "printf"]);
+
 /** Builtins that read `name=(…)` as the values of an array, quoted or not. */
 const DECLARING: ReadonlySet<string> = new Set(["declare", "typeset", "local", "export", "readonly"]);
-/** `"a[$x(y)]"` where x is a dollar. */
-const MADE_SUBSTITUTION = /\[[^\]]*\0\?\(|=\([^)]*\0\?\(|\[[^\]]*\0\?\w+\s[^\]]*\0\?\]/;
+/** `"a[$x(y)]"` and `"a=($x(y))"` where x is a dollar; `"a[$x y $x]"` where it is a backquote. */
+const MADE_SUBSTITUTION =
+  /[[=]\(?(?:[^\]()[]{0,500}\0\?\(|[^\][]{0,500}\0\?[^\][]{0,500}[\s<>|][^\][]{0,500}\0\?\])/;
 const LATE_WORD: Inner = {
   kind: "opaque",
   reason: "bash expands the word a second time, and what is in it is only known when the command runs",
@@ -54,9 +70,8 @@ function runsInArray(text: string): boolean {
 
 /** Returns the commands in an assigned value: `x='a[$(y)]'; echo $((x))`. */
 export function evaluatedValue(value: CommandWord): Inner[] {
-  const [operand] = value.otherwise ?? [];
-  if (operand !== undefined && runsInSubscript(operand.text)) return [expanded(asShellText(operand.text))];
-  return runsInSubscript(value.text) ? [expanded(asShellText(value.text))] : [];
+  const texts = [value, ...(value.otherwise ?? []).flat()].map(({ text }) => text);
+  return texts.filter((text) => runsInSubscript(text)).map((text) => expanded(asShellText(text)));
 }
 
 /** Returns the commands inside `[[ … ]]`. Searches the source text: words of a test are not commands. */

@@ -33,11 +33,11 @@ export function isCodeVariable(name: string): boolean {
 }
 
 /** Prompts decode `\044` and `\140` before they expand. */
-const PROMPT = /\$\(|`|\\0?44|\\140|@P|\0\?/;
+const PROMPT = /\$\(|`|\\0?44|\\140|@P/;
 
 /** The value points to code only if it matches. */
 export const OPTION_VARIABLES: ReadonlyMap<string, RegExp> = new Map([
-  ["GIT_ALLOW_PROTOCOL", /(^|:)ext(:|$)/],
+  ["GIT_ALLOW_PROTOCOL", /(^|:)ext(:|$)|\0\?/],
   ["NODE_OPTIONS", /(^|\s)(-r\b|--(require|import|loader|experimental-loader)\b)/],
   ["PERL5OPT", /(^|\s)-?[mMdI]/],
   ["RUBYOPT", /(^|\s)-?r/],

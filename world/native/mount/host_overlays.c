@@ -31,23 +31,19 @@ static int look_like(int folder, const struct stat *host) {
 }
 
 /* Overlayfs leaves whiteouts out of a listing where two layers are merged, or where this attribute says that a folder was
-   once merged (ovl_path_check_origin_xattr, fs/overlayfs/namei.c; an empty value is 'origin unknown'). A folder that the
-   host does not have is in one layer: `ls -l ~/.config` showed the names of hidden files as '?', and failed. Which of the
-   two attributes counts depends on the overlay's `userxattr`. Not set, ignoring: before Linux 6.6 an ordinary user's tmpfs
-   has none, and the names are listed as before. */
+   once merged (ovl_path_check_origin_xattr, asked by ovl_get_inode in fs/overlayfs/inode.c; an empty value is 'origin
+   unknown'). A folder that the host does not have, or removes later, is in one layer: `ls -l ~/.config` showed the names of
+   hidden files as '?', and failed. Overlays of root read the first attribute, and show the second one to commands; an
+   ordinary user may set the second alone. Not set, ignoring: before Linux 6.6 a tmpfs has none, and the names are listed. */
 static void leave_whiteouts_out(int folder) {
-  fsetxattr(folder, "trusted.overlay.origin", "", 0, 0);
-  fsetxattr(folder, "user.overlay.origin", "", 0, 0);
+  if (fsetxattr(folder, "trusted.overlay.origin", "", 0, 0) < 0) fsetxattr(folder, "user.overlay.origin", "", 0, 0);
 }
 
 static int take_after(const struct stage *stage, int folder, const char *path) {
   struct stat status;
+  leave_whiteouts_out(folder);
   int host = open_below(stage->host, path, O_PATH | O_DIRECTORY, WALK_NO_SYMLINKS);
-  if (host < 0 && errno != ENOENT) return -1;
-  if (host < 0) {
-    leave_whiteouts_out(folder);
-    return fchmod(folder, 0755);
-  }
+  if (host < 0) return errno == ENOENT ? fchmod(folder, 0755) : -1;
   if (close_keeping_errno(host, fstat(host, &status)) < 0) return -1;
   return look_like(folder, &status);
 }
