@@ -9,6 +9,7 @@ import type { AlwaysFile } from "./always-file.ts";
 import { commandEnvironment } from "../settings/environment.ts";
 import { type Job, scopesOfJob, secretsOfJob } from "../model/job.ts";
 import { type GroundNeeds, groundOf, readCommand } from "../policies/judge.ts";
+import { withVariables } from "../policy/index.ts";
 import { folderOf, NO_PROJECT } from "../project/projects.ts";
 import { type PlaceNeeds, placeOf, placeOnHost } from "../project/request.ts";
 import { redact, redactRule, redactWords } from "../secrets/redact.ts";
@@ -43,7 +44,8 @@ export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut
   const kept = withoutLongInput(job);
   const { effective, session, decision } = job;
   const [assigned, narrowing] = effective.policies;
-  const named = namedPrograms(readCommand(job.request), surroundings(broker, job));
+  const read = withVariables(readCommand(job.request), givenBesidesPath(job));
+  const named = namedPrograms(read, surroundings(broker, job));
   const entry = alwaysEntry(job, named);
   const recorded = recordedCommand(job);
   const scopes = scopesOfJob(job)?.texts ?? [];
@@ -132,15 +134,22 @@ function withoutLongInput(job: Job): Job {
 function surroundings(broker: QuestionNeeds, job: Job): Parameters<typeof namedPrograms>[1] {
   const env = environmentOf(job);
   const { policies, hash } = job.effective;
-  const { write } = broker.warmSpecs.of(hash, policies, job.site).files;
+  const { write, scratch = [] } = broker.warmSpecs.of(hash, policies, job.site).files;
   return {
     cwd: job.place.cwd,
     project: job.place.project,
     home: env["HOME"] ?? broker.around.home,
     path: env["PATH"] ?? "",
     isInputKnown: !hasLiveInput(job) && job.isStart !== true,
+    scratch,
     writable: job.ownHome === undefined ? write : [...write, `${broker.around.home}/**`],
   };
+}
+
+/** The variables of the call, as the verdict sees them: they may make any program load code. PATH has been looked through. */
+function givenBesidesPath({ environment, request }: Job): Readonly<Record<string, string>> {
+  const { PATH: _path, ...given } = { ...environment.brought, ...request.env };
+  return given;
 }
 
 function environmentOf({ environment, request, agent, span }: Job): Readonly<Record<string, string>> {

@@ -30,12 +30,19 @@ const PROCESSES = /^\/proc\/(self|thread-self|[0-9]+)(\/|$)/;
 /** The kernel's bound on links in one path (`MAXSYMLINKS`, include/linux/namei.h). */
 const MAX_LINKS = 40;
 
+/** What decides whether host and world see the same file at a path. */
+export type Seen = {
+  readonly project: string;
+  /** `path/**`: the world reads the host's files there and has commands' writes in a layer of its own (`fs.scratch`). */
+  readonly scratch: readonly string[];
+};
+
 /**
  * Resolves a path part by part like the kernel: links are followed in place, and `..` goes up from the resolved folder. A link
  * dangling on the host may lead to a file in a world.
  */
-export function hostFileAt(path: string, project: string): HostFile {
-  const end = follow(path, project);
+export function hostFileAt(path: string, seen: Seen): HostFile {
+  const end = follow(path, seen);
   if (end.kind !== "there") return end;
   const stat = lookAt(end.real);
   if (stat?.isFile() === true) return { kind: "file", real: end.real };
@@ -43,8 +50,8 @@ export function hostFileAt(path: string, project: string): HostFile {
 }
 
 /** Whether host and world see the same folder; a missing folder counts as the same. */
-export function isSeenAlike(folder: string, project: string): boolean {
-  return follow(folder, project).kind !== "hidden";
+export function isSeenAlike(folder: string, seen: Seen): boolean {
+  return follow(folder, seen).kind !== "hidden";
 }
 
 type End =
@@ -52,7 +59,7 @@ type End =
   | { readonly kind: "missing" }
   | { readonly kind: "hidden" };
 
-function follow(path: string, project: string): End {
+function follow(path: string, seen: Seen): End {
   const parts = partsOf(path);
   /** Number of parts left after the parts of the last link. */
   let behindLink = Number.POSITIVE_INFINITY;
@@ -60,7 +67,7 @@ function follow(path: string, project: string): End {
   let real = "/";
   for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
     const next = part === ".." ? dirname(real) : join(real, part);
-    if (isWorldsOwn(next, project)) return { kind: "hidden" };
+    if (isWorldsOwn(next, seen)) return { kind: "hidden" };
     const stat = lookAt(next);
     if (stat === undefined) return { kind: parts.length >= behindLink ? "hidden" : "missing" };
     if (!stat.isSymbolicLink()) {
@@ -86,11 +93,14 @@ function partsOf(path: string): string[] {
   return path.split("/").filter((part) => part !== "" && part !== ".");
 }
 
-function isWorldsOwn(path: string, project: string): boolean {
+function isWorldsOwn(path: string, { project, scratch }: Seen): boolean {
   if (PROCESSES.test(path)) return true;
   // A world also contains the folders above the project, and the project itself.
   if (isWithin(path, project) || isWithin(project, path)) return false;
-  return WORLDS_OWN.some((folder) => isWithin(path, folder));
+  return (
+    WORLDS_OWN.some((folder) => isWithin(path, folder)) ||
+    scratch.some((scope) => isWithin(path, scope.replace(/\/\*\*$/, "")))
+  );
 }
 
 function targetOf(path: string): string | undefined {

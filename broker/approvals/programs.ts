@@ -16,6 +16,8 @@ export type Surroundings = {
   readonly isInputKnown: boolean;
   /** Paths, or `path/**`. */
   readonly writable: readonly string[];
+  /** `path/**`: what commands write there stays in their world, where the host does not see it. */
+  readonly scratch: readonly string[];
 };
 
 /** A program's current state. `identity` is a content hash where the agent could replace the file. */
@@ -113,11 +115,12 @@ function mentioned(text: string, command: SimpleCommand, around: Surroundings): 
 function folderThatRuns(
   { script }: NamedScripts,
   { moves }: SimpleCommand,
-  { cwd, home, project }: Surroundings,
+  around: Surroundings,
 ): readonly string[] {
+  const { cwd, home } = around;
   if (script === undefined || script === "" || script.includes("\0")) return [];
   const path = isAbsolute(script) ? script : `${folderAfter(cwd, home, moves ?? [])}/${script}`;
-  return hostFileAt(path, project).kind === "folder"
+  return hostFileAt(path, around).kind === "folder"
     ? [`'${script}' is a folder, and the program that runs from it is only known when the command runs`]
     : [];
 }
@@ -143,9 +146,10 @@ function changesPath({ assignments, words }: SimpleCommand): boolean {
 function fileNamed(
   text: string,
   { moves }: SimpleCommand,
-  { cwd, home, project }: Surroundings,
+  around: Surroundings,
   needed: boolean,
 ): readonly Found[] {
+  const { cwd, home } = around;
   const word = text.replace(HOME_MARK, home);
   if (word.includes("\0")) return [];
   if (!isAbsolute(word) && moves === null) {
@@ -153,25 +157,22 @@ function fileNamed(
   }
   const folder = folderAfter(cwd, home, moves ?? []);
   const path = isAbsolute(word) ? word : `${folder}/${word}`;
-  const { kind } = hostFileAt(path, project);
+  const { kind } = hostFileAt(path, around);
   if (kind === "hidden") return [{ unknown: `'${text}' is visible only inside the world` }];
   return needed || kind === "file" ? [{ path }] : [];
 }
 
 /** Resolves a bare program name by the command's PATH, with earlier candidates that could take its place. */
-function lookedUp(
-  name: string,
-  { moves }: SimpleCommand,
-  { path, cwd, home, project }: Surroundings,
-): readonly Found[] {
+function lookedUp(name: string, { moves }: SimpleCommand, around: Surroundings): readonly Found[] {
+  const { path, cwd, home } = around;
   const passed: Found[] = [];
   for (const part of path.split(":")) {
     if (!isAbsolute(part) && moves === null)
       return [{ unknown: `The location of '${part}' in PATH is unknown` }];
     const folder = isAbsolute(part) ? part : `${folderAfter(cwd, home, moves ?? [])}/${part}`;
-    if (!isSeenAlike(folder, project))
+    if (!isSeenAlike(folder, around))
       return [{ unknown: `'${part}' in PATH is visible only inside the world` }];
-    const file = hostFileAt(`${folder}/${name}`, project);
+    const file = hostFileAt(`${folder}/${name}`, around);
     if (file.kind === "hidden")
       return [{ unknown: `The target of '${name}' is visible only inside the world` }];
     if (file.kind !== "file") continue;
@@ -188,7 +189,7 @@ function folderAfter(cwd: string, home: string, moves: readonly string[]): strin
 }
 
 function identified(path: string, around: Surroundings, budget: { bytes: number }): NamedProgram {
-  const file = isAbsolute(path) ? hostFileAt(path, around.project) : { kind: "missing" as const };
+  const file = isAbsolute(path) ? hostFileAt(path, around) : { kind: "missing" as const };
   if (file.kind !== "file") return { path, identity: "missing", replaceable: isReplaceable(path, around) };
   const { real } = file;
   if (![path, real].some((one) => isReplaceable(one, around)))

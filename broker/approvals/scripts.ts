@@ -14,7 +14,7 @@ const SHELLS = "sh bash dash ash zsh ksh rbash mksh lksh posh yash fish";
 const SOURCES = "source .";
 const OTHERS =
   "python pypy node nodejs deno bun tsx ts-node perl ruby php lua luajit Rscript tclsh expect pwsh java julia";
-const OF_THEIR_OWN = "awk gawk mawk make gmake go";
+const OF_THEIR_OWN = "awk gawk mawk nawk make gmake go";
 
 /** Programs that run files named by their arguments. */
 const INTERPRETERS = setOf(`${SHELLS} ${SOURCES} ${OTHERS} ${OF_THEIR_OWN}`);

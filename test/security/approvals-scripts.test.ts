@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { HomeFolder } from "../support/users/folders.ts";
 import { actors } from "../support/users/users.ts";
 import { Person } from "../support/broker/approvals.ts";
 import { TestBroker } from "../support/broker/broker.ts";
@@ -56,6 +57,38 @@ describe.each(actors())("the files that a command runs, as $kind", (actor) => {
     expect(await person.told(body)).toMatchObject({ code: "approval_required" });
     put(file, content("good"));
     expect((await person.told(body)).status).toBe(200);
+  });
+
+  test.each([
+    ["a shell", { cmd: "bash -c :", env: { BASH_ENV: "./be" } }],
+    ["node", { argv: ["node", "-e", ""], env: { NODE_OPTIONS: "--require ./early.js" } }],
+    ["perl", { argv: ["perl", "-e", "1"], env: { PERL5OPT: "-MEvil -I." } }],
+    ["git", { cmd: "git diff", env: { GIT_EXTERNAL_DIFF: "./ged" } }],
+    ["a shell find elsewhere", { cmd: "cd sub && ./kept", env: { CDPATH: "other" } }],
+  ])("what a variable of the call makes %s load or run is approved for one run only", async (_program, body) => {
+    expect(await offersOf(body)).toEqual(["once", "deny"]);
+    const harmless = { CI: "1", NODE_OPTIONS: "--max-old-space-size=512" };
+    expect(await offersOf({ ...body, env: harmless })).toEqual(["once", "session", "always", "deny"]);
+  });
+
+  test("a script where commands' writes stay in their world is approved for one run only", async () => {
+    const home = new HomeFolder(actor);
+    home.write("cache/x.sh", GOOD);
+    home.write("plain/x.sh", GOOD);
+    const policy = `${POLICY}fs: { read: ["/**"], write: ["$PROJECT/**"], scratch: ["${home.path}/cache/**"] }\n`;
+    const other = await TestBroker.start(actor, { policies: { default: policy } });
+    try {
+      const asked = new Person(other);
+      const offers = async (cmd: string): Promise<readonly string[]> => {
+        const { approval_id: id } = await asked.told({ cmd });
+        return (await asked.question(id)).offers;
+      };
+      expect(await offers(`sh ${home.path}/cache/x.sh`)).toEqual(["once", "deny"]);
+      expect(await offers(`sh ${home.path}/plain/x.sh`)).toEqual(["once", "session", "always", "deny"]);
+    } finally {
+      await other.stop();
+      home.remove();
+    }
   });
 
   test("a file in PATH that nobody could start asks again once somebody can", async () => {

@@ -47,6 +47,8 @@ export const OPTION_VARIABLES: ReadonlyMap<string, RegExp> = new Map([
   ["MAKEFLAGS", /--ev|--(f|mak)|SHELL|\$|(^|\s)-[a-zA-Z]*E|^[a-zA-Z]*E[^=]*(\s|$)/],
   ["GNUMAKEFLAGS", /--ev|--(f|mak)|SHELL|\$|(^|\s)-[a-zA-Z]*E|^[a-zA-Z]*E[^=]*(\s|$)/],
   ["TAR_OPTIONS", /command|program|script|action|-I|-F/],
+  // `cd x && ./run` begins in another folder than the text says; scripts often empty it.
+  ["CDPATH", /^(?!\.?$)/],
   ["PS0", PROMPT],
   ["PS1", PROMPT],
   ["PS2", PROMPT],

@@ -41,6 +41,8 @@ const WAYS: readonly (readonly [string, string, string, string])[] = [
   ["strict", "deny sudo *", "git rebase -ix 'sudo id' HEAD~1", "git rebase -i HEAD~1"],
   ["strict", "deny sudo *", "setarch x86_64 sudo id", "setarch x86_64 id"],
   ["strict", "deny opaque: deny", "cat x | capsh --", "capsh --print"],
+  ["strict", "deny opaque: deny", "CDPATH=other; cd x && ./run", "CDPATH= cd -- x && pwd"],
+  ["strict", "deny opaque: deny", "export CDPATH=other; cd x && ./run", "export CDPATH=.; cd x && pwd"],
   ["strict", "deny opaque: deny", "cat x | dpkg-architecture -c sh", "dpkg-architecture -qDEB_HOST_ARCH"],
   ["strict", "deny sudo *", "choom -n 1 -- sudo id", "choom -p 1"],
   ["strict", "deny sudo *", "logsave log sudo id", "logsave sudo id"],
