@@ -203,7 +203,7 @@ function takeIfCode(path: string, stood: boolean, brought: BroughtBy): boolean {
 
 /** Without its settings git still takes the folder for a repository, but one without remotes and names. */
 function withAll(place: string): string {
-  return basename(place) === "config" ? ", with every other setting in it" : "";
+  return /^config(?:\.worktree)?$/.test(basename(place)) ? ", with every other setting in it" : "";
 }
 
 /** Returns whether the path was quarantined. */

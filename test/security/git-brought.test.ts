@@ -117,6 +117,8 @@ describe.each(actors())("repositories that commands make, as $kind", (actor) => 
       recursive: true,
     }).map(String);
     expect(kept.some((name) => name.endsWith(path.slice(path.lastIndexOf("/"))))).toBe(true);
+    const told = ran.notices.map(({ message }) => message).join("\n");
+    if (path.endsWith("/config")) expect(told).toContain("', with every other setting in it");
   });
 
   test("the person's git status in the project's own folder runs nothing that a command brought", async () => {

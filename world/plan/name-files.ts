@@ -16,30 +16,45 @@ const MOST_NAMES = 1000;
  * be unknown to the world's rules. Lines stay whole: the first name of a line is what the others are short for (`hostname -f`).
  */
 function hosts(name: string, hostsFile: string): string {
-  const lines = loopbackLines(hostsFile);
-  const has = (address: string, name: string): boolean =>
-    lines.some((line) => line[0] === address && line.includes(name, 1));
-  const first = has("127.0.0.1", "localhost") ? [] : [["127.0.0.1", "localhost"]];
-  const own = !isName(name) || lines.some((line) => line.includes(name, 1)) ? [] : [["127.0.0.1", name]];
+  const all = linesOf(hostsFile);
+  const isOwn = ({ names }: Line): boolean => names.includes(name);
+  const lines = shortened(
+    all.filter(({ address }) => /^(?:127(?:\.\d{1,3}){3}|::1)$/.test(address)),
+    (line) => isOwn(line) || line.names.includes("localhost"),
+  );
+  const has = (address: string, wanted: string): boolean =>
+    lines.some((line) => line.address === address && line.names.includes(wanted));
+  const first = has("127.0.0.1", "localhost") ? [] : [{ address: "127.0.0.1", names: ["localhost"] }];
+  const names = all.find(isOwn)?.names ?? [name];
+  const own = !isName(name) || lines.some(isOwn) ? [] : [{ address: "127.0.0.1", names }];
   // Where the host's file does not call ::1 localhost, its programs serve and ask 127.0.0.1; with the name Node would serve ::1 alone.
-  const six = has("::1", "ip6-localhost") ? [] : [["::1", "ip6-localhost", "ip6-loopback"]];
-  const both = hostsFile === "" ? [["::1", "localhost"]] : [];
-  return `${[...first, ...lines, ...own, ...both, ...six].map((line) => line.join(" ")).join("\n")}\n`;
+  const six = has("::1", "ip6-localhost")
+    ? []
+    : [{ address: "::1", names: ["ip6-localhost", "ip6-loopback"] }];
+  const both = hostsFile === "" ? [{ address: "::1", names: ["localhost"] }] : [];
+  const text = [...first, ...lines, ...own, ...both, ...six].map((line) =>
+    [line.address, ...line.names].join(" "),
+  );
+  return `${[...new Set(text)].join("\n")}\n`;
 }
 
-/** Returns the lines for loopback addresses: an address and its names. */
-function loopbackLines(hostsFile: string): readonly (readonly string[])[] {
-  const lines = new Map<string, readonly string[]>();
-  let count = 0;
-  for (const text of hostsFile.split("\n")) {
+type Line = { readonly address: string; readonly names: readonly string[] };
+
+function linesOf(hostsFile: string): readonly Line[] {
+  return hostsFile.split("\n").flatMap((text) => {
     const [address = "", ...words] = text.replace(/#.*/, "").trim().split(/\s+/);
-    if (!/^(?:127(?:\.\d{1,3}){3}|::1)$/.test(address)) continue;
-    const names = words.filter(isName);
-    if (names.length > 0) lines.set([address, ...names].join(" "), [address, ...names]);
-    count += names.length;
-    if (count >= MOST_NAMES) break;
-  }
-  return [...lines.values()];
+    const names = words.filter(isName).slice(0, MOST_NAMES);
+    return names.length === 0 ? [] : [{ address, names }];
+  });
+}
+
+/** Returns the first lines, and those that are needed in any case. */
+function shortened(lines: readonly Line[], isNeeded: (line: Line) => boolean): readonly Line[] {
+  let count = 0;
+  return lines.filter((line) => {
+    count += line.names.length;
+    return count <= MOST_NAMES || isNeeded(line);
+  });
 }
 
 function isName(text: string): boolean {

@@ -51,6 +51,9 @@ describe("a world's hosts file", () => {
       "127.0.0.1 localhost\n127.0.1.1 here.lan here\n::1 ip6-localhost ip6-loopback\n",
     );
     expect(hostsOf("10.0.0.7 here.lan here\n")).toBe(
+      "127.0.0.1 localhost\n127.0.0.1 here.lan here\n::1 ip6-localhost ip6-loopback\n",
+    );
+    expect(hostsOf("10.0.0.7 other.lan\n")).toBe(
       "127.0.0.1 localhost\n127.0.0.1 here\n::1 ip6-localhost ip6-loopback\n",
     );
   });
@@ -65,5 +68,13 @@ describe("a world's hosts file", () => {
   test("stays short where the host blocks a hundred thousand names", () => {
     const text = Array.from({ length: 100_000 }, (_, at) => `127.0.0.1 ad${at}.test`).join("\n");
     expect(hostsOf(text).split("\n").length).toBeLessThan(1010);
+    const long = `127.0.0.1 ${text
+      .split("\n")
+      .map((line) => line.slice(10))
+      .join(" ")}\n`;
+    expect(hostsOf(long).length).toBeLessThan(20_000);
+    expect(hostsOf(`${text}\n127.0.1.1 here.lan here\n::1 localhost\n`)).toContain(
+      "127.0.1.1 here.lan here\n::1 localhost\n",
+    );
   });
 });
