@@ -65,11 +65,14 @@ describe.each(actors())("the files that a command runs, as $kind", (actor) => {
     ["perl", { argv: ["perl", "-e", "1"], env: { PERL5OPT: "-MEvil -I." } }],
     ["git", { cmd: "git diff", env: { GIT_EXTERNAL_DIFF: "./ged" } }],
     ["a shell find elsewhere", { cmd: "cd sub && ./kept", env: { CDPATH: "other" } }],
-  ])("what a variable of the call makes %s load or run is approved for one run only", async (_program, body) => {
-    expect(await offersOf(body)).toEqual(["once", "deny"]);
-    const harmless = { CI: "1", NODE_OPTIONS: "--max-old-space-size=512" };
-    expect(await offersOf({ ...body, env: harmless })).toEqual(["once", "session", "always", "deny"]);
-  });
+  ])(
+    "what a variable of the call makes %s load or run is approved for one run only",
+    async (_program, body) => {
+      expect(await offersOf(body)).toEqual(["once", "deny"]);
+      const harmless = { CI: "1", NODE_OPTIONS: "--max-old-space-size=512" };
+      expect(await offersOf({ ...body, env: harmless })).toEqual(["once", "session", "always", "deny"]);
+    },
+  );
 
   test("a script where commands' writes stay in their world is approved for one run only", async () => {
     const home = new HomeFolder(actor);
