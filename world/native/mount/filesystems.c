@@ -96,10 +96,11 @@ int place_overlay(const struct stage *stage, const struct mount_step *step, cons
 
 int folder_cover(const char *path) {
   int place = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (place < 0) return -1;
   int context = filesystem_begin("tmpfs");
   int tree = -1;
   int result = -1;
-  if (place >= 0 && context >= 0 && filesystem_option(context, "mode", "755") == 0 &&
+  if (context >= 0 && filesystem_option(context, "mode", "755") == 0 &&
       filesystem_option(context, "size", "4k") == 0) {
     tree = filesystem_mount(context, ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC | ATTR_RDONLY);
     if (tree >= 0) result = mount_place(tree, place);
