@@ -69,7 +69,7 @@ export function missedVariables({
   const [first, ...others] = missed;
   if (first === undefined) return undefined;
   const [is, them] = others.length === 0 ? ["is", "it"] : ["are", "them"];
-  return `'${missed.join("', '")}' ${is} set in the calling shell and empty in the world: no 'world.env' of the policies in force passes ${them} on. "substrate exec --env ${first}" gives a variable to one command`;
+  return `'${missed.join("', '")}' ${is} set in the calling shell and empty in the world: no 'world.env' of the policies in force passes ${them} on. "substrate exec --env ${first}" gives a variable to one command, SUBSTRATE_SH_ENV=${first} to those of substrate-sh`;
 }
 
 function mayBeSet(cmd: string, name: string): boolean {

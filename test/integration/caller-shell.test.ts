@@ -50,7 +50,7 @@ describe.each(actors())("the caller's shell, as $kind", (actor) => {
     const env = { API_URL: "https://example.org", DEPLOY_TO: "x", CI: "1" };
     const told = async (...words: readonly string[]): Promise<string> => (await exec(words, env)).stderr;
     expect(await told("--", 'echo "$API_URL/$CI" "${DEPLOY_TO:-none}" $NOWHERE')).toMatch(
-      /^substrate: 'API_URL', 'DEPLOY_TO' are set in the calling shell and empty in the world: .*"substrate exec --env API_URL" gives a variable to one command\n$/,
+      /^substrate: 'API_URL', 'DEPLOY_TO' are set in the calling shell and empty in the world: .*"substrate exec --env API_URL" gives a variable to one command, SUBSTRATE_SH_ENV=API_URL to those of substrate-sh\n$/,
     );
     for (const words of [
       ["--env", "API_URL", "--", "echo $API_URL"],
