@@ -44,7 +44,7 @@ function passingOf({ around }: Broker, { policies }: Effective): Passing {
   };
 }
 
-/** What a shell sets itself, whatever its caller has. */
+/** Variables that each shell sets at its start: the value in the calling shell does not count. */
 const SHELLS_OWN =
   /^(?:_|IFS|OLDPWD|OPTIND|PPID|PS\d|RANDOM|SECONDS|SHLVL|E?UID|COLUMNS|LINES|BASH\w*|HIST\w*)$/;
 

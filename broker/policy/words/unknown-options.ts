@@ -20,7 +20,7 @@ export function hasUnknownName(word: CommandWord): boolean {
   return (word.text.split("=", 1)[0] ?? "").includes(UNKNOWN_MARK);
 }
 
-/** Variables whose values a shell makes from what it runs. */
+/** Variables that a shell sets from the words of commands and tests. */
 const SET_BY_SHELL = /^\{?(?:_|OPTARG|BASH_REMATCH|BASH_COMMAND|DIRSTACK|FUNCNAME)\}?$/;
 /** `${x#?}`, `${x:1}`, `${x/a/b}`, `${!x}`: a part of the value, or another's. Not `${x:-y}`. */
 const CUT = /\$\{(?:!|(?:\w+|[@*])(?:\[[^\]]*\])?(?:[#%/,^@]|:(?![-=?+])))/;
