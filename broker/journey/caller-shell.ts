@@ -58,24 +58,33 @@ export function missedVariables({
 }: Pick<Job, "request" | "environment">): string | undefined {
   const { cmd = "", caller_env: callers = {}, env = {} } = request;
   const named = new Set([...cmd.matchAll(/\$\{?([A-Za-z_]\w*)/g)].map(([, name = ""]) => name));
-  const missed = [...named].filter(
+  const unpassed = [...named].filter(
     (name) =>
       Object.hasOwn(callers, name) &&
       !Object.hasOwn(env, name) &&
       !Object.hasOwn(environment.variables, name) &&
-      !SHELLS_OWN.test(name) &&
-      !mayBeSet(cmd, name),
+      !SHELLS_OWN.test(name),
   );
+  if (unpassed.length === 0) return undefined;
+  const set = namesSet(cmd);
+  const missed = unpassed.filter((name) => !set.has(name));
   const [first, ...others] = missed;
   if (first === undefined) return undefined;
   const [is, them] = others.length === 0 ? ["is", "it"] : ["are", "them"];
   return `'${missed.join("', '")}' ${is} set in the calling shell and empty in the world: no 'world.env' of the policies in force passes ${them} on. "substrate exec --env ${first}" gives a variable to one command, SUBSTRATE_SH_ENV=${first} to those of substrate-sh`;
 }
 
-function mayBeSet(cmd: string, name: string): boolean {
-  return new RegExp(
-    `(?:^|[^\\w$])${name}(?:\\[[^\\]]*\\])?\\+?=|\\b(?:for|select|read|mapfile|readarray|getopts|printf)\\b[^;\\n]*\\b${name}\\b`,
-  ).test(cmd);
+/** Statements with one of these words may set any name in them. */
+const SETS = /\b(?:for|select|read|mapfile|readarray|getopts|printf)\b/;
+
+/** Names that the text may set itself. Takes time in proportion to the text, which has up to a megabyte. */
+function namesSet(cmd: string): ReadonlySet<string> {
+  const assigned = [...cmd.matchAll(/(?<![\w$])([A-Za-z_]\w*)(?:\+?=|\[)/g)].map(([, name = ""]) => name);
+  const statements = cmd.split(/[;\n]/).filter((statement) => SETS.test(statement));
+  return new Set([
+    ...assigned,
+    ...statements.flatMap((statement) => statement.match(/(?<![\w$])\w+/g) ?? []),
+  ]);
 }
 
 /** The `world.env` lists of all policies in force; with several lists, a variable needs to be in each. */

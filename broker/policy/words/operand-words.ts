@@ -20,16 +20,20 @@ export function operandReadings(word: Word): readonly (readonly CommandWord[])[]
   const pieces = (word.parts ?? []).flatMap((part) => piecesOf(part, false));
   const count = pieces.filter(({ isOperand }) => isOperand).length;
   if (count === 0) return undefined;
-  if (count > MOST_OPERANDS) return [[{ kind: "dynamic", text: `-${UNKNOWN_MARK}`, raw: word.text }]];
+  if (count > MOST_OPERANDS)
+    return [
+      readingOf(pieces, -1, word.text),
+      [{ kind: "dynamic", text: `-${UNKNOWN_MARK}`, raw: word.text }],
+    ];
   const all = 2 ** count - 1;
   return Array.from({ length: all }, (_, at) => readingOf(pieces, all - at, word.text));
 }
 
-/** @param chosen a bit for each operand. */
+/** @param chosen a bit for each operand; -1: all, however many. */
 function readingOf(pieces: readonly Piece[], chosen: number, raw: string): readonly CommandWord[] {
   let operand = 0;
   const texts = pieces.reduce((before, { texts: own, isOperand }) => {
-    const counts = !isOperand || (chosen & (2 ** operand++)) !== 0;
+    const counts = !isOperand || chosen === -1 || (chosen & (2 ** operand++)) !== 0;
     return joined(before, counts ? own : NOTHING);
   }, NOTHING);
   return texts

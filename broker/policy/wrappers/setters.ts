@@ -22,8 +22,6 @@ const DECLARERS: ReadonlySet<string> = new Set(["declare", "typeset", "local", "
 const PROMPT = /^PS[0-4]$/;
 /** A dollar or a backquote as `printf` decodes it. */
 const DECODED = /\\(?:x24|0?44|u0*24|U0*24|x60|0?140|u0*60|U0*60)/;
-/** Appends followed for one variable: with more, what they make together is not read. */
-const MOST_APPENDS = 64;
 const NAME = /^[A-Za-z_]\w*/;
 const NAMES = /[A-Za-z_]\w*/g;
 const SUBSTITUTION = /\$\(|`/;
@@ -53,8 +51,8 @@ export class Setters {
   #reference: string | undefined;
   /** A word that bash expands once more, and that is only known when the command runs. */
   #late: string | undefined;
-  /** What assignments and appends make together, by name. */
-  readonly #made = new Map<string, { readonly text: string; readonly count: number }>();
+  /** What assignments and appends have brought so far, by name. */
+  readonly #made = new Map<string, { readonly hasBracket: boolean; readonly endsInDollar: boolean }>();
 
   /** @param values the variable's values in order; empty: unknown values. */
   addLoop(name: string, values: readonly CommandWord[]): void {
@@ -164,13 +162,15 @@ export class Setters {
 
   /** `x='a['; x+='$(y)]'`, `PS4='$'; PS4+='(y)'`: no part is a substitution by itself. */
   #addMade(name: string, value: CommandWord, fragment: string): void {
-    if (value.kind !== "literal" || value.text === "") return;
-    const { text = "", count = 0 } = this.#made.get(name) ?? {};
-    const whole = { text: text + value.text, count: count + 1 };
-    this.#made.set(name, count < MOST_APPENDS ? whole : { ...whole, text: "" });
-    if (count === 0 || SUBSTITUTION.test(text)) return;
-    this.#lookAt(whole.text, fragment);
-    if (PROMPT.test(name) && SUBSTITUTION.test(whole.text)) this.#late ??= fragment;
+    const { kind, text } = value;
+    if (kind !== "literal" || text === "") return;
+    const before = this.#made.get(name);
+    const hasBracket = before?.hasBracket === true || text.includes("[");
+    this.#made.set(name, { hasBracket, endsInDollar: text.endsWith("$") });
+    const isMade = SUBSTITUTION.test(text) || (before?.endsInDollar === true && text.startsWith("("));
+    if (before === undefined || !isMade) return;
+    this.#lookAt(hasBracket ? "[$(" : "$(", fragment);
+    if (PROMPT.test(name)) this.#late ??= fragment;
   }
 
   /** Notes whether a value, or a part of one, may become options. Without values they are unknown. */
