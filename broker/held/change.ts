@@ -27,9 +27,10 @@ import { cannotRecord, listed, notAllowed, nothingDone, onlyOperator, refusalOf 
 import { chosenOf } from "./choose.ts";
 import { type Denials, denialsFor } from "./denied-paths.ts";
 import { findHeld, type FoundChanges, type HeldNeeds } from "./find-held.ts";
+import { halvesOfMoves } from "./half-moves.ts";
 import { groundOfChanges, notByAgents, notUndoneByAgents, specOfChanges } from "./may-change.ts";
 import { doneWords, pastWords } from "./past.ts";
-import { applyUnrefused } from "./skip-refused.ts";
+import { type Applying, applyUnrefused, applyWhole } from "./skip-refused.ts";
 
 /** The parts of the broker used for changing held changes. */
 export type ChangeNeeds = HeldNeeds &
@@ -221,18 +222,23 @@ async function deniedAmong(changes: readonly HeldChange[], denials: Denials): Pr
 }
 
 async function carryOut(
-  { action, paths, skipRefused }: ChangeOrder,
+  { action, by, paths, skipRefused }: ChangeOrder,
   { store, held }: FoundChanges,
   { before, denials, denied = [] }: Partial<Denied> & Pick<Carried, "before">,
   signal: AbortSignal,
 ): Promise<Pick<Carried, "ending" | "skipped">> {
   const apply = (named: readonly string[] | null): Promise<ApplyEnding> =>
     store.apply(held, named, (path) => denials?.(path) !== undefined, signal);
+  const halves: Applying["halves"] = (taken, left) => halvesOfMoves(() => store.sides(held), taken, left);
   switch (action) {
     case "apply": {
-      if (skipRefused !== true) return { ending: await apply(paths) };
       const chosen = chosenOf(before, paths);
-      return await applyUnrefused(isRefusal(chosen) ? [] : chosen.changes, denied, apply);
+      const changes = isRefusal(chosen) ? [] : chosen.changes;
+      if (skipRefused === true) return await applyUnrefused(changes, denied, { apply, halves });
+      // A person named the paths; the patterns of a policy say nothing about what belongs together.
+      if (by === "policy" && paths !== null)
+        return { ending: await applyWhole(changes, before, { apply, halves }, paths) };
+      return { ending: await apply(paths) };
     }
     case "discard":
       return { ending: await store.discard(held, paths) };

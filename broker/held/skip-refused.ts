@@ -11,20 +11,31 @@ type Applied = {
   readonly skipped: readonly PathReason[];
 };
 
+export type Applying = {
+  /** Applies the changes at these byte paths, and everything below them. */
+  readonly apply: (paths: readonly string[]) => Promise<ApplyEnding>;
+  /** Returns the deletions to leave out when `taken` is applied and `held` is not (`halvesOfMoves`). */
+  readonly halves: (
+    taken: readonly HeldChange[],
+    held: readonly HeldChange[],
+  ) => Promise<readonly PathReason[]>;
+};
+
 /**
- * Calls `apply` with the changes that are not refused, until it refuses none of them. A folder is left out too when something
- * below it is: a named folder stands for everything below it.
+ * Applies the changes that are not refused, until none of them is. A folder is left out too when something below it is: a named
+ * folder stands for everything below it.
  * @param denied refused by the policy
- * @param apply applies the changes at these byte paths, and everything below them
  */
 export async function applyUnrefused(
   changes: readonly HeldChange[],
   denied: readonly PathReason[],
-  apply: (paths: readonly string[]) => Promise<ApplyEnding>,
+  { apply, halves }: Applying,
 ): Promise<Applied> {
   const skipped = [...denied];
   for (let round = 1; ; round++) {
-    const paths = pathsWithout(changes, skipped);
+    const { taken, held } = partsOf(changes, skipped);
+    skipped.push(...(await halves(taken, held)));
+    const paths = takenPaths(changes, skipped);
     if (paths.length === 0) return { ending: { kind: "refused", refusals: skipped }, skipped };
     const ending = await apply(paths);
     const reasons = reasonsOf(ending);
@@ -33,13 +44,35 @@ export async function applyUnrefused(
   }
 }
 
+/**
+ * Applies `changes`, of which `paths` are the names, without the deletions that belong to a move of which `all` has the other half.
+ */
+export async function applyWhole(
+  changes: readonly HeldChange[],
+  all: readonly HeldChange[],
+  { apply, halves }: Applying,
+  paths: readonly string[],
+): Promise<ApplyEnding> {
+  const among = new Set(changes);
+  const outside = all.filter((change) => !among.has(change));
+  const kept = await halves(changes, outside);
+  const rest = kept.length === 0 ? paths : takenPaths(changes, kept);
+  return rest.length === 0 ? { kind: "refused", refusals: kept } : await apply(rest);
+}
+
+function takenPaths(changes: readonly HeldChange[], skipped: readonly PathReason[]): readonly string[] {
+  return partsOf(changes, skipped).taken.map(({ path }) => path);
+}
+
 function reasonsOf(ending: ApplyEnding): readonly PathReason[] | undefined {
   if (ending.kind === "refused") return ending.refusals;
   return ending.kind === "conflict" ? ending.conflicts : undefined;
 }
 
-/** The paths of the changes that are neither at, below nor above a skipped one. Folders may be nested thousands deep. */
-function pathsWithout(changes: readonly HeldChange[], skipped: readonly PathReason[]): readonly string[] {
+type Parts = { readonly taken: readonly HeldChange[]; readonly held: readonly HeldChange[] };
+
+/** `taken`: the changes that are neither at, below nor above a skipped one. Folders may be nested thousands deep. */
+function partsOf(changes: readonly HeldChange[], skipped: readonly PathReason[]): Parts {
   const at = new Set(skipped.map(({ path }) => path));
   const above = new Set<string>();
   for (const path of at)
@@ -56,7 +89,9 @@ function pathsWithout(changes: readonly HeldChange[], skipped: readonly PathReas
     for (const one of climbed) below.set(one, found);
     return found;
   };
-  return changes
-    .map(({ path }) => path)
-    .filter((path) => !at.has(path) && !above.has(path) && !isBelow(parentOf(path)));
+  const isTaken = ({ path }: HeldChange): boolean =>
+    !at.has(path) && !above.has(path) && !isBelow(parentOf(path));
+  const taken = changes.filter(isTaken);
+  const among = new Set(taken);
+  return { taken, held: changes.filter((change) => !among.has(change)) };
 }

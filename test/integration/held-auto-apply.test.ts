@@ -68,6 +68,20 @@ describe.each(actors())("changes that apply by themselves, as $kind", (actor) =>
     expect(existsSync(join(broker.project, "node_modules/h/hooks/a"))).toBe(true);
   });
 
+  test("leave a deletion held where the file was moved out of the policy's folder", async () => {
+    broker.write(join(broker.project, "node_modules/moved/a"), "the only copy\n");
+    broker.write(join(broker.project, "node_modules/removed"), "of no use\n");
+    const { span_id: span } = await isolated(
+      broker,
+      "mv node_modules/moved vendored; rm node_modules/removed; echo 5 > node_modules/five",
+    );
+    expect(existsSync(join(broker.project, "node_modules/removed"))).toBe(false);
+    expect(existsSync(join(broker.project, "node_modules/five"))).toBe(true);
+    expect(existsSync(join(broker.project, "node_modules/moved/a"))).toBe(true);
+    await changed(broker, "discard", span);
+    expect(readFileSync(join(broker.project, "node_modules/moved/a"), "utf8")).toBe("the only copy\n");
+  });
+
   test("leave what lies elsewhere held, and the reply says how much of both", async () => {
     const {
       fs_diff: diff,

@@ -122,6 +122,24 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
     for (const id of [span, more]) await broker.cli(["discard", id]);
   });
 
+  test("apply --skip-refused holds a move whole: without the moved file its old name is not removed", async () => {
+    for (const name of ["old", "gone", "tree/deep/a", "tree/b"])
+      broker.write(join(broker.project, name), `content of ${name}\n`);
+    const { span_id: span } = await isolated(
+      broker,
+      "mv old new; chmod u+s new; rm gone; mv tree wood; chmod u+s wood/deep/a; echo x > other",
+    );
+    const { code, stdout } = await broker.cli(["apply", span, "--skip-refused"]);
+    expect(code).toBe(0);
+    expect(stdout).toContain("old: The command moved it to 'new', which stays held");
+    expect(stdout).toContain("tree: The command moved it to 'wood/deep/a', which stays held");
+    for (const name of ["old", "tree/deep/a", "tree/b", "other", "wood/b"])
+      expect(existsSync(join(broker.project, name)), name).toBe(true);
+    expect(existsSync(join(broker.project, "gone"))).toBe(false);
+    expect((await broker.cli(["discard", span])).code).toBe(0);
+    expect(readFileSync(join(broker.project, "old"), "utf8")).toBe("content of old\n");
+  });
+
   test("apply --skip-refused applies all but what is refused and what changed meanwhile, and says why for each", async () => {
     broker.write(join(broker.project, "both"), "before\n");
     const { span_id: span } = await isolated(
