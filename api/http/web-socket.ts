@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { WebSocket, WebSocketServer } from "ws";
 import type { LiveClient, LiveCommand } from "../../broker/live/live-command.ts";
-import { isTypeable, typedLine } from "../../broker/live/shell-script.ts";
+import { isTypeable, typedAheadEnds, typedLine } from "../../broker/live/shell-script.ts";
 import { isRefusal, quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { StreamControl } from "../../schemas/generated/types.ts";
 import { validateStreamControl } from "../../schemas/generated/validators/stream-control.js";
@@ -260,7 +260,10 @@ class Connection {
     else if (type === "line_end") {
       const notices = command.lines?.ended(control.valid.exit ?? 0);
       if (notices === undefined) this.#fail(noShell());
-      else this.#tell({ type: "line_end", lines: notices.map(noticeWords) });
+      else {
+        command.type(typedAheadEnds());
+        this.#tell({ type: "line_end", lines: notices.map(noticeWords) });
+      }
     } else if (type === "resize") command.resize({ columns: cols, rows });
     else if (signal !== undefined) command.interrupt(signal);
   }

@@ -1,6 +1,6 @@
 /** The bash of `substrate shell`: a shell that takes whole lines from its client, each after the broker has judged it. */
 
-/** Frames a line among whatever a person may have typed ahead. */
+/** Frames a line, and ends what a person has typed ahead. */
 const LINE_START = "\x02";
 const LINE_END = "\x1e";
 
@@ -10,7 +10,8 @@ const LOOPS = 1500;
 /**
  * Read by bash from a memory file, because a start of another bash with a script would be judged like any other. It shows a prompt of
  * its own: an escape sequence (OSC) with a random word, the last exit code and the folder, for the client. `read` turns echo off before it writes
- * that prompt, so no line is shown twice. bash is interactive for the sake of job control, and reads lines by `read` instead of
+ * that prompt, so no line is shown twice. Its first `read` ends with what was typed and no program took; a second escape sequence
+ * gives that back to the client (`ahead`), with `%`, the ends of such sequences and their beginnings in hexadecimal. bash is interactive for the sake of job control, and reads lines by `read` instead of
  * by itself, because a line must be judged as a whole. The loop is no function: `declare` in one would be local. `jobs` tells of
  * jobs that were stopped, and makes bash forget those that have ended; bash itself begins a line for a job that was stopped just now
  * (128 and one of the four signals that stop). `history` lists the client's lines instead of the script's.
@@ -28,6 +29,8 @@ __n() {
   jobs -ns
   jobs >/dev/null
   IFS= read -rs -d $'\\x1e' -p $'\\e]697;${word};'"$__c;$PWD"$'\\a' __l || exit
+  __l=\${__l//%/%25} __l=\${__l//$'\\a'/%07} __l=\${__l//$'\\e'/%1b}
+  IFS= read -rs -d $'\\x1e' -p $'\\e]697;${word};ahead;'"$__l"$'\\a' __l || exit
   until [[ $__l == $'\\x02'* ]]; do IFS= read -rs -d $'\\x1e' __l || exit; done
   __l=\${__l#?}
   [[ $__l == ' '* ]] || history -s -- "$__l"
@@ -51,7 +54,12 @@ export function shellScript(word: string): { readonly variable: string; readonly
   return { variable: "SUBSTRATE_SHELL_FD", bytes: Buffer.from(`${script(word)}${LOOP.repeat(LOOPS)}${END}`) };
 }
 
-/** A line as it is typed. The first end drops what was typed ahead. */
+/** Ends what was typed ahead: everything that the client passed on before it saw the prompt. */
+export function typedAheadEnds(): Buffer {
+  return Buffer.from(LINE_END);
+}
+
+/** A line as it is typed, also for a client that has said nothing since the prompt. */
 export function typedLine(line: string): Buffer {
   return Buffer.from(`${LINE_END}${LINE_START}${line}${LINE_END}`);
 }

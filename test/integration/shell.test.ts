@@ -205,6 +205,26 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
     });
   });
 
+  test("runs what was typed ahead and no program read, as keys, and begins the next line with an unfinished one", async () => {
+    await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
+      const person = await shellIn(broker);
+      person.type("read -r typed; sleep 2\r");
+      await sleep(600);
+      person.type('of the program\recho "<$typed> 100% ü;"\rforbidden ahead\recho beg');
+      await person.sees(/echo beg<of the program> 100% ü;\r\n/);
+      await person.sees(/'forbidden ahead' matches[^]*\$ echo beg$/);
+      person.type("un\r");
+      await person.sees(/\r\nbegun\r\n/);
+      await person.sees(PROMPT);
+      person.type("sleep 1\r");
+      await sleep(400);
+      person.type("\x1b[A");
+      await sleep(1200);
+      person.type("\x1b[A\r");
+      await person.sees(/\r\nbegun\r\n[^]*\$ $/);
+    });
+  });
+
   test("completes no name of a file that the terminal would act on", async () => {
     await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
       for (const name of ["named-one", "named-two", "named-\x0ethree"])

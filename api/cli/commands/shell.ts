@@ -10,6 +10,7 @@ import { LineHistory, MOST_LINES } from "../terminal/line-history.ts";
 import { isTerminal, onEnding, rawMode, sizeOf } from "../terminal/raw-mode.ts";
 import { insertText, onLines, Pastes, toLineBegin } from "../terminal/line-editing.ts";
 import { wordsOf } from "../terminal/replies.ts";
+import { beginOfPrompt, promptBegins, promptIn } from "../terminal/shell-prompt.ts";
 import { Complaint, harmlessLine, type Terminal } from "../terminal/terminal.ts";
 import { coloursFor } from "../words/colours.ts";
 import { callerShell, setVariables } from "./caller-shell.ts";
@@ -25,10 +26,6 @@ import { execCommand } from "./exec.ts";
 import { endOf, uncounted } from "./run.ts";
 
 export type ShellOptions = WhoseOptions & { readonly env?: readonly string[] };
-
-/** The shell's prompt, as the broker's script writes it: an escape sequence with a word, the exit code and the folder. */
-const PROMPT_ENDS = "\x07";
-const promptBegins = (word: string): string => `\x1b]697;${word};`;
 
 /** How long a prompt waits for what the broker says about the last line; what comes later is shown at the shell's end. */
 const MOST_WAIT_MS = 1000;
@@ -63,6 +60,8 @@ class Shell {
   #isOver = false;
   /** Goes on to the next prompt, once the broker has told what happened in the last line. */
   #onTold: (sentences: readonly string[]) => void = () => {};
+  /** Goes on to the next prompt, once bash has given back what nobody read. */
+  #onAhead: (text: string) => void = () => {};
   readonly #told = new Set<string>();
   /** Whole lines, and the beginning of another one, that were typed before they were asked for. */
   readonly #ahead: string[] = [];
@@ -150,7 +149,8 @@ class Shell {
     for (let found = promptIn(text, begins); found !== undefined; found = promptIn(text, begins)) {
       this.#write(text.slice(0, found.begin));
       text = text.slice(found.end);
-      this.#prompted(found.exit, found.cwd);
+      if (found.kind === "prompt") this.#prompted(found.exit, found.cwd);
+      else this.#onAhead(found.text);
     }
     const rest = beginOfPrompt(text, begins);
     this.#held = text.slice(rest);
@@ -179,7 +179,7 @@ class Shell {
     stdin.pause();
     stdin.setRawMode(true);
     this.#undo.push(() => stdin.setRawMode(false));
-    this.#tellLine()
+    Promise.all([this.#tellLine(), this.#takeAhead()])
       .then(async () => {
         if (this.#isOver) return;
         this.#passNothing();
@@ -191,15 +191,15 @@ class Shell {
       });
   }
 
+  /** Takes back what was typed while the last line ran and no program read: the line editor gets it as keys. */
+  async #takeAhead(): Promise<void> {
+    const text = await within(MOST_WAIT_MS, "", (got) => (this.#onAhead = got));
+    if (text !== "") this.#terminal.stdin.unshift(Buffer.from(text));
+  }
+
   /** Shows what the broker says about the last line: what was refused in it, and why. */
   async #tellLine(): Promise<void> {
-    const sentences = await new Promise<readonly string[]>((resolve) => {
-      const late = setTimeout(() => resolve([]), MOST_WAIT_MS);
-      this.#onTold = (told) => {
-        clearTimeout(late);
-        resolve(told);
-      };
-    });
+    const sentences = await within<readonly string[]>(MOST_WAIT_MS, [], (got) => (this.#onTold = got));
     for (const sentence of sentences) {
       this.#told.add(uncounted(sentence));
       this.#terminal.err.write(`substrate: ${harmlessLine(sentence)}\n`);
@@ -365,25 +365,19 @@ function answerOf({ error }: LineMessage): Answer {
   return error === undefined ? { status: 200, document: {} } : { status: 403, document: { error } };
 }
 
-type Prompt = { readonly begin: number; readonly end: number; readonly exit: number; readonly cwd: string };
-
-/** Finds the first whole prompt. */
-function promptIn(text: string, begins: string): Prompt | undefined {
-  const begin = text.indexOf(begins);
-  const end = begin < 0 ? -1 : text.indexOf(PROMPT_ENDS, begin);
-  if (end < 0) return undefined;
-  const [exit = "", ...cwd] = text.slice(begin + begins.length, end).split(";");
-  const folder = Buffer.from(cwd.join(";"), "latin1").toString("utf8");
-  return { begin, end: end + PROMPT_ENDS.length, exit: Number(exit), cwd: folder };
-}
-
-/** Where a prompt may begin at the end of some output. */
-function beginOfPrompt(text: string, begins: string): number {
-  const at = text.lastIndexOf("\x1b");
-  if (at < 0 || text.length - at > 4200) return text.length;
-  const rest = text.slice(at);
-  const mayBe = begins.startsWith(rest) || (rest.startsWith(begins) && !rest.includes(PROMPT_ENDS));
-  return mayBe ? at : text.length;
+/** What `listen` is told within a time, else `otherwise`. */
+function within<Value>(
+  ms: number,
+  otherwise: Value,
+  listen: (got: (value: Value) => void) => void,
+): Promise<Value> {
+  return new Promise((resolve) => {
+    const late = setTimeout(() => resolve(otherwise), ms);
+    listen((value) => {
+      clearTimeout(late);
+      resolve(value);
+    });
+  });
 }
 
 /** Whether bash would read on: it reads the text without running it (`-n`), on this side. */
