@@ -150,6 +150,6 @@ describe("the table", () => {
   });
 
   test("has no quick row that is known to be different", () => {
-    expect(WORKLOADS.filter(({ quick, known }) => quick === true && known !== undefined)).toEqual([]);
+    expect(WORKLOADS.filter(({ quick, known }) => quick !== undefined && known !== undefined)).toEqual([]);
   });
 });

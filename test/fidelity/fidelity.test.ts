@@ -1,16 +1,22 @@
 import { appendFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { actors } from "../support/users/users.ts";
+import { isNewcomersRun } from "../support/run/extent.ts";
 import { skip } from "../support/run/skips.ts";
 import { Place } from "./place.ts";
 import { Registries } from "./registries.ts";
 import { type Round, roundsOf, sidesOf } from "./rounds.ts";
 import { closing, type Line, tableLine } from "./table.ts";
+import type { Workload } from "./workload.ts";
 import { WORKLOADS } from "./workloads.ts";
 
 const { extent, report } = inject("fidelity");
-const ROWS = extent === "quick" ? WORKLOADS.filter(({ quick }) => quick === true) : WORKLOADS;
+const ROWS = extent === "quick" ? WORKLOADS.filter(isQuick) : WORKLOADS;
 const lines: Line[] = [];
+
+function isQuick({ quick }: Workload): boolean {
+  return quick === true || (quick === "at length" && !isNewcomersRun());
+}
 
 /** As soon as it is known: a run that is ended early has said what it found. */
 function say(text: string): void {

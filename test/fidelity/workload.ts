@@ -56,8 +56,8 @@ export type Workload = {
   readonly refusedTo?: Actor["kind"];
   /** Why it is different today, under which policies. It stays different; the table says that it is known. */
   readonly known?: Partial<Readonly<Record<PolicyName, string>>>;
-  /** Part of `npm test`: fast, and the same today. */
-  readonly quick?: true;
+  /** Fast, and the same today: a row of `npm test`, or (`at length`) of `npm run test:slow` and the plain user's lane alone. */
+  readonly quick?: true | "at length";
 };
 
 export type Varies = {

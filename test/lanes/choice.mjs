@@ -5,29 +5,31 @@ import { CHECKOUT } from "../../api/setup/checkout.mjs";
 
 /**
  * Files that `npm test` leaves to `npm run test:all`: kills, floods, full disks, races, random texts, time limits, and
- * most of what takes more than eight seconds on two busy processors.
+ * most of what takes more than five seconds on two busy processors.
  */
 const SLOW = {
-  integration: `acp adapters approvals-cli approvals-kept backends budgets caller-shell changes-listed cli client direct-changes
-    direct-random disabled doctor exec-gate exec-gate-stopped exec-stream exec-trees faults few-descriptors fronts
-    full-disk held held-auto-apply held-changes held-cli held-contents held-faults held-kill-points held-killed hook
-    hook-events hook-unanswered idempotency init init-refused left-overs life-cycle lima mcp mcp-clients
-    network-npm-refused network-without-nft output-room own-home package policy policy-allow policy-corpus
-    policy-fuzz policy-network policy-reload policy-tools program-starts project-made-anew publish publish-policy
-    questions-terminal real-agents replay run sandboxed scopes screens self service session-state shell shims-folder
-    shims-isolated shims-long shims-quiet shims-terminal shims-unanswered small-disk stream stream-volume
-    substrate-sh telemetry terminals test-internet time-limits told trace-cli trace-kills trace-network
-    trace-programs trouble world-agent world-operate write-places`,
-  security: `approvals-allowing approvals-input bypass clones-at-once commands-inner-programs commands-spelling control
-    default-denials denied-names denied-names-host denied-names-races denied-projects denied-wholes descriptors
-    direct-changes exec-gate git-brought git-folders git-opened git-separate git-settings groups held-changes
-    held-names host-trees host-trees-fresh host-trees-mounts host-trees-scratch installation isolated-worlds
-    kept-repositories limits made-repositories missing-git-names missing-primitives nested-repositories
-    network-addresses network-budget network-clients network-dns network-edits network-first-bytes network-floods
-    network-full-disk network-last-bytes network-of-host network-owners network-policy network-rebinding
+  integration: `acp adapters approvals-cli approvals-kept backends budgets caller-shell changes-listed check-files
+    cli client commits direct-changes direct-folders direct-random disabled doctor exec-gate exec-gate-stopped
+    exec-stream exec-trees faults few-descriptors fronts full-disk held held-auto-apply held-changes held-cli
+    held-contents held-faults held-first-look held-kill-points held-killed hook hook-events hook-unanswered
+    idempotency init init-refused left-overs life-cycle lima mcp mcp-clients network-npm-refused network-without-nft
+    notices output-room own-home package policy policy-allow policy-corpus policy-fuzz policy-network policy-reload
+    policy-show policy-tools program-starts project-made-anew publish publish-policy questions-terminal real-agents
+    refused-writes replay run sandboxed scopes screens self service session-state shell shims-folder shims-isolated
+    shims-long shims-quiet shims-terminal shims-unanswered small-disk stream stream-volume substrate-sh telemetry
+    telemetry-harmless terminals test-internet time-limits told trace-cli trace-kills trace-network trace-programs
+    trouble world-agent world-operate write-places`,
+  security: `approvals approvals-allowing approvals-input approvals-scripts bypass clones-at-once
+    commands-inner-programs commands-spelling control default-denials denied-names denied-names-host
+    denied-names-races denied-projects denied-wholes descriptors direct-changes exec-gate files git-brought
+    git-folders git-opened git-own-steps git-separate git-settings groups held held-changes held-names host-trees
+    host-trees-fresh host-trees-mounts host-trees-scratch installation isolated-worlds kept-repositories limits
+    made-repositories missing-git-names missing-primitives nested-repositories network-addresses network-budget
+    network-clients network-dns network-edits network-first-bytes network-floods network-full-disk network-last-bytes
+    network-names network-of-host network-owners network-policy network-previews network-rebinding
     network-without-nft odd-names overlay-marks own-home own-namespaces pid-1 places replays request-floods
     scope-network scope-tokens seccomp-log shared-sockets shipped-caches shipped-policies sockets sockets-at-connect
-    telemetry tools-ahead wide-writes worktree-settings`,
+    telemetry tools-ahead wide-writes words-expanded-late worktree-settings`,
 };
 
 /**
@@ -45,12 +47,17 @@ const ANYBODY = `acp adapters approvals approvals-cli approvals-desktop approval
 const ANYBODYS = paths("integration", ANYBODY);
 
 /** Left out of `npm test`. */
-export const SLOW_FILES = [...paths("integration", SLOW.integration), ...paths("security", SLOW.security)];
+export const SLOW_FILES = [
+  ...paths("integration", SLOW.integration),
+  ...paths("security", SLOW.security),
+  "test/golden/golden.test.ts",
+];
 
-/** Files of which `npm test` runs a tenth (`atLength`), and `npm run test:slow` everything. */
-export const AT_LENGTH = ["properties", "shell/read"].map(
-  (name) => `test/unit/broker/policy/${name}.test.ts`,
-);
+/** Files of which `npm test` runs a part (`atLength`, or rows `at length`), and `npm run test:slow` everything. */
+export const AT_LENGTH = [
+  ...["properties", "shell/read"].map((name) => `test/unit/broker/policy/${name}.test.ts`),
+  "test/fidelity/fidelity.test.ts",
+];
 
 /** Files of `npm run test:slow` as root: slow files whose outcome depends on the user. */
 export const SLOW_AS_ROOT = SLOW_FILES.filter((file) => !ANYBODYS.includes(file));

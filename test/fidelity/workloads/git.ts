@@ -57,7 +57,7 @@ export const GIT: readonly Workload[] = [
   }),
   gitRow({
     name: "git rebase",
-    quick: true,
+    quick: "at length",
     command: "git switch side && git rebase main && git log --oneline --graph",
   }),
   gitRow({

@@ -90,7 +90,7 @@ export const LANGUAGES: readonly Workload[] = [
   },
   {
     name: "node from a pipe",
-    quick: true,
+    quick: "at length",
     needs: ["node"],
     stdin:
       "console.log(process.argv.length, process.cwd().split('/').at(-1)); require('fs').writeFileSync('out', 'x'); console.error('err'); process.exitCode = 5;\n",
@@ -206,7 +206,7 @@ export const LANGUAGES: readonly Workload[] = [
   },
   {
     name: "sqlite3 from a pipe",
-    quick: true,
+    quick: "at length",
     needs: ["sqlite3"],
     stdin:
       "create table t(a integer primary key, b text);\ninsert into t(b) values('x'),('y');\nselect * from t;\n.mode csv\nselect count(*), sum(a) from t;\nselect none;\n",

@@ -23,7 +23,7 @@ export const PACKAGES: readonly Workload[] = [
   {
     name: "npm's global folder, and how it saves, as the user has set them",
     needs: ["npm"],
-    quick: true,
+    quick: "at length",
     registry: true,
     command: "npm prefix -g; npm root -g; npm config get save-prefix",
   },

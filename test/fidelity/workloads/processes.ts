@@ -22,7 +22,7 @@ export const PROCESSES: readonly Workload[] = [
   },
   {
     name: "script gives a terminal",
-    quick: true,
+    quick: "at length",
     needs: ["script"],
     command:
       "script -qec 'tty | sed s/[0-9]*$//; test -t 1 && echo terminal; stty size; tput cols' /dev/null; script -qc 'exit 6' log; echo $?; head -1 log | cut -c1-14",
@@ -50,7 +50,7 @@ export const PROCESSES: readonly Workload[] = [
   },
   {
     name: "a Unix socket in the project",
-    quick: true,
+    quick: "at length",
     needs: ["python3"],
     files: {
       "s.py":
@@ -99,7 +99,7 @@ export const PROCESSES: readonly Workload[] = [
   },
   {
     name: "a watcher in the command sees an editor's save on the host",
-    quick: true,
+    quick: "at length",
     needs: ["node"],
     files: {
       "w.mjs":

@@ -27,7 +27,7 @@ export const SHELL: readonly Workload[] = [
   },
   {
     name: "background jobs and wait",
-    quick: true,
+    quick: "at length",
     command: '(sleep 1; exit 3) & a=$!; (sleep 0.1; echo second) & wait $a; echo "first: $?"; wait; echo all',
   },
   {
@@ -85,7 +85,7 @@ export const SHELL: readonly Workload[] = [
   },
   {
     name: "/dev/fd, /dev/stdin and further descriptors",
-    quick: true,
+    quick: "at length",
     command:
       "echo in | cat /dev/fd/0; echo x 3>f >&3; cat f; echo y | cat - /dev/stdin; cat /dev/fd/4 4< f; ls -l /dev/stdin /dev/fd | awk '{print $NF, $1}'",
   },
@@ -101,7 +101,7 @@ export const SHELL: readonly Workload[] = [
   },
   {
     name: "the working directory by the name of a link that leads there",
-    quick: true,
+    quick: "at length",
     through: "exec",
     from: "link",
     prepare: "ln -s project ../link; git init -q; mkdir src",
@@ -110,7 +110,7 @@ export const SHELL: readonly Workload[] = [
   },
   {
     name: "who one is",
-    quick: true,
+    quick: "at length",
     command: "id; whoami; groups; getent passwd $(id -un); getent group $(id -gn); id -u nobody",
     needs: ["getent"],
   },
@@ -127,7 +127,7 @@ export const SHELL: readonly Workload[] = [
   },
   {
     name: "mktemp, and what it makes",
-    quick: true,
+    quick: "at length",
     command:
       "f=$(mktemp) && d=$(mktemp -d) && echo x > $f && mv $f $d/x && cat $d/x && ls -ld $d | cut -c1-10; rm -r $d; mktemp ./t.XXXX | wc -c; ls | wc -l",
     varies: { paths: [/\/t\.\w{4}$/] },
@@ -190,11 +190,16 @@ export const SHELL: readonly Workload[] = [
     command: "wc; echo end",
     stdin: "a line\nanother\nno end",
   },
-  { name: "standard input that nobody reads", quick: true, command: "echo done", stdin: "x".repeat(200_000) },
+  {
+    name: "standard input that nobody reads",
+    quick: "at length",
+    command: "echo done",
+    stdin: "x".repeat(200_000),
+  },
   { name: "no standard input", command: "cat; echo end; read x; echo $?" },
   {
     name: "process substitution and arrays in bash",
-    quick: true,
+    quick: "at length",
     needs: ["bash"],
     shell: "bash",
     command:
@@ -224,7 +229,7 @@ export const SHELL: readonly Workload[] = [
   },
   {
     name: "output of programs that bash does not wait for",
-    quick: true,
+    quick: "at length",
     needs: ["bash"],
     shell: "bash",
     command:
@@ -232,7 +237,7 @@ export const SHELL: readonly Workload[] = [
   },
   {
     name: "what is left in the background ends with its command",
-    quick: true,
+    quick: "at length",
     command: "sleep 30 > /dev/null 2>&1 & echo started",
   },
   {

@@ -160,7 +160,7 @@ export const SYSTEM: readonly Workload[] = [
   },
   {
     name: "dd, which the strict policy knows as dangerous",
-    quick: true,
+    quick: "at length",
     command:
       "dd if=/dev/zero of=z bs=1k count=3 status=none; dd if=z bs=512 skip=1 count=1 status=none | wc -c; dd if=none of=y; echo $?",
     strictest: "claude-code",

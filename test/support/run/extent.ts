@@ -2,5 +2,10 @@
  * Runs of a property: `npm test` makes a tenth of them, and `npm run test:slow` all (`AT_LENGTH` in test/lanes/choice.mjs).
  */
 export function atLength(runs: number): number {
-  return process.env["SUBSTRATE_TEST_EXTENT"] === "quick" ? Math.ceil(runs / 10) : runs;
+  return isNewcomersRun() ? Math.ceil(runs / 10) : runs;
+}
+
+/** Whether `npm test` runs, without arguments. */
+export function isNewcomersRun(): boolean {
+  return process.env["SUBSTRATE_TEST_EXTENT"] === "quick";
 }

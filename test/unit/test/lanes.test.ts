@@ -25,9 +25,9 @@ describe("the lanes of the whole run", () => {
   });
 
   test("run at length whatever 'npm test' runs shorter", () => {
-    const shorter = filesBelow("test/unit/broker").filter((file) =>
-      readFileSync(join(ROOT, file), "utf8").includes("numRuns: atLength"),
-    );
+    const shorter = ["unit/broker", "integration", "security", "golden", "fidelity"]
+      .flatMap((folder) => filesBelow(`test/${folder}`))
+      .filter((file) => /numRuns: atLength|isNewcomersRun/.test(readFileSync(join(ROOT, file), "utf8")));
     expect(shorter.sort()).toEqual([...AT_LENGTH].sort());
   });
 
