@@ -138,6 +138,11 @@ describe.each(actors())("installed globally, as $kind", (actor) => {
     expect((await person.mustRun(["substrate", "exec", "--", "echo hello"], { env })).stdout).toBe("hello\n");
     expect((await person.mustRun(["substrate-sh", "-c", "echo hello"], { env })).stdout).toBe("hello\n");
     expect(existsSync(started)).toBe(false);
+    const steps = ["/bin/sh", "-x", join(person.prefix, "bin/substrate"), "exec", "--", "true"];
+    const { stderr: shown } = await person.mustRun(steps, { env });
+    expect(shown).toContain("/.build/substrate exec -- true");
+    expect(shown).not.toContain("readlink");
+    if (existsSync("/proc/sys/kernel/arch")) expect(shown).not.toContain("uname");
     await person.mustRun(["substrate", "status"], { env });
     expect(existsSync(started)).toBe(true);
 
