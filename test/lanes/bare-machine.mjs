@@ -16,8 +16,10 @@ const HIDDEN = /^(python3(\.\d+)?|perl(\d[\d.]*)?|nft|podman|docker)$/;
 /** What names one, or stands on the tests' internet, whose clients are Python. */
 const CONCERNED = /\b(python3|perl|nft|podman|docker)\b|NetworkPlace|TestInternet/;
 
-/** Three minutes of screens, of which one row types at a python3. */
-const LEFT_OUT = "test/integration/screens.test.ts";
+/** Minutes each, of which one row or two stand on a python3 or perl. */
+const LEFT_OUT = ["integration/screens", "security/clones-at-once", "security/exec-gate"].map(
+  (name) => `test/${name}.test.ts`,
+);
 
 const files = process.argv.slice(2);
 
@@ -67,7 +69,7 @@ function concerned() {
   return filesOf(CHECKOUT, [".test.ts"]).filter(
     (path) =>
       !path.startsWith("test/machine/") &&
-      path !== LEFT_OUT &&
+      !LEFT_OUT.includes(path) &&
       CONCERNED.test(readFileSync(join(CHECKOUT, path), "utf8")),
   );
 }
