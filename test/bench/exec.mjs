@@ -7,14 +7,15 @@
  *   api-new  the same with a text that the broker has not seen before: `true # 1`, `true # 2`, …
  *   bwrap  a fresh bubblewrap sandbox for each command
  *   cli    `substrate exec -- true` with the native front: one spawn more, and a stream of its own
+ *   npm    the same by the name that npm puts on PATH: a shell that becomes the native front
  *
- * bwrap and cli each take turns with spawn alone, after the others: the kernel takes its namespaces down when it has long ended, on a
+ * bwrap, cli and npm each take turns with spawn alone, after the others: the kernel takes its namespaces down when it has long ended, on a
  * processor that whatever comes next needs too. On two processors that moved `api` from 1.21 to 1.30 times a spawn.
  *
  * Ratios are the result; the times are of this machine, now. Usage: node test/bench/exec.mjs [--rounds N] [--json FILE]
  */
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -39,6 +40,7 @@ const home = join(folder, "home");
 const project = join(folder, "project");
 // A folder without a mark is no project in /tmp.
 spawnSync("git", ["init", "-q", project]);
+const IN_PROJECT = { cwd: project, env: { ...process.env, SUBSTRATE_HOME: home } };
 const broker = spawn(process.execPath, [LAUNCHER, "broker", "start", "--foreground"], {
   env: { ...process.env, SUBSTRATE_HOME: home },
   stdio: ["ignore", "ignore", "inherit"],
@@ -64,8 +66,9 @@ async function measure() {
   const governed = await besideSpawn(ways);
   const sandboxed = hasBwrap() ? await besideSpawn({ spawn: viaSpawn, bwrap: viaBwrap }) : undefined;
   const typed = await besideSpawn({ spawn: viaSpawn, cli: viaFront });
-  const summary = { ...sandboxed?.summary, ...typed.summary, ...governed.summary };
-  const ratios = { ...sandboxed?.ratios, ...typed.ratios, ...governed.ratios };
+  const linked = await besideSpawn({ spawn: viaSpawn, npm: viaNpm(linkAsNpm()) });
+  const summary = { ...sandboxed?.summary, ...typed.summary, ...linked.summary, ...governed.summary };
+  const ratios = { ...sandboxed?.ratios, ...typed.ratios, ...linked.ratios, ...governed.ratios };
   return {
     command: "/bin/sh -c true",
     rounds,
@@ -103,10 +106,22 @@ function viaBwrap() {
 
 /** @returns {Promise<void>} */
 function viaFront() {
-  return collect(FRONT, ["exec", "--", "true"], {
-    cwd: project,
-    env: { ...process.env, SUBSTRATE_HOME: home },
-  });
+  return collect(FRONT, ["exec", "--", "true"], IN_PROJECT);
+}
+
+/** @param {string} program @returns {() => Promise<void>} */
+function viaNpm(program) {
+  return () => collect(program, ["exec", "--", "true"], IN_PROJECT);
+}
+
+/** @returns {string} a link to the launcher, from where `npm install --global` puts one */
+function linkAsNpm() {
+  const bin = join(folder, "bin/substrate");
+  mkdirSync(join(folder, "bin"));
+  mkdirSync(join(folder, "lib/node_modules"), { recursive: true });
+  symlinkSync(fileURLToPath(new URL("../..", import.meta.url)), join(folder, "lib/node_modules/substrate"));
+  symlinkSync("../lib/node_modules/substrate/api/bin/substrate.mjs", bin);
+  return bin;
 }
 
 /**
