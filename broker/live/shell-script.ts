@@ -13,7 +13,8 @@ const LOOPS = 1500;
  * that prompt, so no line is shown twice. Its first `read` ends with what was typed and no program took; a second escape sequence
  * gives that back to the client (`ahead`), with `%`, the ends of such sequences and their beginnings in hexadecimal. bash is interactive for the sake of job control, and reads lines by `read` instead of
  * by itself, because a line must be judged as a whole. The loop is no function: `declare` in one would be local. `jobs` tells of
- * jobs that were stopped, and makes bash forget those that have ended; bash itself begins a line for a job that was stopped just now
+ * jobs that were stopped, and makes bash forget those that have ended; a job that the line has left in the background is told of as by
+ * bash, with its number and pid; bash itself begins a line for a job that was stopped just now
  * (128 and one of the four signals that stop). `history` lists the client's lines instead of the script's.
  *
  * Without a trap of its own, a bash that reads a script ends when Ctrl-C interrupts a line of several commands; the children have the
@@ -26,6 +27,11 @@ __s() { return "$__c"; }
 __n() {
   __c=\${__i:-$?} __i=
   case $__c in 14[7-9]|150) [[ -z $(jobs -s) ]] || echo;; esac
+  if [[ $! != "$__b" ]]; then
+    __j=$(jobs -l)
+    [[ $__j != *" $! "* ]] || { __j=\${__j%%" $! "*}; __j=\${__j##*[}; echo "[\${__j%%]*}] $!"; }
+  fi
+  __b=$!
   jobs -ns
   jobs >/dev/null
   IFS= read -rs -d $'\\x1e' -p $'\\e]697;${word};'"$__c;$PWD"$'\\a' __l || exit

@@ -106,6 +106,10 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
       await person.sees(/exec sleep 1000 \)\r\n/);
       person.type("\x03");
       await person.sees(PROMPT);
+      person.type(" set -u; sleep 1000 & echo star''ted\r");
+      await person.sees(/started\r\n\[1\] \d+\r\n[^]*\$ $/);
+      person.type(" kill $!; echo on''ce\r");
+      expect(await person.sees(/once\r\n[^]*\$ $/)).not.toContain("[1]");
       person.type(" secret() { :; }; echo after\r");
       await person.sees(/after\r\n/);
       await person.sees(PROMPT);
