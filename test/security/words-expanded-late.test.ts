@@ -82,6 +82,14 @@ const IN_BASH: readonly string[] = [
   `f() { local PS4=$1; set -x; :; }; f '$(${PIPE})'`,
   `x=PS4; declare $x='$(${PIPE})'; set -x; :`,
   `declare -n PS4=a; a='$(${PIPE})'; set -x; :`,
+  // In a function, of an array that is declared elsewhere, and by a replacement.
+  `f() { unset "$1"; }; f 'a[$(${PIPE})]'`,
+  `f() { x[$1]=1; }; f 'a[$(${PIPE})]'`,
+  `f() { exec {x[$1]}>e; }; f 'a[$(${PIPE})]'`,
+  `a=(); y='($(${PIPE}))'; declare a="$y"`,
+  `x='a[X(${PIPE})]'; echo $(( \${x/X/\\$} ))`,
+  // Git's settings by variables.
+  `a='!${PIPE}'; GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.z GIT_CONFIG_VALUE_0=$a git z`,
   // bash 5.2 alone reads '\\x{63}' as 'c'.
   `bash $'-\\x{63}' '${PIPE}'`,
   `eval $'c\\x{61}t payload | sh'`,
@@ -108,6 +116,14 @@ const TWINS: readonly (readonly [string, string, string])[] = [
   ["bash", 'cur=e; compgen -W "echo eval" -- "$cur"', "echo\neval\n"],
   ["bash", 'PS1="(venv) $PS1"; PS4="[$$] "; PS3="Pick for $USER> "; echo on', "on\n"],
   ["bash", "declare -a list=$(ls -d in); echo ${list[0]}", "in\n"],
+  ["bash", "f() { unset \"$1\"; }; v=1; f v; echo 'is $(x)' ${v-gone}", "is $(x) gone\n"],
+  ["bash", "declare -A m; for w in a b; do m[$w]=1; done; echo \"${#m[@]}\" '$(x)'", "2 $(x)\n"],
+  ["bash", 'list=(1 2); v=text; declare one="$v"; echo $one', "text\n"],
+  [
+    "bash",
+    "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=user.name GIT_CONFIG_VALUE_0=$HOME git config user.name | grep -c /",
+    "1\n",
+  ],
   ["bash", "PS4='+ $LINENO '; PS1='\\[\\033[31m\\]\\u$ '; echo $'\\x41\\u0042'", "AB\n"],
 ];
 

@@ -71,6 +71,11 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
         );
       return [...evaluatedTest(test), ...evaluatedOperands(node)];
     }
+    case "Assignment":
+      // `x[$1]=y`: bash computes the index.
+      if (node.index !== undefined && /[$`]/.test(node.index.text)) setters.addComputed();
+      if (node.index !== undefined || node.value.type === "ArrayValue") setters.addArray(node.name);
+      break;
     case "ParameterExpansion":
       noteParameter(node, collector);
       break;
@@ -95,6 +100,9 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
         );
       return [];
     case "Redirect":
+      // `{x[$1]}>y`: bash computes the index.
+      if (node.descriptor?.type === "FileDescriptorVariable" && /\[.*[$`]/s.test(node.descriptor.name))
+        setters.addComputed();
       // bash expands a non-numeric name again: `>& '$(x)'` runs x.
       if (node.operator === ">&" && /[$`]/.test(node.target?.value ?? ""))
         collector.addOpaque(
@@ -144,21 +152,13 @@ function evaluatedOperands(test: SyntaxNode): Inner[] {
   const found: Inner[] = [];
   const nodes: SyntaxNode[] = [test];
   for (let one = nodes.pop(); one !== undefined; one = nodes.pop()) {
-    const words =
-      one.type === "TestUnary"
-        ? [one.operand]
-        : one.type === "TestBinary"
-          ? [one.left, one.right]
-          : undefined;
-    if (words === undefined) forEachChild(one, (child) => void nodes.push(child));
-    else if (
-      /^-(v|R|eq|ne|lt|le|gt|ge)$/.test(
-        one.type === "TestUnary" || one.type === "TestBinary" ? one.operator : "",
-      )
-    )
-      found.push(
-        ...words.flatMap((word) => evaluatedWords("test", [literalWord("test"), ...readWord(word)])),
-      );
+    if (one.type === "TestUnary" || one.type === "TestBinary") {
+      const words = one.type === "TestUnary" ? [one.operand] : [one.left, one.right];
+      if (/^-(v|R|eq|ne|lt|le|gt|ge)$/.test(one.operator))
+        found.push(
+          ...words.flatMap((word) => evaluatedWords("test", [literalWord("test"), ...readWord(word)])),
+        );
+    } else forEachChild(one, (child) => void nodes.push(child));
   }
   return found;
 }
@@ -167,6 +167,9 @@ function noteParameter(node: ParameterExpansionPart, collector: CommandCollector
   const { operation } = node;
   if (PROMPTED.test(node.text.replaceAll("\\\n", "")))
     collector.addOpaque(node.text, `'${node.text}' expands its value like a prompt, which may run commands`);
+  // `x='a[X(y)]'; echo $(( ${x/X/\\$} ))`: the replacement completes a substitution.
+  if (operation?.type === "Replace" && /\\[$`]|'[^']*[$`]/.test(operation.replacement?.text ?? ""))
+    collector.setters.addReplaced(node.text);
   if (operation?.type === "Default" && operation.operator.endsWith("="))
     collector.setters.addLoop(node.parameter, readWord(operation.operand));
   if (node.prefix === "!" || operation?.type === "Slice" || node.index !== undefined)

@@ -8,7 +8,7 @@ import {
 import { baseName, type Input } from "../words/inner.ts";
 import { languageOf } from "./shell-table.ts";
 import { mayMakeOptions, partOf } from "../words/unknown-options.ts";
-import { evaluates, expandsLate, runsInSubscript } from "./unwrap-builtins.ts";
+import { DECLARING, evaluates, expandsLate, runsInSubscript } from "./unwrap-builtins.ts";
 import { isCodeVariable } from "./variable-table.ts";
 
 /** Builtins that read a variable's value from input, with their option letters that take a word. */
@@ -17,7 +17,6 @@ const READERS: ReadonlyMap<string, string> = new Map([
   ["mapfile", "dnOsucC"],
   ["readarray", "dnOsucC"],
 ]);
-const DECLARERS: ReadonlySet<string> = new Set(["declare", "typeset", "local", "export", "readonly"]);
 /** Variables that bash expands as prompts. */
 const PROMPT = /^PS[0-4]$/;
 /** A dollar or a backquote as `printf` decodes it. */
@@ -49,6 +48,9 @@ export class Setters {
   #computes = false;
   #subscripts = false;
   #reference: string | undefined;
+  readonly #arrays = new Set<string>();
+  /** Variables that a builtin gives a value only known when the command runs, by name; the value is the setting fragment. */
+  readonly #redeclared = new Map<string, string>();
   /** A word that bash expands once more, and that is only known when the command runs. */
   #late: string | undefined;
   /** What assignments and appends have brought so far, by name. */
@@ -78,6 +80,20 @@ export class Setters {
     for (const name of text.match(NAMES) ?? []) this.#computed.add(name);
   }
 
+  /** Something that bash computes, whose names are not known: an index, or the name behind `unset`. */
+  addComputed(): void {
+    this.#computes = true;
+  }
+
+  /** An expansion that puts a dollar or a backquote into a value. */
+  addReplaced(text: string): void {
+    this.#lookAt("[$(", text);
+  }
+
+  addArray(name: string): void {
+    this.#arrays.add(name);
+  }
+
   /** @param text `[[ … ]]` as written. */
   addTest(text: string): void {
     if (/\s-(eq|ne|lt|le|gt|ge|v|R)\s/.test(text)) this.addArithmetic(text.slice(2));
@@ -95,12 +111,13 @@ export class Setters {
     if (expandsLate(program.text, command.words)) this.#late ??= command.fragment;
     if (program.text === "set" || (languageOf(baseName(program.text)) !== undefined && words.length > 3))
       this.#loose.add("@");
+    if (program.text === "unset" && words.some(({ text }) => isNameMade(text))) this.addComputed();
     const letters = READERS.get(program.text);
     if (letters !== undefined) this.#addReader(command, letters, input);
     else if (program.text === "printf") this.#addPrinted(command);
     else if (program.text === "getopts") this.#addName(words[1], command);
     else if (program.text === "let") this.addArithmetic(words.map(({ text }) => text).join(" "));
-    else if (DECLARERS.has(program.text)) this.#addDeclared(command);
+    else if (DECLARING.has(program.text)) this.#addDeclared(command);
   }
 
   spots(commands: readonly SimpleCommand[]): OpaqueSpot[] {
@@ -124,6 +141,8 @@ export class Setters {
       );
     for (const { fragment, reason, names } of this.doubts)
       if (names.some((name) => this.#loose.has(name))) tell(fragment, reason);
+    // `a=(); y='($(x))'; declare a="$y"`: as with 'declare -a', the value is a list.
+    for (const [name, fragment] of this.#redeclared) if (this.#arrays.has(name)) this.#late ??= fragment;
     if (this.#late !== undefined && this.#text !== undefined)
       tell(
         this.#late,
@@ -212,9 +231,13 @@ export class Setters {
       }
       const name = /^([A-Za-z_]\w*)(?:\[|\+=)/.exec(word.text)?.[1];
       if (name !== undefined) this.#set(name, command.fragment);
+      const valued = word.kind === "dynamic" ? /^([A-Za-z_]\w*)\+?=(?!\()/.exec(word.text)?.[1] : undefined;
+      if (valued !== undefined) this.#redeclared.set(valued, command.fragment);
     }
     if (program?.text === "export" || program?.text === "readonly") return;
     const options = words.filter((word) => /^[-+]/.test(word.text)).map(({ text }) => text);
+    if (options.some((text) => /^-[a-zA-Z]*[aA]/.test(text)))
+      for (const { text } of words) this.addArray(NAME.exec(text)?.[0] ?? "");
     if (options.some((text) => /^-[a-zA-Z]*n/.test(text))) {
       this.#reference ??= command.fragment;
       for (const word of words) if (word.text.includes("=")) this.#addName(valueOf(word), command, false);
@@ -252,6 +275,11 @@ export class Setters {
   }
 }
 
+/** `unset "$1"`, `unset "x[$1]"` */
+function isNameMade(text: string): boolean {
+  return text.startsWith(UNKNOWN_MARK) || (text.includes("[") && text.includes(UNKNOWN_MARK));
+}
+
 /** Returns the names behind the options, and the name given by `-a`. */
 function namesRead(words: readonly CommandWord[], letters: string): CommandWord[] {
   let at = 1;
@@ -282,7 +310,7 @@ function mayBecomeOptions(value: CommandWord): boolean {
 
 /** `export x=-c` */
 function declared([program, ...words]: readonly CommandWord[]): { name: string; value: CommandWord }[] {
-  if (program === undefined || !DECLARERS.has(program.text)) return [];
+  if (program === undefined || !DECLARING.has(program.text)) return [];
   return words.flatMap((word) => {
     const name = /^([A-Za-z_]\w*)\+?=/.exec(word.text)?.[1];
     return name === undefined ? [] : [{ name, value: valueOf(word) }];

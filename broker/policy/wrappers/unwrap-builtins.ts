@@ -54,8 +54,8 @@ export function expandsLate(name: string, words: readonly CommandWord[]): boolea
 /** Builtins with `-v NAME`. */
 const TAKES_NAME: ReadonlySet<string> = new Set(["test", "[", "printf"]);
 
-/** Builtins that read `name=(…)` as the values of an array, quoted or not. */
-const DECLARING: ReadonlySet<string> = new Set(["declare", "typeset", "local", "export", "readonly"]);
+/** Builtins that give variables values; they read `name=(…)` as the values of an array, quoted or not. */
+export const DECLARING: ReadonlySet<string> = new Set(["declare", "typeset", "local", "export", "readonly"]);
 /** `"a[$x(y)]"` and `"a=($x(y))"` where x is a dollar; `"a[$x y $x]"` where it is a backquote. */
 const MADE_SUBSTITUTION =
   /[[=]\(?(?:[^\]()[]{0,500}\0\?\(|[^\][]{0,500}\0\?[^\][]{0,500}[\s<>|][^\][]{0,500}\0\?\])/;

@@ -89,7 +89,8 @@ function readSetting(setting: CommandWord): Inner[] {
 /** Returns the commands that git runs because of a setting. Aliases for git's own commands run nothing new. */
 export function gitSetting(written: string, value: CommandWord): Inner[] {
   const name = written.toLowerCase();
-  if (name.startsWith("alias.")) return value.text.startsWith("!") ? shellText(value, []) : [];
+  const mayBeShell = value.text.startsWith("!") || value.text.startsWith(UNKNOWN_MARK);
+  if (name.startsWith("alias.")) return mayBeShell ? shellText(value, []) : [];
   if (MEANING_SETTINGS.test(name) && !PLAIN_MEANING.test(value.text))
     return [
       {
@@ -105,7 +106,7 @@ export function gitSetting(written: string, value: CommandWord): Inner[] {
     ];
   if (!RUN_SETTINGS.test(name)) return [];
   // Without `!`, the values name git's own helpers: `store` is git-credential-store, `rebase` a way to update.
-  const isOwn = /helper$|update$/.test(name) && !/^[!/]/.test(value.text);
+  const isOwn = /helper$|update$/.test(name) && !mayBeShell && !value.text.startsWith("/");
   return isOwn ? [] : shellText(value, []);
 }
 

@@ -1,10 +1,9 @@
 import type { CommandAssignment, CommandWord } from "../words/command.ts";
 import { baseName, type Inner, scriptOf } from "../words/inner.ts";
 import { gitSetting } from "./unwrap-git.ts";
-import { evaluatedValue } from "./unwrap-builtins.ts";
+import { DECLARING, evaluatedValue } from "./unwrap-builtins.ts";
 import { CODE_VARIABLES, COMMAND_VARIABLES, OPTION_VARIABLES } from "./variable-table.ts";
 
-const DECLARATIONS: ReadonlySet<string> = new Set(["export", "declare", "typeset", "readonly", "local"]);
 const ASSIGNMENT = /^([A-Za-z_][A-Za-z0-9_]*)=/;
 
 /** Returns the variables set by a command: before its program, or as words of `export` and similar. */
@@ -13,7 +12,7 @@ export function variablesOf(
   assignments: readonly CommandAssignment[],
 ): readonly CommandAssignment[] {
   const [program, ...others] = words;
-  if (program === undefined || !DECLARATIONS.has(baseName(program.text))) return assignments;
+  if (program === undefined || !DECLARING.has(baseName(program.text))) return assignments;
   const declared = others.flatMap((word) => {
     const name = ASSIGNMENT.exec(word.text)?.[1];
     return name === undefined ? [] : [{ name, value: { ...word, text: word.text.slice(name.length + 1) } }];
