@@ -27,10 +27,10 @@ import { cannotRecord, listed, notAllowed, nothingDone, onlyOperator, refusalOf 
 import { chosenOf } from "./choose.ts";
 import { type Denials, denialsFor } from "./denied-paths.ts";
 import { findHeld, type FoundChanges, type HeldNeeds } from "./find-held.ts";
-import { halvesOfMoves } from "./half-moves.ts";
+import { HalfMoves } from "./half-moves.ts";
 import { groundOfChanges, notByAgents, notUndoneByAgents, specOfChanges } from "./may-change.ts";
 import { doneWords, pastWords } from "./past.ts";
-import { type Applying, applyUnrefused, applyWhole } from "./skip-refused.ts";
+import { applyUnrefused, applyWhole } from "./skip-refused.ts";
 
 /** The parts of the broker used for changing held changes. */
 export type ChangeNeeds = HeldNeeds &
@@ -229,7 +229,7 @@ async function carryOut(
 ): Promise<Pick<Carried, "ending" | "skipped">> {
   const apply = (named: readonly string[] | null): Promise<ApplyEnding> =>
     store.apply(held, named, (path) => denials?.(path) !== undefined, signal);
-  const halves: Applying["halves"] = (taken, left) => halvesOfMoves(() => store.sides(held), taken, left);
+  const halves = new HalfMoves(() => store.sides(held), signal).among;
   switch (action) {
     case "apply": {
       const chosen = chosenOf(before, paths);

@@ -14,7 +14,7 @@ type Applied = {
 export type Applying = {
   /** Applies the changes at these byte paths, and everything below them. */
   readonly apply: (paths: readonly string[]) => Promise<ApplyEnding>;
-  /** Returns the deletions to leave out when `taken` is applied and `held` is not (`halvesOfMoves`). */
+  /** Returns the changes to leave out when `taken` is applied and `held` is not (`HalfMoves`). */
   readonly halves: (
     taken: readonly HeldChange[],
     held: readonly HeldChange[],
@@ -45,7 +45,7 @@ export async function applyUnrefused(
 }
 
 /**
- * Applies `changes`, of which `paths` are the names, without the deletions that belong to a move of which `all` has the other half.
+ * Applies `changes`, of which `paths` are the names, without those that are half of a move whose other half is in `all`.
  */
 export async function applyWhole(
   changes: readonly HeldChange[],

@@ -122,18 +122,22 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
     for (const id of [span, more]) await broker.cli(["discard", id]);
   });
 
-  test("apply --skip-refused holds a move whole: without the moved file its old name is not removed", async () => {
-    for (const name of ["old", "gone", "tree/deep/a", "tree/b"])
-      broker.write(join(broker.project, name), `content of ${name}\n`);
+  test("apply --skip-refused holds a move whole: without the moved file its old name is neither removed nor replaced", async () => {
+    const stays = ["old", "tree/deep/a", "tree/b", "rotated", "file", "folder/x", "linked", "new/x"];
+    for (const name of [...stays, "gone"]) broker.write(join(broker.project, name), `content of ${name}\n`);
     const { span_id: span } = await isolated(
       broker,
-      "mv old new; chmod u+s new; rm gone; mv tree wood; chmod u+s wood/deep/a; echo x > other",
+      `mv old moved; rm gone; mv tree wood; mv rotated rotated.1; echo > rotated; mv file file.1; mkdir file; echo x > file/y
+       mv folder f2; ln -s nowhere folder; mv linked l2; ln -s l2 linked; mv new n2; mkdir new; echo > new/z; echo > other
+       chmod u+s moved wood/deep/a rotated.1 file.1 f2/x l2 n2/x`,
     );
     const { code, stdout } = await broker.cli(["apply", span, "--skip-refused"]);
     expect(code).toBe(0);
-    expect(stdout).toContain("old: The command moved it to 'new', which stays held");
-    expect(stdout).toContain("tree: The command moved it to 'wood/deep/a', which stays held");
-    for (const name of ["old", "tree/deep/a", "tree/b", "other", "wood/b"])
+    expect(stdout).toContain("old: Its content is in 'moved', which stays held");
+    expect(stdout).toContain("tree: Its content is in 'wood/deep/a', which stays held");
+    for (const name of stays)
+      expect(readFileSync(join(broker.project, name), "utf8")).toBe(`content of ${name}\n`);
+    for (const name of ["other", "wood/b", "new/z"])
       expect(existsSync(join(broker.project, name)), name).toBe(true);
     expect(existsSync(join(broker.project, "gone"))).toBe(false);
     expect((await broker.cli(["discard", span])).code).toBe(0);
