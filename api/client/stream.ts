@@ -29,6 +29,8 @@ export type StreamEvents = {
 
 export type LineMessage = {
   readonly run?: "here" | "apart";
+  /** Where a line runs apart. */
+  readonly cwd?: string;
   readonly error?: ErrorReply["error"];
 };
 

@@ -1,8 +1,9 @@
+import { realpath } from "node:fs/promises";
 import type { ExecuteRequest, Notice } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
 import type { Job } from "../model/job.ts";
 import type { LineJudge, LineVerdict, ShellLine } from "../model/live.ts";
-import { cannotRecord, isRefusal, type Refusal } from "../model/refusal.ts";
+import { cannotRecord, isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { IN_WORLD, type How } from "../project/request.ts";
 import { refusedSpan, warningSpans } from "../spans/span-records.ts";
 import type { SpanRecord } from "../spans/trace.ts";
@@ -40,7 +41,7 @@ export class ShellLines implements LineJudge {
       if (denial !== undefined) return this.#refused(job, denial);
       const allowed = mustAsk(job) ? await approved(this.#broker, job, signal) : job;
       if (isRefusal(allowed)) return this.#refused(job, allowed);
-      if (allowed.decision.verdict === "isolate") return { run: "apart" };
+      if (allowed.decision.verdict === "isolate") return await this.#apart(allowed);
       for (const span of warningSpans(allowed, this.#lineOf(allowed))) this.#broker.trace.event(span);
       this.#last = allowed;
       return { run: "here" };
@@ -53,6 +54,25 @@ export class ShellLines implements LineJudge {
     this.#recordBuiltins(exit);
     return this.#notices.sinceLast();
   };
+
+  /**
+   * The folder is the shell's own word, and a program beside it can say another: elsewhere the line would become a command of another
+   * project, by that one's policy.
+   */
+  async #apart(job: Job): Promise<LineVerdict | Refusal> {
+    const { project } = this.#shell.place;
+    const folder = await realpath(job.place.cwd).catch(() => undefined);
+    if (folder !== undefined && `${folder}/`.startsWith(`${project}/`)) return { run: "apart", cwd: folder };
+    return this.#refused(
+      job,
+      refusal(
+        "invalid_request",
+        `This command's changes are held, and the shell stands in ${quoted(job.place.cwd)}, outside its project ${quoted(project)}`,
+        "Go to a folder of the project, or start a shell in the other one",
+        { path: "cwd" },
+      ),
+    );
+  }
 
   #recordBuiltins(exit: number): void {
     const job = this.#last;

@@ -9,9 +9,10 @@ const LOOPS = 1500;
 
 /**
  * Read by bash from a memory file, because a start of another bash with a script would be judged like any other. It shows a prompt of
- * its own: an escape sequence (OSC) with a random word, the last exit code and the folder, for the client. `read` turns echo off before it writes
+ * its own: an escape sequence (OSC) with a random word, the last exit code and the folder, for the client. Programs of the world can read the
+ * word, so no more than what may be shown rests on it. The folder is not that of PWD, which a line may set. `read` turns echo off before it writes
  * that prompt, so no line is shown twice. Its first `read` ends with what was typed and no program took; a second escape sequence
- * gives that back to the client (`ahead`), with `%`, the ends of such sequences and their beginnings in hexadecimal. bash is interactive for the sake of job control, and reads lines by `read` instead of
+ * gives that back to the client (`ahead`), with `%`, line feeds, the ends of such sequences and their beginnings in hexadecimal. bash is interactive for the sake of job control, and reads lines by `read` instead of
  * by itself, because a line must be judged as a whole. The loop is no function: `declare` in one would be local. `jobs` tells of
  * jobs that were stopped, and makes bash forget those that have ended; a job that the line has left in the background is told of as by
  * bash, with its number and pid; bash itself begins a line for a job that was stopped just now
@@ -34,10 +35,10 @@ __n() {
   __b=$!
   jobs -ns
   jobs >/dev/null
-  IFS= read -rs -d $'\\x1e' -p $'\\e]697;${word};'"$__c;$PWD"$'\\a' __l || exit
-  __l=\${__l//%/%25} __l=\${__l//$'\\a'/%07} __l=\${__l//$'\\e'/%1b}
-  IFS= read -rs -d $'\\x1e' -p $'\\e]697;${word};ahead;'"$__l"$'\\a' __l || exit
-  until [[ $__l == $'\\x02'* ]]; do IFS= read -rs -d $'\\x1e' __l || exit; done
+  IFS= builtin read -rs -d $'\\x1e' -p $'\\e]697;${word};'"$__c;\${DIRSTACK[0]-}"$'\\a' __l || exit
+  __l=\${__l//%/%25} __l=\${__l//$'\\a'/%07} __l=\${__l//$'\\e'/%1b} __l=\${__l//$'\\n'/%0a}
+  IFS= builtin read -rs -d $'\\x1e' -p $'\\e]697;${word};ahead;'"$__l"$'\\a' __l || exit
+  until [[ $__l == $'\\x02'* ]]; do IFS= builtin read -rs -d $'\\x1e' __l || exit; done
   __l=\${__l#?}
   [[ $__l == ' '* ]] || history -s -- "$__l"
 }

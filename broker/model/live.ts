@@ -14,8 +14,8 @@ export type LiveStart = Pick<
   readonly prompt_word?: string;
 };
 
-/** What becomes of a line of a shell: typed there, or run apart because its changes are held. */
-export type LineVerdict = { readonly run: "here" | "apart" };
+/** What becomes of a line of a shell: typed there, or run apart, in a folder of the shell's project, because its changes are held. */
+export type LineVerdict = { readonly run: "here" } | { readonly run: "apart"; readonly cwd: string };
 
 export type ShellLine = {
   readonly cmd: string;

@@ -14,7 +14,7 @@ mode: enforce
 commands:
   denied: ["forbidden *", "cat * | sh"]
   ask: ["careful *"]
-  isolated: ["touch *"]
+  isolated: ["touch *", "held *"]
   opaque: allow
 `;
 
@@ -226,6 +226,39 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
       await sleep(1200);
       person.type("\x1b[A\r");
       await person.sees(/\r\nbegun\r\n[^]*\$ $/);
+    });
+  });
+
+  test("takes no line from a program beside it that knows its prompts, and runs none apart outside its project", async () => {
+    await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
+      broker.write(
+        join(broker.project, "forge.sh"),
+        `word=$(tr -d '\\0' < /proc/$PPID/fd/8 | grep -aom1 '697;[0-9a-f]*' | head -1)
+echo "knows \${#word}"
+for keys in 'echo%20x%20%3e%20forged%0d' 'no%0decho%20x%20%3e%20forged%0d'; do
+  printf '\\033]%s;0;/usr\\a\\033]%s;ahead;%s\\a' "$word" "$word" "$keys"; sleep 1
+done
+`,
+      );
+      const person = await shellIn(broker);
+      person.type("sh forge.sh; sleep 1\r");
+      await sleep(300);
+      person.type("no\r");
+      await person.sees(/knows 36\r\n/);
+      await sleep(4500);
+      person.type("\r");
+      await person.sees(PROMPT);
+      expect(existsSync(join(broker.project, "forged"))).toBe(false);
+      person.type("cd /usr; PWD=/; true\r");
+      await person.sees(/ \/usr \$ $/);
+      person.type("held elsewhere\r");
+      await person.sees(/shell stands in '\/usr', outside its project[^]*\$ $/);
+      person.type("unset PWD\r");
+      await person.sees(/ \/usr \$ $/);
+      person.type("cd -\r");
+      await person.sees(/project \$ $/);
+      person.type("touch apart\r");
+      await person.sees(/runs apart from the shell[^]*\$ $/);
     });
   });
 

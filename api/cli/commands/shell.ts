@@ -11,6 +11,7 @@ import { isTerminal, onEnding, rawMode, sizeOf } from "../terminal/raw-mode.ts";
 import { insertText, onLines, Pastes, toLineBegin } from "../terminal/line-editing.ts";
 import { wordsOf } from "../terminal/replies.ts";
 import { beginOfPrompt, promptBegins, promptIn } from "../terminal/shell-prompt.ts";
+import { TypedKeys } from "../terminal/typed-keys.ts";
 import { Complaint, harmlessLine, type Terminal } from "../terminal/terminal.ts";
 import { coloursFor } from "../words/colours.ts";
 import { callerShell, setVariables } from "./caller-shell.ts";
@@ -62,6 +63,8 @@ class Shell {
   #onTold: (sentences: readonly string[]) => void = () => {};
   /** Goes on to the next prompt, once bash has given back what nobody read. */
   #onAhead: (text: string) => void = () => {};
+  /** What the person has typed since the last line was sent. */
+  #typed = new TypedKeys();
   readonly #told = new Set<string>();
   /** Whole lines, and the beginning of another one, that were typed before they were asked for. */
   readonly #ahead: string[] = [];
@@ -194,7 +197,8 @@ class Shell {
   /** Takes back what was typed while the last line ran and no program read: the line editor gets it as keys. */
   async #takeAhead(): Promise<void> {
     const text = await within(MOST_WAIT_MS, "", (got) => (this.#onAhead = got));
-    if (text !== "") this.#terminal.stdin.unshift(Buffer.from(text));
+    // A program beside the shell can read the prompt's word, and write such a sequence itself.
+    if (text !== "" && this.#typed.endsWith(text)) this.#terminal.stdin.unshift(Buffer.from(text));
   }
 
   /** Shows what the broker says about the last line: what was refused in it, and why. */
@@ -261,11 +265,10 @@ class Shell {
     });
     if (message.run === "here") return true;
     if (message.run === "apart") {
-      const { err } = this.#terminal;
-      err.write(
+      this.#terminal.err.write(
         "substrate: this command's changes are held, so it runs apart from the shell; a folder, variable or alias that it sets is not kept\n",
       );
-      await execCommand({ ...this.#terminal, cwd: this.#cwd }, [command], {
+      await execCommand({ ...this.#terminal, cwd: message.cwd ?? this.#cwd }, [command], {
         ...this.#options,
         shell: "bash",
       });
@@ -286,7 +289,11 @@ class Shell {
   #passEverything(): void {
     this.#isAsking = false;
     const { stdin } = this.#terminal;
-    const type = (bytes: Buffer): void => this.#stream.type(bytes);
+    this.#typed = new TypedKeys();
+    const type = (bytes: Buffer): void => {
+      this.#typed.add(bytes);
+      this.#stream.type(bytes);
+    };
     this.#undo.push(rawMode(stdin), () => stdin.off("data", type));
     stdin.on("data", type);
     stdin.resume();
