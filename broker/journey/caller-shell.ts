@@ -44,9 +44,11 @@ function passingOf({ around }: Broker, { policies }: Effective): Passing {
   };
 }
 
-/** Variables that each shell sets at its start: the value in the calling shell does not count. */
+/** Variables that each shell sets itself: the value in the calling shell does not count. */
 const SHELLS_OWN =
-  /^(?:_|IFS|OLDPWD|OPTIND|PPID|PS\d|RANDOM|SECONDS|SHLVL|E?UID|COLUMNS|LINES|BASH\w*|HIST\w*)$/;
+  /^(?:_|IFS|PWD|OLDPWD|OPT\w+|PPID|PS\d|RANDOM|SECONDS|LINENO|SHLVL|E?UID|COLUMNS|LINES|BASH\w*|HIST\w*)$/;
+const BASHS_OWN =
+  /^(?:HOSTNAME|HOSTTYPE|MACHTYPE|OSTYPE|GROUPS|DIRSTACK|SHELLOPTS|REPLY|SRANDOM|EPOCH\w+|FUNCNAME|PIPESTATUS)$/;
 
 /**
  * Returns a sentence about variables that the command's text names, that the caller's shell has, and that the command does not get:
@@ -56,14 +58,15 @@ export function missedVariables({
   request,
   environment,
 }: Pick<Job, "request" | "environment">): string | undefined {
-  const { cmd = "", caller_env: callers = {}, env = {} } = request;
+  const { cmd = "", shell, caller_env: callers = {}, env = {} } = request;
   const named = new Set([...cmd.matchAll(/\$\{?([A-Za-z_]\w*)/g)].map(([, name = ""]) => name));
   const unpassed = [...named].filter(
     (name) =>
       Object.hasOwn(callers, name) &&
       !Object.hasOwn(env, name) &&
       !Object.hasOwn(environment.variables, name) &&
-      !SHELLS_OWN.test(name),
+      !SHELLS_OWN.test(name) &&
+      !(shell === "bash" && BASHS_OWN.test(name)),
   );
   if (unpassed.length === 0) return undefined;
   const set = namesSet(cmd);

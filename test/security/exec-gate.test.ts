@@ -36,6 +36,7 @@ const WAYS: Readonly<Record<string, string>> = {
   "sh -c": `sh -c '"$@"' sh "$@"`,
   python: `/usr/bin/python3 -c 'import os, sys; os.execvp(sys.argv[1], sys.argv[1:])' "$@"`,
   "python's system": `/usr/bin/python3 -c 'import shlex, os, sys; os.system(shlex.join(sys.argv[1:]))' "$@"`,
+  "a process that is not dumpable": `/usr/bin/python3 -c 'import ctypes, os, sys; ctypes.CDLL(None).prctl(4, 0); os.execvp(sys.argv[1], sys.argv[1:])' "$@"`,
   perl: `perl -e 'exec { $ARGV[0] } @ARGV' "$@"`,
   node: `node -e 'require("child_process").spawnSync(process.argv[1], process.argv.slice(2))' "$@"`,
   make: `printf 'a:\\n\\t@%s\\n' "$(printf "'%s' " "$@")" > Makefile; make -s`,

@@ -43,6 +43,16 @@ export const LANGUAGES: readonly Workload[] = [
     command: "python3 p.py",
   },
   {
+    name: "a process that is not dumpable starts a program, as ssh-agent and gpg do",
+    needs: ["python3"],
+    quick: true,
+    files: {
+      "p.py":
+        "import ctypes, os\nctypes.CDLL(None).prctl(4, 0)\nos.execv('/bin/echo', ['echo', 'started'])\n",
+    },
+    command: "python3 p.py",
+  },
+  {
     name: "a virtual environment",
     needs: ["python3"],
     tried: "python3 -c 'import venv, ensurepip'",

@@ -28,10 +28,23 @@ static void must(int result, const char *what) {
    files are sealed (seals/settle.h). */
 #define MOUNTING ((1U << CAP_SYS_ADMIN) | (1U << CAP_DAC_READ_SEARCH) | (1U << CAP_DAC_OVERRIDE))
 
-static void set_capabilities(uint32_t permitted, uint32_t effective) {
+/* A program that is not dumpable (ssh-agent, gpg) starts others too, and the gate reads which. */
+#define READING (1U << CAP_SYS_PTRACE)
+
+/* What this process keeps permitted, of what it had. */
+static uint32_t permitted;
+
+static void set_effective(uint32_t effective) {
   struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-  struct __user_cap_data_struct sets[2] = {{.effective = effective, .permitted = permitted}, {0}};
+  struct __user_cap_data_struct sets[2] = {{.effective = effective & permitted, .permitted = permitted}, {0}};
   must((int)syscall(SYS_capset, &header, sets), "capset");
+}
+
+static uint32_t permitted_now(void) {
+  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct sets[2];
+  must((int)syscall(SYS_capget, &header, sets), "capget");
+  return sets[0].permitted;
 }
 
 static void drop(uint32_t kept) {
@@ -43,23 +56,24 @@ static void drop(uint32_t kept) {
     if (prctl(PR_CAPBSET_READ, number, 0, 0, 0) < 0) break;
     must(prctl(PR_CAPBSET_DROP, number, 0, 0, 0), "bounding set");
   }
-  set_capabilities(kept, 0);
+  permitted = permitted_now() & kept;
+  set_effective(READING);
 }
 
 void credentials_drop(void) {
   drop(0);
 }
 
-void credentials_drop_but_mount(void) {
-  drop(MOUNTING);
+void credentials_drop_but_supervise(bool mounts) {
+  drop(mounts ? MOUNTING | READING : READING);
 }
 
 void credentials_raise(void) {
-  set_capabilities(MOUNTING, MOUNTING);
+  set_effective(MOUNTING | READING);
 }
 
 void credentials_lower(void) {
-  set_capabilities(MOUNTING, 0);
+  set_effective(READING);
 }
 
 void credentials_hide(void) {

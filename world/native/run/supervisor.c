@@ -173,8 +173,7 @@ static int build(const struct setup *setup, int null) {
   dentries_start();
   spines_start();
   kept_writes_start();
-  if (names_guarded() || dentries_any() || spines_any()) credentials_drop_but_mount();
-  else credentials_drop();
+  credentials_drop_but_supervise(names_guarded() || dentries_any() || spines_any());
   groups_open(&setup->limits);
   callers_may_nest = setup->nested != 0;
   lookups_open(stage.proc, setup->project);
