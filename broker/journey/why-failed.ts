@@ -4,7 +4,7 @@ import { hiddenReason, isCoveredByOwnHome, reasonOf, type WriteRules } from "./r
 import type { Ran } from "../worlds/run.ts";
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { deniedBy, isWithin } from "../policy/files/path-denials.ts";
+import { deniedBy, isCovered, isWithin } from "../policy/files/path-denials.ts";
 import { SCRATCH } from "../project/unmarked.ts";
 import { fileLists } from "../policy/files/file-lists.ts";
 
@@ -115,6 +115,9 @@ const READ: readonly RegExp[] = [
   /\b(?:No such file or directory|Permission denied): '([^'\n]+)'/,
 ];
 
+/** Node's mkdir says so with `recursive` where the kernel says EROFS (npm install -g). */
+const MASKED = /\bENOENT: no such file or directory, mkdir '([^'\n]+)'/;
+
 /** The kernel's answer to a rename onto a denied file, or of one: the file is a mount point. Other mount points need no words. */
 const BUSY = /\b(?:Device or resource busy|EBUSY)\b/;
 const NAMED = /['"`‘]([^'"`’\n]+)['"`’]|config file ([^:\n]+): Device/g;
@@ -139,7 +142,8 @@ export function explainErrors(
     const written = isolated ? (pathIn(line, WRITTEN, cwd) ?? busyIn(line, cwd, rules)) : undefined;
     const path = written ?? (failed ? pathIn(line, READ, cwd) : undefined);
     if (path === undefined || told.has(path)) continue;
-    told.set(path, written === undefined ? hiddenBy(path, rules) : notWritten(path, rules));
+    const masked = written === undefined && MASKED.test(line) ? notMade(path, rules) : undefined;
+    told.set(path, written === undefined ? (hiddenBy(path, rules) ?? masked) : notWritten(path, rules));
   }
   const paths = [...told.values()].filter((sentence) => sentence !== undefined);
   return failed ? [...paths, ...repositoryAbove(stderr, rules)] : paths;
@@ -172,6 +176,12 @@ function foldersAbove(folder: string): readonly string[] {
 
 function notWritten(path: string, rules: WriteRules): string {
   return `'${path}' was not written: ${reasonOf(path, rules)}`;
+}
+
+/** The folder around it is there, so another reason than a missing name has refused the new one. */
+function notMade(path: string, rules: WriteRules): string | undefined {
+  const isOutside = rules.policies.some(({ document }) => !isCovered(path, fileLists(document).write, rules));
+  return isOutside && existsSync(dirname(path)) && !existsSync(path) ? notWritten(path, rules) : undefined;
 }
 
 function pathIn(line: string, patterns: readonly RegExp[], cwd: string): string | undefined {

@@ -114,6 +114,17 @@ describe("a write that an isolated command may not make is told by what it says"
     expect(more).toEqual([]);
   });
 
+  test("as a missing folder by Node, where the folder around it is there", () => {
+    const line = (path: string): string =>
+      `npm error enoent ENOENT: no such file or directory, mkdir '${path}'\n`;
+    for (const isolated of [true, false])
+      expect(explained(line("/usr/lib/no-such-name"), isolated)).toEqual([
+        expect.stringContaining("'/usr/lib/no-such-name' was not written: it is outside fs.write"),
+      ]);
+    for (const path of ["/usr/no-such-name/below", "/usr/lib", "/projects/app/src/new"])
+      expect(explained(line(path), false), path).toEqual([]);
+  });
+
   test("once for each path, and not where each write is told anyway", () => {
     const line = "touch: cannot touch '/opt/new': Read-only file system\n";
     expect(explained(line.repeat(3))).toHaveLength(1);
