@@ -25,10 +25,10 @@ const NPM_LOG = /\/_logs\/[^/]+\.log$/;
 
 /**
  * What a program writes by the way, and goes on without a word where it cannot: Python's compiled modules beside those that it
- * loads, again in each run where uv or a system left them uncompiled, and the histories of what was typed.
+ * loads, again in each run where uv or a system left them uncompiled, the histories of what was typed, and man's formatted pages.
  */
 const BY_THE_WAY =
-  /\/__pycache__(?:\/|$)|\/\.(?:viminfo|lesshst|python_history|node_repl_history)(?:[a-z]?\.tmp|-\d+)?$/;
+  /\/__pycache__(?:\/|$)|\/\.(?:viminfo|lesshs[tQ]|python_history|node_repl_history)(?:[a-z]?\.tmp|-\d+)?$|^\/var\/cache\/man\//;
 
 /** The notices of one command. Its violation spans become notices as they are written. */
 export class Notices {

@@ -197,6 +197,26 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
     });
   });
 
+  test("finds earlier lines by Ctrl-R, as bash does", async () => {
+    await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
+      const person = await shellIn(broker);
+      for (const line of ["echo fir''st", "echo sec''ond"]) {
+        person.type(`${line}\r`);
+        await person.sees(PROMPT);
+      }
+      person.type("\x12fir");
+      await person.sees(/\(reverse-i-search\)`fir': echo fir''st$/);
+      person.type("\r");
+      await person.sees(/\r\nfirst\r\n[^]*\$ $/);
+      person.type("kept\x12xyz");
+      await person.sees(/\(failed reverse-i-search\)`xyz': kept$/);
+      person.type("\x07");
+      await person.sees(/\$ kept$/);
+      person.type("\x12ec\x12\x7f\x7fsec\x1b[F again\r");
+      await person.sees(/\r\nsecond again\r\n[^]*\$ $/);
+    });
+  });
+
   test("takes no prompt from what a program prints", async () => {
     await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
       broker.write(join(broker.project, "forged.txt"), "\x1b]697;0;/forged\x07");

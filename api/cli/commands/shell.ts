@@ -1,14 +1,14 @@
 /** `substrate shell`: a bash in a world, whose lines are typed here and judged by the broker before bash sees them. */
-import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import type { Answer } from "../../client/client.ts";
 import { type LineMessage, Stream } from "../../client/stream.ts";
 import { askingHere } from "../questions/ask-here.ts";
+import { searchHistory } from "../terminal/history-search.ts";
 import { completions } from "../terminal/line-completion.ts";
 import { LineHistory, MOST_LINES } from "../terminal/line-history.ts";
 import { isTerminal, onEnding, rawMode, sizeOf } from "../terminal/raw-mode.ts";
-import { insertText, onLines, Pastes, toLineBegin } from "../terminal/line-editing.ts";
+import { insertText, isUnfinished, onLines, Pastes, toLineBegin } from "../terminal/line-editing.ts";
 import { wordsOf } from "../terminal/replies.ts";
 import { beginOfPrompt, promptBegins, promptIn } from "../terminal/shell-prompt.ts";
 import { TypedKeys } from "../terminal/typed-keys.ts";
@@ -322,17 +322,19 @@ class Shell {
       out.write(`${prompt}${next}\n`);
       return Promise.resolve({ typed: next });
     }
+    const history = [...this.#history.newestFirst()];
     const typing = createInterface({
       input: stdin,
       output: out,
       terminal: true,
       prompt,
-      history: [...this.#history.newestFirst()],
+      history: [...history],
       historySize: MOST_LINES,
       completer: (line: string) => completions(line, this.#cwd),
     });
     this.#typing = typing;
     const pastes = new Pastes(stdin, out, typing);
+    searchHistory(stdin, typing, history);
     return new Promise((done) => {
       const end = (result: { readonly typed: string } | "interrupted" | "end"): void => {
         pastes.end();
@@ -385,16 +387,4 @@ function within<Value>(
       resolve(value);
     });
   });
-}
-
-/** Whether bash would read on: it reads the text without running it (`-n`), on this side. */
-function isUnfinished(command: string): boolean {
-  if (/(?:^|[^\\])(?:\\\\)*\\$/.test(command)) return true;
-  const { stderr, error } = spawnSync("bash", ["--norc", "--noprofile", "-n", "-c", command], {
-    encoding: "utf8",
-  });
-  return (
-    error === undefined &&
-    /unexpected (?:end of file|EOF)|here-document .* delimited by end-of-file/.test(stderr)
-  );
 }

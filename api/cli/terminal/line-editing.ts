@@ -1,4 +1,5 @@
 /** What Node's line editor lacks beside bash's: pastes of several lines, and prompts after a screen was cleared. */
+import { spawnSync } from "node:child_process";
 import type { Interface } from "node:readline";
 
 /** The terminal puts a paste in brackets (mode 2004 of xterm). */
@@ -110,4 +111,16 @@ export function onLines(
  */
 export function toLineBegin(columns: number): string {
   return `${" ".repeat(columns)}\r\x1b[K`;
+}
+
+/** Whether bash would read on: it reads the text without running it (`-n`), on this side. */
+export function isUnfinished(command: string): boolean {
+  if (/(?:^|[^\\])(?:\\\\)*\\$/.test(command)) return true;
+  const { stderr, error } = spawnSync("bash", ["--norc", "--noprofile", "-n", "-c", command], {
+    encoding: "utf8",
+  });
+  return (
+    error === undefined &&
+    /unexpected (?:end of file|EOF)|here-document .* delimited by end-of-file/.test(stderr)
+  );
 }

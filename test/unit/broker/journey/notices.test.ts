@@ -64,6 +64,8 @@ describe("the notices of a reply", () => {
     for (const path of [
       "/usr/lib/gdb/__pycache__",
       "/opt/x/__pycache__/y.cpython-311.pyc.1",
+      "/h/.lesshsQ",
+      "/var/cache/man/cat1/catZ8AOwD",
       "/h/.viminfo",
       "/h/.viminfo.tmp",
       "/h/.python_history-12",
