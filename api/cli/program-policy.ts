@@ -10,6 +10,13 @@ const JSON_FLAG = ["--json", "as JSON"] as const;
 export function describePolicy(program: Command, choose: (action: Action) => void): void {
   const policy = program.command("policy").description("Show, change, check, test and learn policies");
   policy
+    .command("list")
+    .description("List the policies: yours, and the shipped ones")
+    .option(...JSON_FLAG)
+    .action((options: { json?: boolean }) =>
+      choose(async (at) => (await import("./commands/policy.ts")).listPolicies(at, options.json === true)),
+    );
+  policy
     .command("show")
     .description(
       "Show a policy in force: its rules, its hash, keys that this version does not enforce, and errors in its file",

@@ -1,4 +1,5 @@
 /** `policy show` says what holds, also while the file on the disk is no policy. */
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { actors } from "../support/users/users.ts";
@@ -23,6 +24,27 @@ describe.each(actors())("policy show, as $kind", (actor) => {
   test("shows the file, and exits 0", async () => {
     const { code, stdout } = await broker.cli(["policy", "show"]);
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^default: Shown \(enforce\)\n/)]);
+  });
+
+  test("policy list names the operator's policies and the shipped ones, and says which does not load", async () => {
+    broker.write(
+      file("mine"),
+      POLICY.replace("default", "mine").replace("Shown", "My own\nselectable: true"),
+    );
+    broker.write(file("worse"), "nonsense\n");
+    const { code, stdout } = await broker.cli(["policy", "list"]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^default +enforce +Shown$/m);
+    expect(stdout).toMatch(/^mine +enforce --profile +My own$/m);
+    expect(stdout).toMatch(/^worse +does not load$/m);
+    expect(stdout).toMatch(/^strict +enforce --profile +Strict$/m);
+    const rows = JSON.parse((await broker.cli(["policy", "list", "--json"])).stdout) as { name: string }[];
+    expect(rows.map(({ name }) => name).filter((name) => name === "default")).toEqual(["default"]);
+    expect(rows.find(({ name }) => name === "worse")).toMatchObject({
+      mode: null,
+      problems: [expect.any(String)],
+    });
+    for (const name of ["mine", "worse"]) rmSync(file(name));
   });
 
   test("of a broken file it shows the last good one, which holds, and what is wrong; exit 1", async () => {

@@ -5,7 +5,7 @@ import { compiled } from "../../../broker/learn/additions.ts";
 import { type CompiledPolicy, loadPolicy, PASSED_BY_DEFAULT } from "../../../broker/policy/index.ts";
 import type { PolicyDocument, PolicyReply } from "../../../schemas/generated/types.ts";
 import { NoBroker } from "../../client/client.ts";
-import { ownPolicyFiles, policyFile } from "../terminal/policy-files.ts";
+import { everyPolicyFile, ownPolicyFiles, policyFile } from "../terminal/policy-files.ts";
 import { type ShownPresets, shownPresets } from "../words/preset-words.ts";
 import { ask } from "../terminal/replies.ts";
 import {
@@ -114,6 +114,44 @@ function printNet(
     printLine(terminal, `  ${title} ${harmlessLine(written + hosts)}`);
     for (const note of preset?.notes ?? []) printLine(terminal, `    note: ${harmlessLine(note)}`);
   }
+}
+
+/** Lists all policies that a name reaches: in the operator's folder, and shipped ones that are in no file there. Needs no broker. */
+export function listPolicies(terminal: Terminal, json: boolean): number {
+  const { policies: shipped } = terminal.installation;
+  const rows = everyPolicyFile(terminal).map((file) => {
+    const loaded = loadPolicy(file, shipped);
+    const document = "ok" in loaded ? loaded.ok.document : null;
+    return {
+      name: basename(file, ".yaml"),
+      title: document?.name ?? null,
+      mode: document?.mode ?? null,
+      selectable: document?.selectable === true,
+      file,
+      problems: "ok" in loaded ? [] : loaded.problems.map(({ text }) => text),
+    };
+  });
+  if (json) printJson(terminal, rows);
+  else for (const row of listWords(rows)) printLine(terminal, harmlessLine(row));
+  return 0;
+}
+
+type ListedPolicy = Readonly<Record<"name" | "file", string>> & {
+  readonly title: string | null;
+  readonly mode: string | null;
+  readonly selectable: boolean;
+};
+
+function listWords(rows: readonly ListedPolicy[]): readonly string[] {
+  const wide = Math.max(...rows.map(({ name }) => name.length));
+  return [
+    ...rows.map(({ name, title, mode, selectable }) => {
+      const how = mode === null ? "does not load" : `${mode.padEnd(7)} ${selectable ? "--profile" : ""}`;
+      return `${name.padEnd(wide)}  ${how.padEnd(17)}  ${title ?? ""}`.trimEnd();
+    }),
+    "",
+    "'substrate policy show NAME' shows one; a command may be narrowed by those with --profile",
+  ];
 }
 
 /** Checks each policy. Exit 1 when one does not load. */
