@@ -1,5 +1,5 @@
 #!/bin/sh
-":" // ; for self in "${0%/*}/../lib/node_modules" "${0%/*}/.."; do self=$self/substrate/api/bin/${0##*/}.mjs; [ "$0" -ef "$self" ] && break; self=; done; [ "$self" ] || self=$(PATH=/usr/bin:/bin:$PATH readlink -f -- "$0") && . "${self%/*}/front.sh"; exit 2
+":" // ; for self in "${0%/*}/../lib/node_modules" "${0%/*}/.."; do self=$self/substrate/api/bin/${0##*/}.mjs; [ ! -h "$self" ] && [ "$0" -ef "$self" ] && break; self=; done; [ "$self" ] || self=$(PATH=/usr/bin:/bin:$PATH readlink -f -- "$0") && . "${self%/*}/front.sh"; exit 2
 import { accessSync, constants, existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { isSameTarget, packedFor, targetWords, thisMachine } from "../setup/target.mjs";
