@@ -194,7 +194,7 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     .option(...env)
     .addHelpText(
       "after",
-      "\nNone of bash's startup files is read. Lines are kept in SUBSTRATE_HOME/shell-history, except those that begin with a space.",
+      "\nNone of bash's startup files is read. Lines are kept in SUBSTRATE_HOME/shell-history, except those that begin with a space; Ctrl-R finds one again.",
     )
     .action((options: object) =>
       choose(async (at) => (await import("./commands/shell.ts")).shellCommand(at, options)),

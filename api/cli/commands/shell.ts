@@ -169,11 +169,11 @@ class Shell {
   /** The shell waits for a line. */
   #prompted(exit: number, cwd: string): void {
     this.#stream.send({ type: "line_end", exit: Math.min(exit, 255) });
+    this.#passNothing();
+    // A Ctrl-C that comes late makes the shell wait for a line twice. Any other prompt now is a program's own.
+    if (this.#isAsking) return;
     this.#exit = exit;
     this.#cwd = cwd;
-    this.#passNothing();
-    // A Ctrl-C that comes late makes the shell wait for a line twice.
-    if (this.#isAsking) return;
     if (!this.#endsLine) this.#terminal.out.write(toLineBegin(sizeOf(this.#terminal.out).cols));
     this.#endsLine = true;
     this.#isAsking = true;
