@@ -7,6 +7,8 @@ import { changePath } from "./change-path.ts";
 
 /** Bound on the files of the project that are compared. */
 const MAX_FILES = 10_000;
+/** Larger files of one size count as the same. */
+const MAX_FILE = 32 * 1024 * 1024;
 /** Bound on the bytes read for one apply, both sides together; beyond it files of one size count as the same. */
 const MAX_BYTES = 256 * 1024 * 1024;
 
@@ -118,7 +120,7 @@ export class HalfMoves {
     if (now.size === 0) return `empty ${posix.basename(path)}`;
     const key = `${side} ${path}`;
     const known = this.#contents.get(key);
-    if (known !== undefined || now.size > this.#bytes) return known;
+    if (known !== undefined || now.size > Math.min(MAX_FILE, this.#bytes)) return known;
     this.#bytes -= now.size;
     const bytes = await sides.content(side, path, now.size);
     if (bytes === null) return undefined;

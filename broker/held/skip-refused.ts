@@ -2,6 +2,9 @@
 import type { ApplyEnding, HeldChange, PathReason } from "../../world/backend.ts";
 import { parentOf } from "./change-path.ts";
 
+/** Files that take each other's names (`log.1` to `log.2`, `log` to `log.1`) are found one by one. */
+const MOST_STEPS = 100;
+
 /** Each round may find refusals of another kind: of the files themselves, then of their places in the project. */
 const MOST_ROUNDS = 5;
 
@@ -33,9 +36,7 @@ export async function applyUnrefused(
 ): Promise<Applied> {
   const skipped = [...denied];
   for (let round = 1; ; round++) {
-    const { taken, held } = partsOf(changes, skipped);
-    skipped.push(...(await halves(taken, held)));
-    const paths = takenPaths(changes, skipped);
+    const paths = await wholePaths(changes, [], skipped, halves);
     if (paths.length === 0) return { ending: { kind: "refused", refusals: skipped }, skipped };
     const ending = await apply(paths);
     const reasons = reasonsOf(ending);
@@ -55,13 +56,29 @@ export async function applyWhole(
 ): Promise<ApplyEnding> {
   const among = new Set(changes);
   const outside = all.filter((change) => !among.has(change));
-  const kept = await halves(changes, outside);
-  const rest = kept.length === 0 ? paths : takenPaths(changes, kept);
-  return rest.length === 0 ? { kind: "refused", refusals: kept } : await apply(rest);
+  const kept: PathReason[] = [];
+  const whole = await wholePaths(changes, outside, kept, halves);
+  if (whole.length === 0) return { kind: "refused", refusals: kept };
+  return await apply(kept.length === 0 ? paths : whole);
 }
 
-function takenPaths(changes: readonly HeldChange[], skipped: readonly PathReason[]): readonly string[] {
-  return partsOf(changes, skipped).taken.map(({ path }) => path);
+/**
+ * Returns the paths of the changes to apply: none is half of a move of which another stays held. Adds to `skipped`; after
+ * {@link MOST_STEPS} steps nothing is applied.
+ */
+async function wholePaths(
+  changes: readonly HeldChange[],
+  outside: readonly HeldChange[],
+  skipped: PathReason[],
+  halves: Applying["halves"],
+): Promise<readonly string[]> {
+  for (let step = 0; step < MOST_STEPS; step += 1) {
+    const { taken, held } = partsOf(changes, skipped);
+    const found = await halves(taken, [...held, ...outside]);
+    if (found.length === 0) return taken.map(({ path }) => path);
+    skipped.push(...found);
+  }
+  return [];
 }
 
 function reasonsOf(ending: ApplyEnding): readonly PathReason[] | undefined {

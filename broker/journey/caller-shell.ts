@@ -46,7 +46,7 @@ function passingOf({ around }: Broker, { policies }: Effective): Passing {
 
 /** Variables that each shell sets itself: the value in the calling shell does not count. */
 const SHELLS_OWN =
-  /^(?:_|IFS|PWD|OLDPWD|OPT\w+|PPID|PS\d|RANDOM|SECONDS|LINENO|SHLVL|E?UID|COLUMNS|LINES|BASH\w*|HIST\w*)$/;
+  /^(?:_|IFS|PWD|OLDPWD|OPT(?:IND|ARG|ERR)|PPID|PS\d|RANDOM|SECONDS|LINENO|SHLVL|E?UID|COLUMNS|LINES|BASH\w*|HIST\w*)$/;
 const BASHS_OWN =
   /^(?:HOSTNAME|HOSTTYPE|MACHTYPE|OSTYPE|GROUPS|DIRSTACK|SHELLOPTS|REPLY|SRANDOM|EPOCH\w+|FUNCNAME|PIPESTATUS)$/;
 

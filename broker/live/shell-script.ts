@@ -24,18 +24,19 @@ const LOOPS = 1500;
 const script = (word: string): string => `PS1= PS2= HISTFILE= BASH_ARGV0=bash
 set +o history; history -c
 shopt -s expand_aliases checkwinsize
+__b=
 __s() { return "$__c"; }
 __n() {
   __c=\${__i:-$?} __i=
   case $__c in 14[7-9]|150) [[ -z $(jobs -s) ]] || echo;; esac
-  if [[ $! != "$__b" ]]; then
-    __j=$(jobs -l)
-    [[ $__j != *" $! "* ]] || { __j=\${__j%%" $! "*}; __j=\${__j##*[}; echo "[\${__j%%]*}] $!"; }
+  if [[ \${!-} != "$__b" ]]; then
+    __b=\${!-}
+    __j=$'\\n'$(jobs -l)
+    [[ $__j != *" $__b "* ]] || { __j=\${__j%%" $__b "*}; __j=\${__j##*$'\\n['}; echo "[\${__j%%]*}] $__b"; }
   fi
-  __b=$!
   jobs -ns
   jobs >/dev/null
-  IFS= builtin read -rs -d $'\\x1e' -p $'\\e]697;${word};'"$__c;\${DIRSTACK[0]-}"$'\\a' __l || exit
+  IFS= builtin read -rs -d $'\\x1e' -p $'\\e]697;${word};'"$__c;\${DIRSTACK[0]-\${PWD-}}"$'\\a' __l || exit
   __l=\${__l//%/%25} __l=\${__l//$'\\a'/%07} __l=\${__l//$'\\e'/%1b} __l=\${__l//$'\\n'/%0a}
   IFS= builtin read -rs -d $'\\x1e' -p $'\\e]697;${word};ahead;'"$__l"$'\\a' __l || exit
   until [[ $__l == $'\\x02'* ]]; do IFS= builtin read -rs -d $'\\x1e' __l || exit; done

@@ -123,13 +123,24 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
   });
 
   test("apply --skip-refused holds a move whole: without the moved file its old name is neither removed nor replaced", async () => {
-    const stays = ["old", "tree/deep/a", "tree/b", "rotated", "file", "folder/x", "linked", "new/x"];
+    const stays = [
+      "old",
+      "tree/deep/a",
+      "tree/b",
+      "rotated",
+      "log",
+      "log.1",
+      "file",
+      "folder/x",
+      "linked",
+      "new/x",
+    ];
     for (const name of [...stays, "gone"]) broker.write(join(broker.project, name), `content of ${name}\n`);
     const { span_id: span } = await isolated(
       broker,
-      `mv old moved; rm gone; mv tree wood; mv rotated rotated.1; echo > rotated; mv file file.1; mkdir file; echo x > file/y
+      `mv old moved; rm gone; mv tree wood; mv rotated rotated.1; echo > rotated; mv log.1 log.2; mv log log.1; mv file file.1; mkdir file; echo x > file/y
        mv folder f2; ln -s nowhere folder; mv linked l2; ln -s l2 linked; mv new n2; mkdir new; echo > new/z; echo > other
-       chmod u+s moved wood/deep/a rotated.1 file.1 f2/x l2 n2/x`,
+       chmod u+s moved wood/deep/a log.2 rotated.1 file.1 f2/x l2 n2/x`,
     );
     const { code, stdout } = await broker.cli(["apply", span, "--skip-refused"]);
     expect(code).toBe(0);

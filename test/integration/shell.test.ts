@@ -106,7 +106,9 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
       await person.sees(/exec sleep 1000 \)\r\n/);
       person.type("\x03");
       await person.sees(PROMPT);
-      person.type(" set -u; sleep 1000 & echo star''ted\r");
+      person.type(" set -u\r");
+      await person.sees(/set -u\r\n[^]*\$ $/);
+      person.type(" [ -f none ] | sleep 1000 & echo star''ted\r");
       await person.sees(/started\r\n\[1\] \d+\r\n[^]*\$ $/);
       person.type(" kill $!; echo on''ce\r");
       expect(await person.sees(/once\r\n[^]*\$ $/)).not.toContain("[1]");
@@ -242,10 +244,23 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
       await person.sees(PROMPT);
       person.type("sleep 1\r");
       await sleep(400);
+      person.type("echo foo.baz\x17bar ag''ain\recho lo''st\x15echo \x7f la''st\r");
+      await person.sees(/\r\nfoo\.bar again\r\n[^]*\r\nlast\r\n[^]*\$ $/);
+      person.type("sleep 1\r");
+      await sleep(400);
+      person.type("sleep 1000\recho not th''is\r");
+      await person.sees(/\$ sleep 1000/);
+      await sleep(600);
+      person.type("\x03");
+      await person.sees(/130\] [^]*\$ $/);
+      person.type("echo bef''ore\r");
+      expect(await person.sees(/\r\nbefore\r\n[^]*\$ $/)).not.toContain("not this");
+      person.type("sleep 1\r");
+      await sleep(400);
       person.type("\x1b[A");
       await sleep(1200);
       person.type("\x1b[A\r");
-      await person.sees(/\r\nbegun\r\n[^]*\$ $/);
+      await person.sees(/\r\nbefore\r\n[^]*\$ $/);
     });
   });
 

@@ -31,6 +31,9 @@ export type ShellOptions = WhoseOptions & { readonly env?: readonly string[] };
 /** How long a prompt waits for what the broker says about the last line; what comes later is shown at the shell's end. */
 const MOST_WAIT_MS = 1000;
 
+/** 128 + SIGINT. */
+const INTERRUPTED = 130;
+
 /** 128 + SIGHUP: the terminal was closed. */
 const HUNG_UP = 129;
 
@@ -174,6 +177,8 @@ class Shell {
     if (this.#isAsking) return;
     this.#exit = exit;
     this.#cwd = cwd;
+    // A terminal drops what nobody has read when Ctrl-C ends a program.
+    if (exit === INTERRUPTED) [this.#ahead.length, this.#begun] = [0, ""];
     if (!this.#endsLine) this.#terminal.out.write(toLineBegin(sizeOf(this.#terminal.out).cols));
     this.#endsLine = true;
     this.#isAsking = true;
@@ -246,8 +251,11 @@ class Shell {
 
   #leaveShell(begun: string): void {
     this.#terminal.out.write("exit\n");
-    if (begun === "") void this.#sent("exit").catch(() => this.#leave(125));
-    else this.#leave(2);
+    if (begun !== "") return this.#leave(2);
+    this.#sent("exit").then(
+      (runs) => (runs ? undefined : this.#leave(1)),
+      () => this.#leave(125),
+    );
   }
 
   /** Sends a command to be judged; true when the shell runs it. */

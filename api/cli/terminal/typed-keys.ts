@@ -13,18 +13,27 @@ export class TypedKeys {
   endsWith(text: string): boolean {
     const typed = this.#bytes.toString("utf8");
     const lines = typed.replaceAll("\r", "\n");
-    return [typed, lines, edited(lines)].some((keys) => keys.endsWith(text));
+    return typed.endsWith(text) || lines.endsWith(text) || edited(lines).endsWith(text);
   }
 }
 
-/** Carries out what a terminal in its usual mode does itself (termios(3)): erase a character, a word, or the line. */
+/** Carries out what a terminal in its usual mode does itself (termios(3), n_tty.c): erases, quotes the next key, and ends input. */
 function edited(keys: string): string {
-  let text = "";
+  const text: string[] = [];
+  const isInLine = (): boolean => text.length > 0 && text.at(-1) !== "\n";
+  let isQuoted = false;
   for (const key of keys) {
-    if (key === "\x7f" || key === "\b") text = text.replace(/[^\n]$/u, "");
-    else if (key === "\x15") text = text.slice(0, text.lastIndexOf("\n") + 1);
-    else if (key === "\x17") text = text.replace(/[^\s]*[^\S\n]*$/u, "");
-    else text += key;
+    if (isQuoted || !ACTIONS.has(key)) text.push(key);
+    else if (key === "\x15") while (isInLine()) text.pop();
+    else if (key === "\x17") {
+      while (isInLine() && !IN_WORD.test(text.at(-1) ?? "")) text.pop();
+      while (isInLine() && IN_WORD.test(text.at(-1) ?? "")) text.pop();
+    } else if (key !== "\x04" && key !== "\x16" && isInLine()) text.pop();
+    isQuoted = !isQuoted && key === "\x16";
   }
-  return text;
+  return text.join("");
 }
+
+/** Ctrl-D, both keys that erase a character, Ctrl-U, Ctrl-V and Ctrl-W. */
+const ACTIONS: ReadonlySet<string> = new Set(["\x04", "\b", "\x7f", "\x15", "\x16", "\x17"]);
+const IN_WORD = /[\p{L}\p{N}_]/u;

@@ -17,6 +17,9 @@ import { evaluatedTest, evaluatedWords } from "../wrappers/unwrap-builtins.ts";
 /** `${x@P}`, `${a[1]@P}` */
 const PROMPTED = /^\$\{.*@P\}$/s;
 
+/** `x='a[X(y)]'; echo $(( ${x/X/\$} ))`: the replacement completes a substitution. */
+const REPLACED = /\$\{\w+\/[^}]*(?:\\[$`]|'[^'}]*[$`])/;
+
 /** A number or a descriptor's name directly before a process substitution. */
 const NUMBERED = /^(\d+|\{\w+\})[<>]\(/;
 
@@ -83,6 +86,7 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
     case "ArithmeticCommand":
     case "ArithmeticFor":
       setters.addArithmetic(written());
+      if (REPLACED.test(written())) setters.addReplaced(written());
       break;
     case "Coproc":
       // `coproc a=($(('$(x)'))) y`: the parser takes the list for plain words.
@@ -167,9 +171,6 @@ function noteParameter(node: ParameterExpansionPart, collector: CommandCollector
   const { operation } = node;
   if (PROMPTED.test(node.text.replaceAll("\\\n", "")))
     collector.addOpaque(node.text, `'${node.text}' expands its value like a prompt, which may run commands`);
-  // `x='a[X(y)]'; echo $(( ${x/X/\\$} ))`: the replacement completes a substitution.
-  if (operation?.type === "Replace" && /\\[$`]|'[^']*[$`]/.test(operation.replacement?.text ?? ""))
-    collector.setters.addReplaced(node.text);
   if (operation?.type === "Default" && operation.operator.endsWith("="))
     collector.setters.addLoop(node.parameter, readWord(operation.operand));
   if (node.prefix === "!" || operation?.type === "Slice" || node.index !== undefined)

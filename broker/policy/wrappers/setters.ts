@@ -111,7 +111,7 @@ export class Setters {
     if (expandsLate(program.text, command.words)) this.#late ??= command.fragment;
     if (program.text === "set" || (languageOf(baseName(program.text)) !== undefined && words.length > 3))
       this.#loose.add("@");
-    if (program.text === "unset" && words.some(({ text }) => isNameMade(text))) this.addComputed();
+    if (program.text === "unset" && words.some(isNameMade)) this.addComputed();
     const letters = READERS.get(program.text);
     if (letters !== undefined) this.#addReader(command, letters, input);
     else if (program.text === "printf") this.#addPrinted(command);
@@ -232,7 +232,7 @@ export class Setters {
       const name = /^([A-Za-z_]\w*)(?:\[|\+=)/.exec(word.text)?.[1];
       if (name !== undefined) this.#set(name, command.fragment);
       const valued = word.kind === "dynamic" ? /^([A-Za-z_]\w*)\+?=(?!\()/.exec(word.text)?.[1] : undefined;
-      if (valued !== undefined) this.#redeclared.set(valued, command.fragment);
+      if (valued !== undefined && program?.text !== "local") this.#redeclared.set(valued, command.fragment);
     }
     if (program?.text === "export" || program?.text === "readonly") return;
     const options = words.filter((word) => /^[-+]/.test(word.text)).map(({ text }) => text);
@@ -275,9 +275,9 @@ export class Setters {
   }
 }
 
-/** `unset "$1"`, `unset "x[$1]"` */
-function isNameMade(text: string): boolean {
-  return text.startsWith(UNKNOWN_MARK) || (text.includes("[") && text.includes(UNKNOWN_MARK));
+/** `unset "$1"`, `unset "x[$1]"`: other variables' values are known, or come from outside of the text. */
+function isNameMade({ kind, raw }: CommandWord): boolean {
+  return kind === "dynamic" && /\$\{?[\d@*]/.test(raw);
 }
 
 /** Returns the names behind the options, and the name given by `-a`. */

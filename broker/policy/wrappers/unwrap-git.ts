@@ -106,7 +106,7 @@ export function gitSetting(written: string, value: CommandWord): Inner[] {
     ];
   if (!RUN_SETTINGS.test(name)) return [];
   // Without `!`, the values name git's own helpers: `store` is git-credential-store, `rebase` a way to update.
-  const isOwn = /helper$|update$/.test(name) && !mayBeShell && !value.text.startsWith("/");
+  const isOwn = /helper$|update$/.test(name) && !/^[!/]/.test(value.text);
   return isOwn ? [] : shellText(value, []);
 }
 

@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "lib/credentials.h"
 #include "lib/descriptors.h"
 #include "lib/pidfd_info.h"
 
@@ -43,6 +44,12 @@ static int open_own(const struct view *view, const char *place, size_t length, c
   char path[64];
   snprintf(path, sizeof path, "%d/%.*s", view->caller, (int)length, place);
   int own = openat(callers_proc, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (own < 0 && errno == EACCES && credentials_raise_reading()) {
+    own = openat(callers_proc, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int error = errno;
+    credentials_lower_reading();
+    errno = error;
+  }
   if (own < 0 || *rest == 0 || strcmp(rest, ".") == 0) return own;
   int fd = open_plainly(own, rest);
   return close_keeping_errno(own, fd);
@@ -116,9 +123,19 @@ static size_t place_length(const char *path) {
   return numbered ? 3 + strcspn(path + 3, "/") : length;
 }
 
+ssize_t callers_read(pid_t caller, const struct iovec *here, const struct iovec *there, size_t count) {
+  ssize_t got = process_vm_readv(caller, here, count, there, count, 0);
+  if (got >= 0 || errno != EPERM || !credentials_raise_reading()) return got;
+  got = process_vm_readv(caller, here, count, there, count, 0);
+  int error = errno;
+  credentials_lower_reading();
+  errno = error;
+  return got;
+}
+
 bool callers_memory(pid_t caller, uint64_t address, void *data, size_t length) {
   struct iovec here = {data, length}, there = {(void *)(uintptr_t)address, length};
-  ssize_t got = process_vm_readv(caller, &here, 1, &there, 1, 0);
+  ssize_t got = callers_read(caller, &here, &there, 1);
   if (got >= 0 && got < (ssize_t)length) errno = EFAULT;
   return got == (ssize_t)length;
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 /* The kernel follows 40 links (MAXSYMLINKS, path_resolution(7)), and then the file itself. */
 #define CALLERS_LINKS_MAX 41
@@ -47,6 +48,8 @@ bool callers_real(int fd, char real[PATH_MAX + 1]);
 int callers_settle(const struct view *view, int fd, char real[PATH_MAX + 1]);
 
 bool callers_is_dots(const char *leaf);
+/* As process_vm_readv(2), also of a caller that is not dumpable. */
+ssize_t callers_read(pid_t caller, const struct iovec *here, const struct iovec *there, size_t count);
 /* Reads `length` bytes of the caller's memory; false, with errno: not all readable. */
 bool callers_memory(pid_t caller, uint64_t address, void *data, size_t length);
 /* Reads a string, with its NUL if that fits. Returns the length, `size` for a longer string, -1 for

@@ -31,12 +31,13 @@ static void must(int result, const char *what) {
 /* A program that is not dumpable (ssh-agent, gpg) starts others too, and the gate reads which. */
 #define READING (1U << CAP_SYS_PTRACE)
 
-/* What this process keeps permitted, of what it had. */
-static uint32_t permitted;
+/* What this process keeps, and what of it is in effect. */
+static uint32_t permitted, effective;
 
-static void set_effective(uint32_t effective) {
+static void set_effective(uint32_t wanted) {
   struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-  struct __user_cap_data_struct sets[2] = {{.effective = effective & permitted, .permitted = permitted}, {0}};
+  effective = wanted & permitted;
+  struct __user_cap_data_struct sets[2] = {{.effective = effective, .permitted = permitted}, {0}};
   must((int)syscall(SYS_capset, &header, sets), "capset");
 }
 
@@ -56,8 +57,8 @@ static void drop(uint32_t kept) {
     if (prctl(PR_CAPBSET_READ, number, 0, 0, 0) < 0) break;
     must(prctl(PR_CAPBSET_DROP, number, 0, 0, 0), "bounding set");
   }
-  permitted = permitted_now() & kept;
-  set_effective(READING);
+  permitted = kept & (permitted_now() | ~READING);
+  set_effective(0);
 }
 
 void credentials_drop(void) {
@@ -69,11 +70,21 @@ void credentials_drop_but_supervise(bool mounts) {
 }
 
 void credentials_raise(void) {
-  set_effective(MOUNTING | READING);
+  set_effective(MOUNTING);
 }
 
 void credentials_lower(void) {
-  set_effective(READING);
+  set_effective(0);
+}
+
+bool credentials_raise_reading(void) {
+  if ((permitted & READING) == 0) return false;
+  set_effective(effective | READING);
+  return true;
+}
+
+void credentials_lower_reading(void) {
+  set_effective(effective & ~READING);
 }
 
 void credentials_hide(void) {

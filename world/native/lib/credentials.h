@@ -9,12 +9,16 @@
    on failure. */
 void credentials_drop(void);
 
-/* For PID 1 of a world: like credentials_drop, but keeps the right to read the memory of every process of the
-   world. With guarded names (`mounts`) the rights to mount and to enter every folder of the user stay in the
-   permitted set: they take effect only between the next two calls. A right that the host withholds is left out. */
+/* For PID 1 of a world: like credentials_drop, but keeps in the permitted set the right to read every process of
+   the world, unless the host withholds it, and with guarded names (`mounts`) the rights to mount and to enter every
+   folder of the user. They take effect only between the calls below. */
 void credentials_drop_but_supervise(bool mounts);
 void credentials_raise(void);
 void credentials_lower(void);
+
+/* For what a process that is not dumpable may do with itself: its memory, its folders. False without that right. */
+bool credentials_raise_reading(void);
+void credentials_lower_reading(void);
 
 /* Prevents ptrace, and access to /proc/<pid>/{fd,mem,environ}, by processes of the same uid. */
 void credentials_hide(void);

@@ -66,7 +66,7 @@ static void read_pieces(pid_t caller, const uint64_t *pointers, size_t count, ch
     here[i] = (struct iovec){pieces[i], part};
     there[i] = (struct iovec){(void *)(uintptr_t)pointers[i], part};
   }
-  ssize_t got = process_vm_readv(caller, here, count, there, count, 0);
+  ssize_t got = callers_read(caller, here, there, count);
   size_t left = got < 0 ? 0 : (size_t)got;
   for (size_t i = 0; i < count; i++) {
     size_t part = here[i].iov_len;
