@@ -107,7 +107,7 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
       person.type("\x03");
       await person.sees(PROMPT);
       person.type(" set -u\r");
-      await person.sees(/set -u\r\n[^]*\$ $/);
+      await person.sees(/set -u\r+\n[^]*\$ $/);
       person.type(" [ -f none ] | sleep 1000 & echo star''ted\r");
       await person.sees(/started\r\n\[1\] \d+\r\n[^]*\$ $/);
       person.type(" kill $!; echo on''ce\r");

@@ -120,7 +120,7 @@ const TWINS: readonly (readonly [string, string, string])[] = [
   ["bash", "declare -A m; for w in a b; do m[$w]=1; done; echo \"${#m[@]}\" '$(x)'", "2 $(x)\n"],
   ["bash", 'list=(1 2); v=text; declare one="$v"; echo $one', "text\n"],
   ["bash", `q='a$b'; q="\${q//\\$/\\\\\\$}"; i=$((1+1)); echo $q`, "a\\$b\n"],
-  ["bash", `i=1; a=(1 2); unset "a[$i]"; echo x | awk '{b[$(NF)]}'; echo \${#a[@]}`, "1\n"],
+  ["bash", `i=1; a=(1 2); unset "a[$i]"; echo x | awk '{b[$(NF)]}'; echo done`, "done\n"],
   ["bash", "arr=(); f() { local arr=$1; echo $arr; }; f x; echo 'use $(cmd)'", "x\nuse $(cmd)\n"],
   [
     "bash",
