@@ -15,7 +15,7 @@ const MAX_BYTES = 256 * 1024 * 1024;
 /** A file that stays held: its content may come from a file of the project. */
 type Arrival = Pick<HeldChange, "path" | "kind">;
 
-/** Compares for one apply, in all its rounds: each file is read once. */
+/** Compares project files with held files by hash. One instance serves all rounds of an apply, and hashes each file once. */
 export class HalfMoves {
   readonly #open: () => ReturnType<HeldStore["sides"]>;
   readonly #signal: AbortSignal;

@@ -4,6 +4,7 @@ import type { Broker } from "../broker.ts";
 import type { Job } from "../model/job.ts";
 import type { LineJudge, LineVerdict, ShellLine } from "../model/live.ts";
 import { cannotRecord, isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
+import { isWithin } from "../policy/files/path-denials.ts";
 import { IN_WORLD, type How } from "../project/request.ts";
 import { refusedSpan, warningSpans } from "../spans/span-records.ts";
 import type { SpanRecord } from "../spans/trace.ts";
@@ -62,7 +63,7 @@ export class ShellLines implements LineJudge {
   async #apart(job: Job): Promise<LineVerdict | Refusal> {
     const { project } = this.#shell.place;
     const folder = await realpath(job.place.cwd).catch(() => undefined);
-    if (folder !== undefined && `${folder}/`.startsWith(`${project}/`)) return { run: "apart", cwd: folder };
+    if (folder !== undefined && isWithin(folder, project)) return { run: "apart", cwd: folder };
     return this.#refused(
       job,
       refusal(

@@ -8,15 +8,18 @@ const LINE_END = "\x1e";
 const LOOPS = 1500;
 
 /**
- * Read by bash from a memory file, because a start of another bash with a script would be judged like any other. It shows a prompt of
- * its own: an escape sequence (OSC) with a random word, the last exit code and the folder, for the client. Programs of the world can read the
- * word, so no more than what may be shown rests on it. The folder is not that of PWD, which a line may set. `read` turns echo off before it writes
- * that prompt, so no line is shown twice. Its first `read` ends with what was typed and no program took; a second escape sequence
- * gives that back to the client (`ahead`), with `%`, line feeds, the ends of such sequences and their beginnings in hexadecimal. bash is interactive for the sake of job control, and reads lines by `read` instead of
- * by itself, because a line must be judged as a whole. The loop is no function: `declare` in one would be local. `jobs` tells of
- * jobs that were stopped, and makes bash forget those that have ended; a job that the line has left in the background is told of as by
- * bash, with its number and pid; bash itself begins a line for a job that was stopped just now
- * (128 and one of the four signals that stop). `history` lists the client's lines instead of the script's.
+ * Read by bash from a memory file, because a start of another bash with a script would be judged like any other. bash is interactive
+ * for the sake of job control, and reads lines by `read` instead of by itself, because a line must be judged as a whole. The loop is no
+ * function: `declare` in one would be local. `history` lists the client's lines instead of the script's.
+ *
+ * It shows a prompt of its own: an escape sequence (OSC) with a random word, the last exit code and the folder, for the client. `read`
+ * turns echo off before it writes that prompt, so no line is shown twice. The folder is the top of bash's stack of folders, because a
+ * line may set PWD. What was typed and no program took ends the first `read`; a second escape sequence gives it back to the client
+ * (`ahead`), with `%`, BEL, ESC and line feed in hexadecimal. Programs of the world can read the word and write such sequences: the
+ * client checks `ahead` against the keys that it sent, and the broker keeps a held line in the shell's project.
+ *
+ * `jobs` tells of jobs that were stopped, and makes bash forget those that have ended; bash itself begins a line for a job that was
+ * stopped just now (128 and one of the four signals that stop). A job left in the background is told with its number and pid, as by bash.
  *
  * Without a trap of its own, a bash that reads a script ends when Ctrl-C interrupts a line of several commands; the children have the
  * signal's default. A line that itself waits in `read` goes on: bash starts `read` again after a trap.

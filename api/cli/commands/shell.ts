@@ -12,6 +12,7 @@ import { insertText, isUnfinished, onLines, Pastes, toLineBegin } from "../termi
 import { wordsOf } from "../terminal/replies.ts";
 import { beginOfPrompt, promptBegins, promptIn } from "../terminal/shell-prompt.ts";
 import { TypedKeys } from "../terminal/typed-keys.ts";
+import { within } from "../terminal/within.ts";
 import { Complaint, harmlessLine, type Terminal } from "../terminal/terminal.ts";
 import { coloursFor } from "../words/colours.ts";
 import { callerShell, setVariables } from "./caller-shell.ts";
@@ -273,10 +274,15 @@ class Shell {
     });
     if (message.run === "here") return true;
     if (message.run === "apart") {
+      // Without the broker's word for it the folder would be a program's.
+      if (message.cwd === undefined) {
+        this.#leaveOldBroker();
+        return false;
+      }
       this.#terminal.err.write(
         "substrate: this command's changes are held, so it runs apart from the shell; a folder, variable or alias that it sets is not kept\n",
       );
-      await execCommand({ ...this.#terminal, cwd: message.cwd ?? this.#cwd }, [command], {
+      await execCommand({ ...this.#terminal, cwd: message.cwd }, [command], {
         ...this.#options,
         shell: "bash",
       });
@@ -380,19 +386,4 @@ class Shell {
 
 function answerOf({ error }: LineMessage): Answer {
   return error === undefined ? { status: 200, document: {} } : { status: 403, document: { error } };
-}
-
-/** What `listen` is told within a time, else `otherwise`. */
-function within<Value>(
-  ms: number,
-  otherwise: Value,
-  listen: (got: (value: Value) => void) => void,
-): Promise<Value> {
-  return new Promise((resolve) => {
-    const late = setTimeout(() => resolve(otherwise), ms);
-    listen((value) => {
-      clearTimeout(late);
-      resolve(value);
-    });
-  });
 }

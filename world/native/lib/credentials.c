@@ -28,10 +28,11 @@ static void must(int result, const char *what) {
    files are sealed (seals/settle.h). */
 #define MOUNTING ((1U << CAP_SYS_ADMIN) | (1U << CAP_DAC_READ_SEARCH) | (1U << CAP_DAC_OVERRIDE))
 
-/* A program that is not dumpable (ssh-agent, gpg) starts others too, and the gate reads which. */
+/* For reading the memory and folders of a program that is not dumpable: ssh-agent and gpg start programs too, and the gate
+   must read their paths. */
 #define READING (1U << CAP_SYS_PTRACE)
 
-/* What this process keeps, and what of it is in effect. */
+/* Capability sets of this process, as the last capset(2) made them. */
 static uint32_t permitted, effective;
 
 static void set_effective(uint32_t wanted) {

@@ -16,7 +16,8 @@ void credentials_drop_but_supervise(bool mounts);
 void credentials_raise(void);
 void credentials_lower(void);
 
-/* For what a process that is not dumpable may do with itself: its memory, its folders. False without that right. */
+/* CAP_SYS_PTRACE, for the memory, working folder and root of a calling process that is not dumpable. Returns false where the
+   host withholds the capability. */
 bool credentials_raise_reading(void);
 void credentials_lower_reading(void);
 
