@@ -31,25 +31,25 @@ __b=
 __s() { return "$__c"; }
 __n() {
   __c=\${__i:-$?} __i=
-  case $__c in 14[7-9]|150) [[ -z $(jobs -s) ]] || echo;; esac
+  case $__c in 14[7-9]|150) [[ -z $(builtin jobs -s) ]] || builtin echo;; esac
   if [[ \${!-} != "$__b" ]]; then
     __b=\${!-}
-    __j=$'\\n'$(jobs -l)
-    [[ $__j != *" $__b "* ]] || { __j=\${__j%%" $__b "*}; __j=\${__j##*$'\\n['}; echo "[\${__j%%]*}] $__b"; }
+    __j=$'\\n'$(builtin jobs -l)
+    [[ $__j != *" $__b "* ]] || { __j=\${__j%%" $__b "*}; __j=\${__j##*$'\\n['}; builtin echo "[\${__j%%]*}] $__b"; }
   fi
-  jobs -ns
-  jobs >/dev/null
-  IFS= builtin read -rs -d $'\\x1e' -p $'\\e]697;${word};'"$__c;\${DIRSTACK[0]-\${PWD-}}"$'\\a' __l || exit
+  builtin jobs -ns
+  builtin jobs >/dev/null
+  IFS= builtin read -rs -d $'\\x1e' -p $'\\e]697;${word};'"$__c;\${DIRSTACK[0]-\${PWD-}}"$'\\a' __l 2>/dev/tty || exit
   __l=\${__l//%/%25} __l=\${__l//$'\\a'/%07} __l=\${__l//$'\\e'/%1b} __l=\${__l//$'\\n'/%0a}
-  IFS= builtin read -rs -d $'\\x1e' -p $'\\e]697;${word};ahead;'"$__l"$'\\a' __l || exit
+  IFS= builtin read -rs -d $'\\x1e' -p $'\\e]697;${word};ahead;'"$__l"$'\\a' __l 2>/dev/tty || exit
   until [[ $__l == $'\\x02'* ]]; do IFS= builtin read -rs -d $'\\x1e' __l || exit; done
   __l=\${__l#?}
-  [[ $__l == ' '* ]] || history -s -- "$__l"
+  [[ $__l == ' '* ]] || builtin history -s -- "$__l"
 }
 trap '__i=130;break 9 2>/dev/null' INT
 `;
 
-const LOOP = `while __n;do __s;eval "$__l";done\n`;
+const LOOP = `while __n;do __s;builtin eval "$__l";done\n`;
 
 const END = `echo "substrate: this shell was interrupted ${LOOPS} times and ends; start another one"\n`;
 

@@ -48,6 +48,11 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
       person.type('do echo "<$word $?>"; done\r');
       await person.sees(/<a 1>\r\n<b 0>\r\n/);
       await person.sees(PROMPT);
+      // The names of the shell's own steps, and the place where its prompts went.
+      person.type("for n in eval read jobs echo; do builtin eval \"$n() { printf '<%s>' mine; }\"; done\r");
+      await person.sees(PROMPT);
+      person.type("exec 2>/dev/null; echo; true &\r");
+      expect((await person.sees(PROMPT)).split("<mine>")).toHaveLength(2);
       person.type("exit 7\r");
       await person.sees(/OUTSIDE> $/);
       person.type("echo code $?\r");
