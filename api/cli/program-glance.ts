@@ -71,15 +71,21 @@ function showHelp(program: Command, words: readonly string[]): void {
   throw new CommanderError(0, "commander.help", "(outputHelp)");
 }
 
-function unknownCommand(command: Command, before: readonly string[], word: string): Complaint {
-  const path = ["substrate", ...before].join(" ");
-  const near = closestName(
-    word,
-    command.commands.map((one) => one.name()),
-  );
+/** The error of a word that is no command, with the command that was probably meant. `before`: the words that lead to it. */
+export function unknownCommand(command: Command, before: readonly string[], word: string): Complaint {
+  const path = ["substrate", ...before, harmlessLine(word)].join(" ");
+  const near = elsewhere(command, word) ?? closestName(word, namesOf(command));
   const guess = near === undefined ? "" : ` (did you mean '${near}'?)`;
-  const all = ["substrate help", ...before].join(" ");
-  return new Complaint(
-    `Unknown command '${path} ${harmlessLine(word)}'${guess}. '${all}' lists the commands`,
-  );
+  const all = before.length === 0 ? "substrate --help" : ["substrate help", ...before].join(" ");
+  return new Complaint(`Unknown command '${path}'${guess}. '${all}' lists the commands`);
+}
+
+/** 'publish' alone is 'world publish'. A word below several commands stands for none. */
+function elsewhere(command: Command, word: string): string | undefined {
+  const [found, another] = command.commands.filter((one) => namesOf(one).includes(word));
+  return found === undefined || another !== undefined ? undefined : `substrate ${found.name()} ${word}`;
+}
+
+function namesOf(command: Command): readonly string[] {
+  return command.commands.map((one) => one.name());
 }

@@ -5,7 +5,7 @@ import { describeAgent } from "./program-agent.ts";
 import { describeApprovals } from "./program-approvals.ts";
 import { describeBudget } from "./program-budget.ts";
 import { describeChanges } from "./program-changes.ts";
-import { describeGlance } from "./program-glance.ts";
+import { describeGlance, unknownCommand } from "./program-glance.ts";
 import { describeInit } from "./program-init.ts";
 import { describeHook } from "./program-hook.ts";
 import { describeMcp } from "./program-mcp.ts";
@@ -16,9 +16,8 @@ import { describeService } from "./program-service.ts";
 import { describeShim } from "./program-shim.ts";
 import { type Action, describeWorld } from "./program-world.ts";
 import type { StartOptions } from "./commands/broker.ts";
-import { closestName } from "../../schemas/closest-name.ts";
 import { isTerminal } from "./terminal/raw-mode.ts";
-import { Complaint, EXIT_SUBSTRATE, harmlessLine, type Terminal } from "./terminal/terminal.ts";
+import { Complaint, EXIT_SUBSTRATE, type Terminal } from "./terminal/terminal.ts";
 
 /** Runs a command line, by default `shell` on a terminal, and returns the exit code. Never throws. */
 export async function runCli(terminal: Terminal, given: readonly string[]): Promise<number> {
@@ -89,14 +88,7 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
 function answerNoCommand(program: Command): void {
   const [word] = program.args;
   if (word === undefined) return program.help();
-  const near = closestName(
-    word,
-    program.commands.map((command) => command.name()),
-  );
-  const guess = near === undefined ? "" : ` (did you mean '${near}'?)`;
-  throw new Complaint(
-    `Unknown command 'substrate ${harmlessLine(word)}'${guess}. 'substrate --help' lists the commands`,
-  );
+  throw unknownCommand(program, [], word);
 }
 
 /** Words of a verb, without `substrate`. */
@@ -190,6 +182,7 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
   program
     .command("shell")
     .description("An interactive bash in a world; each line is decided as a command is")
+    .option(...agent)
     .option(...profile)
     .option(...env)
     .addHelpText(

@@ -119,6 +119,10 @@ describe.each(actors())("the command line, as $kind", (actor) => {
     expect((await broker.cli(["no-such-command"])).stderr).toContain(
       "Unknown command 'substrate no-such-command'.",
     );
+    expect((await broker.cli(["publish", "4000"])).stderr).toContain(
+      "(did you mean 'substrate world publish'?)",
+    );
+    expect((await broker.cli(["help", "world", "publsh"])).stderr).toContain("(did you mean 'publish'?)");
     expect(await broker.cli(["--no-such-option"])).toMatchObject({ code: 125 });
   });
 
