@@ -24,17 +24,17 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
   const people: Person[] = [];
   afterEach(() => people.splice(0).forEach((person) => person.leave()));
 
-  async function shellIn(broker: TestBroker): Promise<Person> {
+  async function shellIn(broker: TestBroker, options = ""): Promise<Person> {
     const person = await Person.at(broker);
     people.push(person);
-    person.type("substrate shell\r");
+    person.type(`substrate shell ${options}\r`);
     await person.sees(PROMPT);
     return person;
   }
 
   test("keeps folder, variables, functions and aliases from line to line, and records cd and export", async () => {
     await withBroker(actor, { policies: { default: POLICY } }, async (broker) => {
-      const person = await shellIn(broker);
+      const person = await shellIn(broker, "--agent helper");
       person.type("cd /usr; export WORD=five\r");
       await person.sees(/\/usr \$ $/);
       person.type('f() { echo "in f: $1 $WORD"; }; alias g=f\r');
@@ -61,6 +61,7 @@ describe.each(actors().slice(0, 1))("a shell, as $kind", (actor) => {
       expect(builtins.map(({ cmd }) => cmd)).toEqual(expect.arrayContaining(["cd /usr", "export WORD=five"]));
       const shell = broker.spans().find((span) => span.event_type === "command_start");
       expect(new Set(builtins.map((span) => span.parent_span))).toEqual(new Set([shell?.span_id]));
+      expect(shell?.agent_id).toBe("helper");
     });
   });
 

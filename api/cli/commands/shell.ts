@@ -16,14 +16,7 @@ import { within } from "../terminal/within.ts";
 import { Complaint, harmlessLine, type Terminal } from "../terminal/terminal.ts";
 import { coloursFor } from "../words/colours.ts";
 import { callerShell, setVariables } from "./caller-shell.ts";
-import {
-  commandSocket,
-  parentSpan,
-  refuseWithoutWorld,
-  spotOf,
-  variable,
-  type WhoseOptions,
-} from "./command-body.ts";
+import { parentSpan, refuseWithoutWorld, spotOf, variable, type WhoseOptions } from "./command-body.ts";
 import { execCommand } from "./exec.ts";
 import { endOf, uncounted } from "./run.ts";
 
@@ -95,7 +88,8 @@ class Shell {
       ...sizeOf(terminal.out),
       ...(term === undefined ? {} : { term }),
     };
-    this.#stream = new Stream(commandSocket(terminal, options), "/v1/stream", body, {
+    // Whoever the shell is for, it is a person's: other sockets have no shell.
+    this.#stream = new Stream(terminal.home.controlSocket, "/v1/stream", body, {
       started: (start) => {
         const { world_id: world, prompt_word: word } = start as Readonly<Record<string, string | undefined>>;
         this.#world = world ?? "";
