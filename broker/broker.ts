@@ -20,6 +20,7 @@ import type { BaseEnvironments } from "./settings/environment.ts";
 import type { GitFolders } from "./git/folder.ts";
 import type { GitNamed } from "./git/named.ts";
 import type { GitHeads } from "./git/head.ts";
+import type { Remotes } from "./git/remotes.ts";
 import type { JudgedSettings } from "./git/settings.ts";
 import type { ListedFolders } from "./policies/listed.ts";
 import type { MadeRepositories } from "./git/made-repositories.ts";
@@ -74,6 +75,7 @@ export type Broker = {
   readonly gitFolders: GitFolders;
   readonly gitNamed: GitNamed;
   readonly judgedSettings: JudgedSettings;
+  readonly remotes: Remotes;
   readonly marks: Marks;
   readonly madeRepositories: MadeRepositories;
   readonly settleTurns: SettleTurns;

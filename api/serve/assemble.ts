@@ -22,6 +22,7 @@ import { GitFolders } from "../../broker/git/folder.ts";
 import { HomeLinks } from "../../broker/project/home-links.ts";
 import { GitNamed } from "../../broker/git/named.ts";
 import { GitHeads } from "../../broker/git/head.ts";
+import { Remotes } from "../../broker/git/remotes.ts";
 import { JudgedSettings } from "../../broker/git/settings.ts";
 import { type Home, prepareHome } from "../../broker/settings/home.ts";
 import { Idempotency } from "../../broker/idempotency/idempotency.ts";
@@ -144,8 +145,9 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     marks,
     programFolders,
   );
+  const remotes = new Remotes(home.gitRemotes, parts.uid, onFault);
   const known = { rules: projectRules, wasProject: (folder: string) => sessions.wasProject(folder) };
-  const presets = presetsFor(parts.host, known, () => policies.documents());
+  const presets = presetsFor(parts.host, known, () => policies.documents(), remotes);
   const gateway = new Gateway({
     reaches: new Reaches(presets),
     budgets,
@@ -177,7 +179,8 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     profiles: new Profiles(),
     gitFolders: new GitFolders(),
     gitNamed: new GitNamed(),
-    judgedSettings: new JudgedSettings(),
+    judgedSettings: new JudgedSettings(remotes),
+    remotes,
     settleTurns: new SettleTurns(),
     marks,
     madeRepositories: new MadeRepositories(trace.database, onFault),

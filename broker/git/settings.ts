@@ -14,7 +14,9 @@ import type {
   WorldViolation,
 } from "../../world/backend.ts";
 import { type GitSetting, gitSettings } from "./config.ts";
+import { isRoute, type Remotes } from "./remotes.ts";
 import { isSafe } from "./safe-settings.ts";
+import { lookExactlyAt } from "../model/host-paths.ts";
 import { readSmallFile } from "../model/small-file.ts";
 
 /** Bound of the cache; the commands of a broker write a few files. */
@@ -37,9 +39,14 @@ export class JudgedSettings implements ReplacementJudge {
   /** Accepted files by path. The hash is needed because the writer of a file can set its times. */
   readonly #judged = new BoundedMap<string, { readonly identity: string; readonly hash: string }>(MAX_JUDGED);
   readonly #stood = new WeakMap<object, Promise<boolean>>();
+  readonly #remotes: Remotes;
+
+  constructor(remotes: Remotes) {
+    this.#remotes = remotes;
+  }
 
   judge({ path, before, after }: Replacement): WorldViolation | undefined {
-    const message = whyNot(path, before, after);
+    const message = whyNot(path, lettersOf(before), lettersOf(after), this.#remotes);
     return message === undefined ? undefined : { kind: "setting", subject: path, message };
   }
 
@@ -53,12 +60,22 @@ export class JudgedSettings implements ReplacementJudge {
 
   /**
    * Whether the project's own repository existed at the world's first command: then its settings and hooks are sealed
-   * for the world's life. Asked of the world once, before that command can run.
+   * for the world's life. Asked of the world once, before that command can run. Otherwise commands may make one, and its remotes
+   * open nothing.
    */
   stoodAtFirst(world: Pick<World, "isSealed">, project: string): Promise<boolean> {
-    const known = this.#stood.get(world) ?? world.isSealed(join(project, ".git/config"));
+    const file = join(project, ".git/config");
+    const known = this.#stood.get(world) ?? this.#isSealed(world, file);
     this.#stood.set(world, known);
     return known;
+  }
+
+  async #isSealed(world: Pick<World, "isSealed">, file: string): Promise<boolean> {
+    // Looked at before the command can begin.
+    const isThere = lookExactlyAt(file) !== undefined;
+    const isSealed = await world.isSealed(file);
+    if (!isSealed && !isThere) this.#remotes.open(file);
+    return isSealed;
   }
 
   /** Whether the file is still the accepted one, unchanged by any command. */
@@ -76,13 +93,13 @@ export class JudgedSettings implements ReplacementJudge {
  * Returns why a replacement is refused. Latin-1 is enough: only setting names are compared and shown, and names are
  * ASCII.
  */
-function whyNot(path: string, before: Uint8Array, after: Uint8Array): string | undefined {
-  const host = gitSettings(lettersOf(before));
+function whyNot(path: string, before: string, after: string, remotes: Remotes): string | undefined {
+  const host = gitSettings(before);
   if (host === undefined) return `'${path}' was not changed: git could not read the host's file`;
-  const strange = strangeLetter(lettersOf(before), lettersOf(after));
+  const strange = strangeLetter(before, after);
   if (strange !== undefined)
     return `'${path}' was not changed: ${strange}, which git never writes into settings, so what it would run is unknown`;
-  const settings = gitSettings(lettersOf(after));
+  const settings = gitSettings(after);
   if (settings === undefined)
     return `'${path}' was not changed: its new content is not written as git writes settings, so what it would run is unknown`;
   // With `extensions.worktreeConfig`, git also reads a second file; it may hold a person's settings not in effect so
@@ -94,13 +111,14 @@ function whyNot(path: string, before: Uint8Array, after: Uint8Array): string | u
   const changed = difference(wanted, kept) ?? difference(kept, wanted);
   if (changed !== undefined)
     return `'${path}' was not changed: '${nameOf(changed)}' is not among the settings that surely run no program and read no other settings or hooks. A person can set it on the host: git config ${optionOf(path)}${nameOf(changed)} VALUE`;
-  const led = isOfWorktree(path)
-    ? difference(settings.filter(isAddress), host)
-    : ledElsewhere(host, settings);
-  if (led !== undefined)
-    return `'${path}' was not changed: '${nameOf(led)}' would redirect an existing remote, and with it a person's next push. A person can set it on the host: git config ${optionOf(path)}${nameOf(led)} VALUE`;
   if (!isSameOrder(wanted, kept))
     return `'${path}' was not changed: settings that may make git run a program would change their order`;
+  // Last: it notes what a command adds.
+  const led = isOfWorktree(path)
+    ? difference(settings.filter(isRoute), host)
+    : remotes.ledElsewhere(path, { text: before, settings: host }, { text: after, settings });
+  if (led !== undefined)
+    return `'${path}' was not changed: '${nameOf(led)}' would redirect ${led.name.startsWith("branch.") ? "a person's branch, and with it the" : "an existing remote, and with it a person's"} next push or pull. A person can set it on the host: git config ${optionOf(path)}${nameOf(led)} VALUE`;
   return undefined;
 }
 
@@ -142,15 +160,7 @@ function difference(some: readonly GitSetting[], others: readonly GitSetting[]):
   });
 }
 
-/** Finds a new address of a remote that the host already has. Removing or renaming a remote redirects nobody. */
-function ledElsewhere(host: readonly GitSetting[], settings: readonly GitSetting[]): GitSetting | undefined {
-  const addresses = host.filter(isAddress);
-  const known = new Set(addresses.map(keyOf));
-  const remotes = new Set(addresses.map(({ subsection }) => subsection));
-  return settings.filter(isAddress).find((one) => remotes.has(one.subsection) && !known.has(keyOf(one)));
-}
-
-/** Whether the file is `config.worktree`: a remote there adds its addresses to those of `config`. */
+/** Whether the file is `config.worktree`: what it says of remotes and branches adds to `config`, or overrides it. */
 function isOfWorktree(path: string): boolean {
   return path.endsWith(`/${WORKTREE_SETTINGS}`);
 }
@@ -159,7 +169,7 @@ function isWorktreeConfig({ name, subsection }: GitSetting): boolean {
   return name === "extensions.worktreeconfig" && subsection === undefined;
 }
 
-/** Whether the settings of all worktrees run no program and set no address. */
+/** Whether the settings of all worktrees run no program and lead no push or fetch elsewhere. */
 function areWorktreesSafe(gitFolder: string): boolean {
   const worktrees = namesIn(join(gitFolder, "worktrees"));
   if (worktrees === undefined || worktrees.length > MAX_WORKTREES) return false;
@@ -173,7 +183,7 @@ function isMissingOrSafe(path: string): boolean {
     if (stat === undefined) return true;
     const text = readSmallFile(path, MAX_BYTES, stat.uid);
     const settings = text === undefined ? undefined : gitSettings(text);
-    return settings?.every((setting) => isSafe(setting) && !isAddress(setting)) ?? false;
+    return settings?.every((setting) => isSafe(setting) && !isRoute(setting)) ?? false;
   } catch {
     // The broker may not read the file, so it cannot judge the settings.
     return false;
@@ -187,10 +197,6 @@ function namesIn(folder: string): readonly string[] | undefined {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "ENOENT" ? [] : undefined;
   }
-}
-
-function isAddress({ name }: GitSetting): boolean {
-  return name === "remote.url" || name === "remote.pushurl";
 }
 
 function isSameOrder(some: readonly GitSetting[], others: readonly GitSetting[]): boolean {

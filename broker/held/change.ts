@@ -1,5 +1,6 @@
 /** Applies, discards and undoes held changes, step by step. The policy is checked here; the engine knows no policies. */
 import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
+import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import type { ChangesReply, FsDiff } from "../../schemas/generated/types.ts";
 import {
@@ -11,6 +12,8 @@ import {
   timeLimit,
 } from "../../world/backend.ts";
 import type { Ground, GroundNeeds } from "../policies/judge.ts";
+import { lookExactlyAt } from "../model/host-paths.ts";
+import type { Remotes } from "../git/remotes.ts";
 import type { DirtyFiles } from "../project-files/dirty-files.ts";
 import type { SpanRecord, Trace } from "../spans/trace.ts";
 import type { Surroundings } from "../worlds/world-spec.ts";
@@ -38,6 +41,7 @@ export type ChangeNeeds = HeldNeeds &
     readonly around: Surroundings;
     readonly dirtyFiles: Pick<DirtyFiles, "began" | "ended">;
     readonly heldMutex: KeyedMutex;
+    readonly remotes: Pick<Remotes, "open">;
     readonly trace: Trace;
   };
 
@@ -53,6 +57,8 @@ export type ChangeOrder = {
 
 /** Enough for 30,000 files on a slow disk. A change continues after its caller has disconnected. */
 const PATIENCE_MS = 600_000;
+
+const GIT_SETTINGS = ".git/config";
 
 /** Paths checked against the policy's lists before yielding to other calls. */
 const PATHS_A_TURN = 1000;
@@ -113,6 +119,7 @@ async function inTurn(
     const error = recordDenial(broker, order, denials.refusal);
     if (denials.isRest !== true) return error;
   }
+  if (order.action === "apply") noteRepository(broker, found.held.project, before);
   const started = changeStarted(order.span, order.action, order.by, order.paths);
   const began = performance.now();
   try {
@@ -128,6 +135,13 @@ async function inTurn(
     broker.trace.closeFailed(started, error);
     throw error;
   }
+}
+
+/** Whoever applies a whole repository has not read its remotes; a change of an existing one is shown by name. */
+function noteRepository({ remotes }: ChangeNeeds, project: string, changes: readonly HeldChange[]): void {
+  const file = join(project, GIT_SETTINGS);
+  if (!changes.some(({ path }) => path === GIT_SETTINGS)) return;
+  if (lookExactlyAt(file) === undefined) remotes.open(file);
 }
 
 /**

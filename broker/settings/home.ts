@@ -29,6 +29,8 @@ export type Home = {
   readonly overlay: string;
   /** Denied names made by commands, moved out of projects. */
   readonly quarantine: string;
+  /** What commands did to the remotes of repositories. */
+  readonly gitRemotes: string;
   /** Homes of commands that have one of their own, by profile. */
   readonly homes: string;
   /** The folder to put first on PATH. */
@@ -74,6 +76,7 @@ export function homeLayout(asked: string, askedOverlay: string | undefined): Hom
         ? join(root, "overlay")
         : join(overlay, createHash("sha256").update(root).digest("hex").slice(0, 16)),
     quarantine: join(root, "quarantine"),
+    gitRemotes: join(root, "git-remotes"),
     homes: join(root, "homes"),
     shims: join(root, "shims"),
     connections: join(root, "connections"),

@@ -3,6 +3,7 @@ import { isRefusal } from "../../../broker/model/refusal.ts";
 import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import type { PresetName } from "../../../broker/network/names/entries.ts";
+import { Remotes } from "../../../broker/git/remotes.ts";
 import { presetsFor } from "../../../broker/network/presets/for-broker.ts";
 import type { Presets } from "../../../broker/network/presets/presets.ts";
 import { type CompiledPolicy, loadPolicy } from "../../../broker/policy/index.ts";
@@ -36,11 +37,19 @@ export async function expandedPresets(
   );
   // Only the broker knows former projects, and `policy show` needs no broker. Without them `@git` shows more, never less.
   const projects = { rules: () => rules, wasProject: () => false };
-  const presets = presetsFor(terminal.environment, projects, () => documents);
+  const presets = presetsFor(
+    terminal.environment,
+    projects,
+    () => documents,
+    new Remotes(terminal.home.gitRemotes, terminal.uid, noFault),
+  );
   const place = locateProject(terminal.cwd, rules);
   const project = isRefusal(place) ? terminal.cwd : place.project;
   return await presets.expandAll(policy.net, project);
 }
+
+/** Nothing is noted here. */
+const noFault = (): void => {};
 
 function projectRules({ home, uid, installation }: Terminal): ProjectRules {
   const user = realpathSync(homedir());

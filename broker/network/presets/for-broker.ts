@@ -1,6 +1,7 @@
 /** Presets from the tools and settings that a broker with these policies trusts. */
 import type { PolicyDocument } from "../../../schemas/generated/types.ts";
 import { GitFolders } from "../../git/folder.ts";
+import type { Remotes } from "../../git/remotes.ts";
 import { Presets } from "./presets.ts";
 import { type KnownProjects, mayBeWritten, projectMayWrite } from "./writable.ts";
 
@@ -12,6 +13,7 @@ export function presetsFor(
   environment: Readonly<Record<string, string | undefined>>,
   projects: KnownProjects,
   policies: () => readonly PolicyDocument[],
+  remotes: Remotes,
 ): Presets {
   const folders = new GitFolders();
   const { rules } = projects;
@@ -22,6 +24,7 @@ export function presetsFor(
   };
   return new Presets(host, {
     ...projects,
+    remotes,
     linkedFolder: (project) => folders.of(project, rules)?.folder?.path,
     mayWrite: (path, project) => projectMayWrite(path, project, policies(), rules().home),
   });

@@ -5,6 +5,7 @@
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { type GitSetting, gitSettings } from "../../git/config.ts";
+import type { Remotes } from "../../git/remotes.ts";
 import { readSmallFile } from "../../model/small-file.ts";
 import type { HostTools } from "./host-tools.ts";
 import { type Expansion, expansionOf, standsForNothing } from "./preset.ts";
@@ -16,6 +17,8 @@ export type GitProjects = KnownProjects & {
   readonly linkedFolder: (project: string) => string | undefined;
   /** Whether a command in this or any other project may write this path of the project. */
   readonly mayWrite: (path: string, project: string) => boolean;
+  /** What commands did to the remotes in a settings file. */
+  readonly remotes: Pick<Remotes, "isCommands" | "recordOf">;
 };
 
 /** 256 KiB: a config takes some hundred bytes, plus some for each tracking branch. */
@@ -50,12 +53,26 @@ export async function remotesOf(
   const text = readSmallFile(file, MAX_CONFIG, projects.rules().uid);
   const settings = text === undefined ? undefined : gitSettings(text);
   if (settings === undefined) return standsForNothing("@git", `'${file}' cannot be read as git's settings`);
-  const all = [...(await operatorSettings(tools)), ...settings];
+  const isCommands = projects.remotes.isCommands(file);
+  const [theirs, persons] = partition(settings, ({ name, value }) => ADDRESS.test(name) && isCommands(value));
+  const all = [...(await operatorSettings(tools)), ...persons];
   const urls = remoteUrls(all).flatMap((remote) => asUrl(remote) ?? []);
+  if (theirs.length > 0) return expansionOf("@git", { urls, notes: [leftOut(file, theirs)] });
   return urls.length === 0
     ? standsForNothing("@git", `'${file}' has no remote on another host`)
     : expansionOf("@git", { urls });
 }
+
+function leftOut(file: string, theirs: readonly GitSetting[]): string {
+  const names = [...new Set(theirs.map(({ subsection = "" }) => `'${subsection}'`))].slice(0, 5).join(", ");
+  return `left out ${theirs.length === 1 ? "a remote" : `${theirs.length} addresses`} in '${file}' that a command wrote or could have written (${names}). Name the host in net.allowed`;
+}
+
+function partition<T>(all: readonly T[], isFirst: (one: T) => boolean): [readonly T[], readonly T[]] {
+  return [all.filter(isFirst), all.filter((one) => !isFirst(one))];
+}
+
+const ADDRESS = /^remote\.(?:.+\.)?(?:push)?url$/;
 
 function noRemotes(project: string, owner: string): string {
   return owner === project

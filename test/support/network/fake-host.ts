@@ -12,6 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { PresetName } from "../../../broker/network/names/entries.ts";
+import { Remotes } from "../../../broker/git/remotes.ts";
 import type { GitProjects } from "../../../broker/network/presets/git.ts";
 import type { PresetHost } from "../../../broker/network/presets/preset.ts";
 import { Presets } from "../../../broker/network/presets/presets.ts";
@@ -71,7 +72,13 @@ export class FakeHost {
   }
 
   presets(over: Partial<PresetHost> = {}, projects: Partial<GitProjects> = {}): Presets {
-    const git = { ...this.projects, linkedFolder: () => undefined, mayWrite: () => false, ...projects };
+    const git = {
+      ...this.projects,
+      linkedFolder: () => undefined,
+      mayWrite: () => false,
+      remotes: new Remotes(join(this.root, "remotes"), process.getuid?.() ?? 0, () => {}),
+      ...projects,
+    };
     return new Presets(this.presetHost(over), git, () => this.now);
   }
 

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { gitSettings } from "../../../../broker/git/config.ts";
+import { Remotes } from "../../../../broker/git/remotes.ts";
 import { JudgedSettings } from "../../../../broker/git/settings.ts";
 
 const PATH = "/work/.git/config";
@@ -16,7 +17,13 @@ afterAll(() => rmSync(base, { recursive: true }));
 
 function judged(before: string, after: string, path = PATH): string | undefined {
   const bytes = (text: string): Buffer => Buffer.from(text, "latin1");
-  return new JudgedSettings().judge({ path, before: bytes(before), after: bytes(after) })?.message;
+  return new JudgedSettings(
+    new Remotes(mkdtempSync(join(base, "r")), process.getuid?.() ?? 0, () => {}),
+  ).judge({
+    path,
+    before: bytes(before),
+    after: bytes(after),
+  })?.message;
 }
 
 /** As git reads the file: each `key\nvalue`; undefined when it refuses it. */
@@ -273,7 +280,10 @@ describe("the settings of worktrees", () => {
 test("a judged file whose bytes were changed, and its size and time not, is judged no more", () => {
   const folder = mkdtempSync(join(tmpdir(), "substrate-judged-"));
   try {
-    const [path, judged] = [join(folder, "config"), new JudgedSettings()];
+    const [path, judged] = [
+      join(folder, "config"),
+      new JudgedSettings(new Remotes(mkdtempSync(join(base, "r")), process.getuid?.() ?? 0, () => {})),
+    ];
     writeFileSync(path, "good");
     utimesSync(path, 1000, 1000);
     judged.accepted(path, lstatSync(path, { bigint: true }), Buffer.from("good"));
@@ -291,7 +301,7 @@ test("eight times as many settings that run code take about eight times the work
     const lines = Array.from({ length: count }, (_each, at) => `[alias]\n\ta${at} = !x\n`);
     const [before, after] = [lines, lines.toReversed()].map((all) => Buffer.from(all.join("")));
     const judge = (): string | undefined =>
-      new JudgedSettings().judge({
+      new JudgedSettings(new Remotes(mkdtempSync(join(base, "r")), process.getuid?.() ?? 0, () => {})).judge({
         path: "/work/.git/config",
         before: before ?? Buffer.of(),
         after: after ?? Buffer.of(),
