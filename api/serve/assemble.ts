@@ -25,6 +25,7 @@ import { GitHeads } from "../../broker/git/head.ts";
 import { Remotes } from "../../broker/git/remotes.ts";
 import { JudgedSettings } from "../../broker/git/settings.ts";
 import { type Home, prepareHome } from "../../broker/settings/home.ts";
+import { linkedSettings } from "../../broker/settings/linked.ts";
 import { Idempotency } from "../../broker/idempotency/idempotency.ts";
 import { Policies } from "../../broker/policies/policies.ts";
 import { PolicyCommits } from "../../broker/policies/policy-commits.ts";
@@ -130,6 +131,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     hidden,
     checkout: installation.root,
     installation: installation.sealed,
+    linked: () => linkedSettings(home),
     fileProgram: installation.init,
     agents,
   };

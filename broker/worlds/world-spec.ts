@@ -39,6 +39,8 @@ export type Surroundings = {
    * Running files of the installation, and the sources they are built from: read-only even when the installation is the project.
    */
   readonly installation: readonly string[];
+  /** Files elsewhere that settings, approvals and policies are links to: read-only too. */
+  readonly linked?: () => readonly string[];
   readonly agents: AgentSockets;
   /** The program that carries out file operations in a world, where it is at the same path. */
   readonly fileProgram: string;
@@ -105,7 +107,8 @@ export class WarmSpecs {
       site.gitInside,
     ];
     const sockets = sharedSockets(policies, site.project, this.#around).map(({ identity }) => identity);
-    const places = [...git, ...site.profiles, "", ...(site.gitNamed ?? []), "", ...sockets];
+    const linked = this.#around.linked?.() ?? [];
+    const places = [...git, ...site.profiles, "", ...(site.gitNamed ?? []), "", ...sockets, "", ...linked];
     const key = [hash, kind, ...heldBy, "", identityOf(site), site.project, ...places].join("\0");
     const known = this.#made.get(key);
     if (known !== undefined) return known;
@@ -152,7 +155,7 @@ export function worldSpec(
       ...files,
       denyWrite: [
         ...files.denyWrite.filter((pattern) => !ownRow(pattern) && !held.includes(pattern)),
-        ...[...profiles, ...links, ...named].map(literalPattern),
+        ...[...profiles, ...links, ...named, ...(around.linked?.() ?? [])].map(literalPattern),
       ],
       seal: [...files.seal, `${literalPattern(project)}/**/${PROFILE_FILE}`],
       ...(direct ? { judged: settingsAmong(files.seal) } : {}),

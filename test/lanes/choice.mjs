@@ -22,7 +22,7 @@ const SLOW = {
   security: `approvals approvals-allowing approvals-input approvals-scripts bypass clones-at-once
     commands-inner-programs commands-spelling control default-denials denied-names denied-names-host
     denied-names-races denied-projects denied-wholes descriptors direct-changes exec-gate files git-brought
-    git-folders git-opened git-own-steps git-separate git-settings groups held held-changes held-names host-trees
+    git-folders git-opened git-own-steps git-remotes git-separate git-settings groups held held-changes held-names host-trees
     host-trees-fresh host-trees-mounts host-trees-scratch installation isolated-worlds kept-repositories limits
     made-repositories missing-git-names missing-primitives nested-repositories network-addresses network-budget
     network-clients network-dns network-edits network-first-bytes network-floods network-full-disk network-last-bytes

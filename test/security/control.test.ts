@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { everyActor, runAs } from "../support/users/users.ts";
@@ -56,6 +56,8 @@ describe.each(everyActor())("who controls the broker, as $kind", (actor) => {
   });
 
   test("a command that may write everywhere changes no policy, trace, setting, shim or database", async () => {
+    // The first command in a folder without a repository leaves a note of that.
+    await broker.run("true");
     const before = listed(broker);
     const { stdout } = await broker.run({
       argv: [
@@ -73,6 +75,36 @@ describe.each(everyActor())("who controls the broker, as $kind", (actor) => {
     expect(readFileSync(join(broker.home, "policies/default.yaml"), "utf8")).toBe(POLICY);
     expect(readFileSync(join(broker.project, "own"), "utf8")).toBe("own\n");
     expect(await broker.refused({ cmd: "touch forbidden" })).toMatchObject({ code: "policy_denied" });
+  });
+
+  test("a command that works where a person keeps policies, settings and approvals changes none of them", async () => {
+    const kept = join(broker.project, "dots");
+    const names = ["default.yaml", "base.yaml", "config.yaml", "approvals.yaml"];
+    // Through a second link: replacing that one would be as good.
+    const places = ["policies/default.yaml", "policies/base.yaml", "config.yaml", "approvals.yaml"];
+    const config = readFileSync(join(broker.home, "config.yaml"), "utf8");
+    const files: readonly string[] = [POLICY, WIDE.replace("wide", "base"), config, "approvals: []\n"];
+    for (const [at, name] of names.entries()) {
+      broker.write(join(kept, name), files[at] ?? "");
+      symlinkSync(`dots/${name}`, join(broker.project, `way-${name}`));
+      rmSync(join(broker.home, places[at] ?? ""), { force: true });
+      symlinkSync(join(broker.project, `way-${name}`), join(broker.home, places[at] ?? ""));
+    }
+    const { stdout } = await broker.run(
+      `for name in ${names.join(" ")}; do
+         echo 'mode: observe' >> dots/$name && echo "wrote $name"
+         echo 'mode: observe' > new && { mv -f new dots/$name || rm -f dots/$name; } && echo "replaced $name"
+         ln -sfn new way-$name && echo "led $name"
+       done 2>/dev/null; mv dots gone 2>/dev/null && echo moved; echo beside > dots/beside && cat dots/beside`,
+    );
+    expect(stdout).toBe("beside\n");
+    expect(names.map((name) => readFileSync(join(kept, name), "utf8"))).toEqual(files);
+    expect(await broker.refused({ cmd: "touch forbidden" })).toMatchObject({ code: "policy_denied" });
+    // The person edits on, and the edit holds.
+    broker.write(join(kept, "default.yaml"), POLICY.replace("touch forbidden", "touch other"));
+    expect(await broker.refused({ cmd: "touch other" })).toMatchObject({ code: "policy_denied" });
+    expect((await broker.run("touch forbidden && rm forbidden")).exit).toBe(0);
+    broker.write(join(kept, "default.yaml"), POLICY);
   });
 
   test("no socket can be connected to from inside, also by another name of its folder", async () => {
