@@ -5,8 +5,8 @@
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { isWithin } from "../model/folders.ts";
-import { entriesIn, wayTo } from "../project/link-ways.ts";
-import type { Home } from "./home.ts";
+import { entriesIn, wayTo } from "./link-ways.ts";
+import type { Home } from "../settings/home.ts";
 
 /** A home has some ten policies. */
 const MOST_FILES = 1000;
