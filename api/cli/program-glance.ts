@@ -47,7 +47,13 @@ function describeBrokerWords(program: Command, choose: (action: Action) => void)
   program
     .command("stop", { hidden: true })
     .description("Stop the broker and every world: 'substrate broker stop'")
-    .action(() => choose(async (at) => (await import("./commands/broker.ts")).stopBroker(at)));
+    .argument("[words...]")
+    .action((words: string[]) =>
+      choose(async (at) => {
+        if (words.length > 0) throw notOneCommand();
+        return await (await import("./commands/broker.ts")).stopBroker(at);
+      }),
+    );
   program
     .command("logs", { hidden: true })
     .description(
@@ -57,6 +63,12 @@ function describeBrokerWords(program: Command, choose: (action: Action) => void)
     .action((options: { lines: string }) =>
       choose(async (at) => (await import("./commands/broker.ts")).brokerLogs(at, options.lines)),
     );
+}
+
+function notOneCommand(): Complaint {
+  return new Complaint(
+    "'substrate stop' takes no words: it stops the broker, every world and every command. To end one command, take it up with 'substrate attach SPAN' and press Ctrl-C",
+  );
 }
 
 /** Prints the help, then throws a {@link CommanderError} as `--help` does. */

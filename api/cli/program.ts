@@ -81,7 +81,16 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
   program
     .command("tour", { hidden: true })
     .action(() => choose(async (at) => (await import("../tour/tour.ts")).runTour(at)));
+  refuseMoreWords(program);
   return program;
+}
+
+/** 'substrate broker stop SPAN' must not stop the broker. The program itself takes any words, to name the one that is no command. */
+function refuseMoreWords(command: Command): void {
+  for (const one of command.commands) {
+    one.allowExcessArguments(false);
+    refuseMoreWords(one);
+  }
 }
 
 /** Answers a line without a known command: help for an empty line, else an error that names the nearest command. */

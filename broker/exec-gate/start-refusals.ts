@@ -19,7 +19,7 @@ export function deniedStart(finding: StartFinding): RefusedStart {
 /** A running command cannot be moved onto an overlay. */
 export function needsOverlay(finding: StartFinding): RefusedStart {
   const { rule, policyId } = finding;
-  const message = `Policy '${policyId}' starts this program only on an overlay, and this command runs without one${because(finding.rule)}`;
+  const message = `Policy '${policyId}' starts this program only on an overlay, and this command runs without one${because(finding.rule)}. As a command of its own it is isolated, and its changes are held`;
   const hint = `Run '${rule.fragment}' as a separate command: that command is isolated and its changes are held`;
   return denied(rule, message, hint);
 }

@@ -35,13 +35,14 @@ static long kept_in(const char *world) {
   return 0;
 }
 
-void keep_say(const char *world) {
+void keep_say(const char *world, const char *agent) {
+  const char *of = agent == NULL ? "" : " --agent ";
+  if (agent == NULL) agent = "";
   char many[64] = "background processes are still running";
   long count = kept_in(world);
   if (count == 0) return;
   if (count > 0) snprintf(many, sizeof many, count == 1 ? "1 process is still running" : "%ld processes are still running", count);
   say(many,
-      " in this folder's world: 'substrate world status' lists them, 'substrate world publish PORT' forwards a port of 127.0.0.1 to "
-      "one, 'substrate world restart' ends them",
-      NULL);
+      " in this folder's world: 'substrate world status' lists them, 'substrate world publish PORT", of, agent,
+      "' forwards a port of 127.0.0.1 to one, 'substrate world restart", of, agent, "' ends them", NULL);
 }

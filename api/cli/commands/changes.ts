@@ -59,6 +59,22 @@ export async function showDiff(
   return 0;
 }
 
+/** Says that the broker goes on, should Ctrl-C end the wait for it. */
+async function untilLeft<T>(terminal: Terminal, asked: Promise<T>): Promise<T> {
+  const leave = (): void => {
+    terminal.err.write(
+      "substrate: the broker goes on with it: 'substrate held' and 'substrate trace list' show the end, 'substrate undo SPAN' takes an apply back\n",
+    );
+    process.exit(130);
+  };
+  process.once("SIGINT", leave);
+  try {
+    return await asked;
+  } finally {
+    process.off("SIGINT", leave);
+  }
+}
+
 /** Applies, discards or takes back, and says what was done and what is held still. */
 export async function changeHeld(
   terminal: Terminal,
@@ -73,7 +89,7 @@ export async function changeHeld(
     ...(options.skipRefused === true ? { skip_refused: true } : {}),
   };
   const asked = call(terminal.home.controlSocket, "POST", `/v1/${verb}/${encodeURIComponent(id)}`, body);
-  const answer = await saying(terminal, DOING[verb], asked);
+  const answer = await saying(terminal, DOING[verb], untilLeft(terminal, asked));
   if (options.json === true) printJson(terminal, answer.document);
   if (answer.status !== 200) {
     if (options.json !== true) sayRefusal(terminal, answer);

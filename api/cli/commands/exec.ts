@@ -69,7 +69,7 @@ async function printOutput(terminal: Terminal, body: object, options: ExecOption
   }
   const { exit, lines, world_id: world } = answer.document as ExecuteReply & { lines: readonly string[] };
   for (const line of lines) terminal.err.write(`substrate: ${harmlessLine(line)}\n`);
-  if (options.keep === true) await sayKept(terminal, world);
+  if (options.keep === true) await sayKept(terminal, world, options.agent);
   return exit;
 }
 
@@ -107,13 +107,14 @@ function cutWords({ stdout_b64, stdout_bytes, stderr_b64, stderr_bytes, exit }: 
 }
 
 /** Says what goes on running, and what can be done with it. */
-async function sayKept(terminal: Terminal, id: string): Promise<void> {
+async function sayKept(terminal: Terminal, id: string, agent: string | undefined): Promise<void> {
   const count = await keptIn(terminal, id);
   if (count === 0) return;
   const many = count === 1 ? "1 process is still running" : `${count} processes are still running`;
+  const of = agent === undefined ? "" : ` --agent ${agent}`;
   const what = count === undefined ? "background processes are still running" : many;
   terminal.err.write(
-    `substrate: ${what} in this folder's world: 'substrate world status' lists them, 'substrate world publish PORT' forwards a port of 127.0.0.1 to one, 'substrate world restart' ends them\n`,
+    `substrate: ${what} in this folder's world: 'substrate world status' lists them, 'substrate world publish PORT${of}' forwards a port of 127.0.0.1 to one, 'substrate world restart${of}' ends them\n`,
   );
 }
 
