@@ -12,6 +12,7 @@ import { type GroundNeeds, groundOf, readCommand } from "../policies/judge.ts";
 import { withVariables } from "../policy/index.ts";
 import { folderOf, NO_PROJECT } from "../project/projects.ts";
 import { type PlaceNeeds, placeOf, placeOnHost } from "../project/request.ts";
+import { notShownWhole } from "./shown.ts";
 import { redact, redactRule, redactWords } from "../secrets/redact.ts";
 import { folderChanged, policyChanged } from "./ask-person.ts";
 import { noPreview } from "./preview-words.ts";
@@ -48,13 +49,16 @@ export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut
   const named = namedPrograms(read, surroundings(broker, job));
   const entry = alwaysEntry(job, named);
   const recorded = recordedCommand(job);
+  const subject = subjectOf(job);
+  const unseen = notShownWhole(subject);
+  const unbound = unseen === undefined ? named : { ...named, unknown: [...named.unknown, unseen] };
   const scopes = scopesOfJob(job)?.texts ?? [];
   const home =
     job.ownHome === undefined ? [] : [`The command has a home of its own, '${job.ownHome}', and not yours`];
-  const notes = [...notesOf(named, recorded.isSecret), ...scopes.map(noteOfScope), ...home];
+  const notes = [...notesOf(unbound, recorded.isSecret), ...scopes.map(noteOfScope), ...home];
   const isLasting =
     scopes.length === 0 && job.place.project !== NO_PROJECT && entry.project_folder !== undefined;
-  const offers = offersOf(named, recorded.isSecret).filter((how) => how !== "always" || isLasting);
+  const offers = offersOf(unbound, recorded.isSecret).filter((how) => how !== "always" || isLasting);
   return {
     kind: "command",
     key: keyOf(job, entry, named),
@@ -75,7 +79,7 @@ export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut
     reason: asksByRule(job)
       ? (decision.rule?.reason ?? null)
       : "The caller wants a person to look at the command",
-    subject: subjectOf(job),
+    subject,
     recorded: recorded.text,
     offers,
     notes,

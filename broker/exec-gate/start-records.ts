@@ -9,6 +9,10 @@ import type { RefusedStart } from "./start-refusals.ts";
 /** Bound on lines: a command can start a denied program a hundred thousand times; further starts are only counted. */
 export const MAX_LINES = 1000;
 
+/** Characters of programs' words that a command's lines may have together; later lines keep the beginning of longer texts. */
+const MOST_WORDS = 256 * 1024;
+const SHORT = 1000;
+
 export type RecordParts = {
   /** The command's `command_start` line. */
   readonly started: SpanRecord;
@@ -22,6 +26,7 @@ export class StartRecords {
   /** Starts already noted, by rule and fragment. */
   readonly #noted = new Set<string>();
   #lines = 0;
+  #words = 0;
   #untold = 0;
 
   constructor(parts: RecordParts) {
@@ -47,8 +52,8 @@ export class StartRecords {
       { verdict, mode: "enforce", rule },
       {
         code,
-        message: redact(message, "message", known).text,
-        hint: redact(hint, "hint", known).text,
+        message: this.#short(redact(message, "message", known).text),
+        hint: this.#short(redact(hint, "hint", known).text),
         ...(approval_id === undefined ? {} : { approval_id }),
       },
     );
@@ -74,11 +79,14 @@ export class StartRecords {
     }
     this.#lines += 1;
     const known = this.#parts.secrets;
-    const subject = redactWords(
+    const words = redactWords(
       [file.called || (file.path ?? ""), ...file.argv.slice(1)],
       "violation",
       known,
     ).text;
+    this.#words += words.length;
+    const subject = this.#short(words);
+    const told = redactRule(rule, known);
     const path = redact(file.path ?? file.called, "program", known).text;
     const line = this.#line();
     const holds = effective === undefined ? {} : { policy_id: effective.id, policy_hash: effective.hash };
@@ -86,10 +94,19 @@ export class StartRecords {
       ...line,
       ...holds,
       program: { path, pid, started_at: line.ts, cut, replaced: false },
-      decision: { verdict, mode, rule: redactRule(rule, known) },
+      decision: {
+        verdict,
+        mode,
+        rule: told === null ? null : { ...told, fragment: this.#short(told.fragment) },
+      },
       violation: { kind: "program", subject },
       ...more,
     });
+  }
+
+  #short(words: string): string {
+    const isWhole = this.#words <= MOST_WORDS || words.length <= SHORT;
+    return isWhole ? words : `${words.slice(0, SHORT)}… (${words.length} characters)`;
   }
 
   #line(): SpanRecord {

@@ -204,6 +204,8 @@ describe.each(actors())("what an answer is bound to, as $kind", (actor) => {
       'eval "touch $y"',
       "PATH=.:$PATH touch z",
       "touch y; sh /tmp/made-inside.sh",
+      // A question shows the beginning and the end.
+      `touch ${"a".repeat(200)}; ${": ;".repeat(700)} touch unseen; ${": ;".repeat(700)} touch z`,
     ];
     for (const cmd of commands) {
       const { approval_id: id } = await person.told({ cmd });

@@ -1,14 +1,14 @@
 /** Formats a question for people. All text comes from an agent, so all text is escaped. */
 import type { Approval, ApprovalPreview, ApprovalSubject } from "../../../schemas/generated/types.ts";
+import {
+  commandText,
+  MOST_LISTED,
+  MOST_OF_COMMAND,
+  MOST_OF_TEXT as MOST,
+} from "../../../broker/approvals/shown.ts";
 import type { Colours } from "./colours.ts";
 import { harmlessExcerpt, harmlessLine } from "../terminal/terminal.ts";
 import { lookAlikeWords } from "./look-alikes.ts";
-
-/** Maximum of shown characters of a command, and of other long text. */
-const MOST_OF_COMMAND = 4000;
-const MOST = 400;
-
-const MOST_LISTED = 20;
 
 /** Formats a question, without the id. */
 export function approvalLines(colours: Colours, approval: Approval): readonly string[] {
@@ -35,8 +35,8 @@ export function approvalLines(colours: Colours, approval: Approval): readonly st
 }
 
 function subjectRows(colours: Colours, subject: ApprovalSubject): readonly (readonly [string, string])[] {
-  const { cmd, shell, argv, env = [], stdin_bytes: input, stdin, verdict, world, scopes } = subject;
-  const text = cmd ?? (argv === undefined ? undefined : JSON.stringify(argv));
+  const { shell, env = [], stdin_bytes: input, stdin, verdict, world, scopes } = subject;
+  const text = commandText(subject);
   const alike = lookAlikeWords([text ?? "", ...env, ...(scopes ?? [])].join(" "));
   const place = world === "disabled" ? "on this machine, without a world" : "plainly, in its world";
   const how = verdict === "isolate" ? "isolated: its changes are held" : place;
