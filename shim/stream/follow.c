@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -146,6 +147,9 @@ static void read_input(struct stream *stream) {
   ssize_t got = read_now(STDIN_FILENO, frame + 1, room < INPUT_FRAME ? room : INPUT_FRAME);
   signals_hold();
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  /* Only an attached command is sure to have a terminal here, and one that has hung up is none: the command goes on. */
+  stream->left = got <= 0 && stream->path != NULL && !isatty(STDIN_FILENO);
+  if (stream->left) return;
   if (got < 0) say("Cannot read standard input: ", strerror(errno), NULL);
   if (got <= 0) {
     stream->takes_input = false;
@@ -159,11 +163,12 @@ static void read_input(struct stream *stream) {
   websocket_add(&stream->unsent, BINARY, frame, 1 + (size_t)got);
 }
 
-/* The first signal is the command's. Before the command has started the signal ends the call. */
+/* The first signal is the command's. Before the command has started the signal ends the call; and when the terminal of an attached command
+   goes, the command goes on. */
 static int pass_signal(struct stream *stream) {
   char text[64];
   if (signals_first() == 0 || stream->passed) return GOES_ON;
-  if (!stream->started) return 128 + signals_first();
+  if (!stream->started || (stream->path != NULL && signals_first() != SIGINT)) return 128 + signals_first();
   stream->passed = true;
   snprintf(text, sizeof text, "{\"type\":\"signal\",\"signal\":\"%s\"}", signals_first_name());
   add_text(stream, text);

@@ -156,6 +156,20 @@ describe.each(
       await person.sees(/onetwo\r\n[^]*bash-[0-9.]+[#$] $/);
       person.type("exit 6\r");
       await person.sees(/exit\r\n[^]*OUTSIDE> $/);
+      for (const start of ["exec", "run"]) {
+        person.type(
+          `echo "SPAN=$(substrate ${start} --detach -- sh -c 'echo go''es; read line; echo on $line')"\r`,
+        );
+        const span = /SPAN=(spn_\S+)\r\n/.exec(await person.sees(/SPAN=spn_\S+\r\n/))?.[1] ?? "";
+        const gone = await personAt(broker);
+        gone.type(`substrate attach ${span}\r`);
+        await gone.sees(/goes\r\n/);
+        gone.closeWindow();
+        person.type(`substrate attach ${span}\r`);
+        await person.sees(/goes\r\n/);
+        person.type("still\r");
+        await person.sees(/on still\r\n[^]*OUTSIDE> $/);
+      }
       const unknown = await broker.cli(["attach", "spn_01a20fa9-c84d-7f39-8a07-a5213ad578a2"]);
       expect(unknown).toMatchObject({ code: 125 });
       expect(unknown.stderr).toMatch(/No running or just ended command with a stream has the span/);

@@ -1,5 +1,6 @@
 /** One command as a stream: standard input in, outputs out as they are written; or this terminal as the command's. */
 import { constants } from "node:os";
+import { isatty } from "node:tty";
 import type { Answer } from "../../client/client.ts";
 import { Stream } from "../../client/stream.ts";
 import { lendsBy, onEnding, rawMode, sizeOf } from "../terminal/raw-mode.ts";
@@ -91,7 +92,13 @@ class StreamedCall {
     this.#isRunning = true;
     if (this.#call.onStarted?.(start) === true) return this.#leave(0);
     if (start.pty === true) this.#takeOver();
-    if (this.#call.hasInput) this.#pump.begin(() => this.#stream.send({ type: "stdin_eof" }));
+    if (this.#call.hasInput) this.#pump.begin(() => this.#inputEnded());
+  }
+
+  /** Only an attached command is sure to have a terminal here, and one that has hung up is none: the command goes on. */
+  #inputEnded(): void {
+    if (this.#call.body === undefined && !isatty(0)) this.#leave(128 + constants.signals.SIGHUP);
+    else this.#stream.send({ type: "stdin_eof" });
   }
 
   /** Makes this terminal the command's. Its size may have changed since the call, or be another client's. */
@@ -135,9 +142,13 @@ class StreamedCall {
     this.#stream.type(bytes);
   }
 
-  /** The first signal is the command's. Before the command runs, and from the second signal on, this process ends. */
+  /**
+   * The first signal is the command's. Before the command runs, and from the second signal on, this process ends; and when its terminal
+   * goes, an attached command goes on.
+   */
   #onSignal(name: NodeJS.Signals): void {
-    if (this.#wasAsked || !this.#isRunning) this.#leave(128 + constants.signals[name]);
+    const isOwn = this.#call.body === undefined && name !== "SIGINT";
+    if (isOwn || this.#wasAsked || !this.#isRunning) this.#leave(128 + constants.signals[name]);
     else this.#stream.send({ type: "signal", signal: name });
     this.#wasAsked = true;
   }
