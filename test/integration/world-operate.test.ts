@@ -215,7 +215,7 @@ describe.each(actors())("an operator's worlds, as $kind", (actor) => {
     ]);
     expect(kept).toMatchObject({ code: 0, stdout: "on\n" });
     expect(kept.stderr).toMatch(
-      /^substrate: 2 processes are still running in this folder's world: 'substrate world status' .* 'substrate world publish PORT' .* 'substrate world restart' ends them\n$/,
+      /^substrate: 2 processes are still running in this folder's world: 'substrate world status' .* 'substrate world publish PORT --agent kept' .* 'substrate world restart --agent kept' ends them\n$/,
     );
     expect((await broker.cli(["world", "restart", "--agent", "kept"])).code).toBe(0);
     const again = (): ReturnType<TestBroker["cli"]> =>
