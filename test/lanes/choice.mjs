@@ -37,12 +37,13 @@ const SLOW = {
  * whose outcome is the same whoever runs the broker; about held changes and starts of programs, whose walls `test/security` tries as both.
  */
 const ANYBODY = `acp adapters approvals approvals-cli approvals-desktop approvals-kept bad-input budgets caller-shell
-  changes-listed cli client commits direct-changes direct-random exec-gate-stopped exec-stream exec-trees execute fronts
-  held held-auto-apply held-changes held-cli held-contents held-faults hook hook-events hook-unanswered idempotency init
-  init-refused life-cycle mcp mcp-clients network-npm-refused notices output-room policy policy-allow policy-corpus policy-fuzz
-  policy-network policy-programs policy-reload policy-show policy-tools program-starts publish-policy questions-terminal replay run screens self
-  session-state shell shims-folder shims-long shims-quiet shims-terminal shims-unanswered stream stream-volume substrate-sh terminals
-  test-internet time-limits told tour trace-cli trace-kills trace-network trace-programs trouble world-agent`;
+  changes-listed cli client commits direct-changes direct-random exec-gate exec-gate-stopped exec-stream exec-trees
+  execute fronts held held-auto-apply held-changes held-cli held-contents held-faults hook hook-events hook-unanswered
+  idempotency init init-refused life-cycle mcp mcp-clients network-npm-refused notices output-room policy policy-allow
+  policy-corpus policy-fuzz policy-network policy-programs policy-reload policy-show policy-tools program-starts publish
+  publish-policy questions-terminal replay run scopes screens self session-state shell shims-folder shims-long
+  shims-quiet shims-terminal shims-unanswered stream stream-volume substrate-sh terminals test-internet time-limits told
+  tour trace-cli trace-kills trace-network trace-programs trouble world-agent world-operate`;
 
 const ANYBODYS = paths("integration", ANYBODY);
 
