@@ -1,36 +1,41 @@
 /**
  * Whose the remotes of a repository are. Commands may add remotes (`git remote add`), and that must neither open a host for them
- * (`@git`) nor lead a person's next push or pull elsewhere, also in several steps. So the broker keeps, for each settings file, the
- * addresses that commands added, and the remotes and branches that a person left there, including those that commands have removed.
+ * (`@git`) nor lead a person's next push or pull elsewhere, also in several steps. Settings that say where a push or a fetch goes are
+ * called routes. For each settings file the broker keeps the routes that commands wrote, and a person's that commands have removed: all
+ * other routes in the file are a person's.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { lookExactlyAt } from "../model/host-paths.ts";
 import { readSmallFile } from "../model/small-file.ts";
 import type { OnFault } from "../spans/span-index.ts";
 import type { GitSetting } from "./config.ts";
 
-/** One record for each settings file whose remotes or branches commands changed. */
+/** Records of a broker: one for each repository whose routes commands changed. */
 const MOST_RECORDS = 10_000;
 
-/** A record holds the routes of two versions of a file of at most 1 MiB. */
-const MOST_BYTES = 8 * 1024 * 1024;
+const MOST_BYTES = 1024 * 1024;
+
+/** A repository of a thousand branches has 2,000. */
+const MOST_ROUTES = 10_000;
+
+/** A remote has one address, a few at most. */
+const MOST_ADDRESSES = 20;
+
+/** Where git pushes and fetches when nothing else is said (git-push(1)). */
+const DEFAULT_REMOTE = "origin";
 
 type Kept = {
-  /** Hashes of the contents that this record knows: before and after the last change of a command. Any other one is a person's. */
-  readonly contents: readonly string[];
-  /** The routes that a person left, also those that commands have removed since. */
-  readonly persons: readonly GitSetting[];
-  /** Addresses that commands added. */
-  readonly added: readonly string[];
-  /** Commands could write the whole file, because there was no repository to seal. */
-  readonly isOpen?: boolean;
+  /** Routes that commands wrote. */
+  readonly commands: readonly GitSetting[];
+  /** A person's routes that commands have removed. */
+  readonly removed: readonly GitSetting[];
+  /** Commands could write the whole file, because no repository was there to seal: no remote in it counts as a person's. */
+  readonly isFree?: boolean;
 };
 
-const NOTHING: Kept = { contents: [], persons: [], added: [] };
-
-/** A damaged record: nothing counts as a person's. */
-const DAMAGED: Kept = { ...NOTHING, isOpen: true };
+const NOTHING: Kept = { commands: [], removed: [] };
 
 export class Remotes {
   readonly #folder: string;
@@ -50,26 +55,30 @@ export class Remotes {
     this.#onFault = onFault;
   }
 
-  /** Whether an address in this settings file (a real path) was put there by a command, or could have been. */
-  isCommands(path: string): (address: string) => boolean {
-    const { added, isOpen } = this.#read(path) ?? NOTHING;
-    const known = new Set(added);
+  /** Tells which addresses in this settings file (a real path) commands put there, or could have. */
+  isCommands(path: string, settings: readonly GitSetting[]): (address: string) => boolean {
+    const kept = this.#read(path);
+    if (kept === "damaged" || kept?.isFree === true || this.#unkept.has(path)) return () => true;
+    const { commands, removed } = kept ?? NOTHING;
+    const theirs = new Set(addressesIn(commands));
+    const persons = new Set(addressesIn(personsRoutes(settings, commands, removed)));
     // Records hold bytes as Latin-1, and readers of the file decode them in their own way.
-    const isOdd = (address: string): boolean => known.size > 0 && !/^[\x20-\x7e]*$/.test(address);
-    const isFree = isOpen === true || this.#unkept.has(path);
-    return (address) => isFree || known.has(address) || isOdd(address);
+    const isOdd = (address: string): boolean => theirs.size > 0 && !/^[\x20-\x7e]*$/.test(address);
+    return (address) => isOdd(address) || (theirs.has(address) && !persons.has(address));
   }
 
-  /** The file of a settings file's record, there or not. */
-  recordOf(path: string): string {
-    return join(this.#folder, `${hashOf(path)}.json`);
+  /** The files of a settings file's records, there or not. */
+  recordsOf(path: string): readonly string[] {
+    return [...new Set([this.#fileOf(path), this.#fileOf(keyOfFolder(path))])];
   }
 
   /** Notes that commands may write the file freely: a command begins where no repository stands, or a person applies one that a command made. */
-  open(path: string): void {
+  leaveToCommands(path: string): void {
     try {
-      const kept = this.#read(path) ?? NOTHING;
-      if (kept.isOpen !== true) this.#write(path, { ...kept, isOpen: true });
+      const file = this.#fileOf(path);
+      const kept = this.#readFile(file);
+      if (kept !== "damaged" && kept?.isFree !== true)
+        this.#write(file, { ...(kept ?? NOTHING), isFree: true });
     } catch (error) {
       this.#unkept.add(path);
       this.#onFault("Cannot note that commands may have written a repository's remotes", error);
@@ -78,56 +87,73 @@ export class Remotes {
 
   /**
    * Returns the first setting of a command's new version that would lead a remote or branch of a person's elsewhere; undefined when
-   * there is none. Then the addresses that the command adds are noted, before the host's file gets them. Throws when they cannot be.
+   * there is none. Then the routes that the command changes are noted, before the host's file gets them. Throws when they cannot be.
    */
   ledElsewhere(
     path: string,
-    host: { readonly text: string; readonly settings: readonly GitSetting[] },
-    wanted: { readonly text: string; readonly settings: readonly GitSetting[] },
+    host: readonly GitSetting[],
+    wanted: readonly GitSetting[],
   ): GitSetting | undefined {
-    const kept = this.#read(path);
-    const added = new Set(kept?.added);
-    const persons =
-      kept?.contents.includes(hashOf(host.text)) === true
-        ? kept.persons
-        : host.settings.filter((one) => isRoute(one) && !(isAddress(one) && added.has(one.value)));
-    const led = leadsAway(persons, host.settings, wanted.settings);
+    const kept = this.#read(path) ?? NOTHING;
+    if (kept === "damaged") throw new Error("the broker's note about its remotes cannot be read");
+    const [before, after] = [routesIn(host), routesIn(wanted)];
+    const persons = personsRoutes(before, kept.commands, kept.removed);
+    if (isSame(before, after)) return undefined;
+    if (Math.max(persons.length, after.length) > MOST_ROUTES)
+      throw new Error(`it has more than ${MOST_ROUTES} remotes and branches`);
+    const led = leadsAway(persons, before, after);
     if (led !== undefined) return led;
-    const theirs = new Set(persons.filter(isAddress).map(({ value }) => value));
-    const news = wanted.settings.filter(isAddress).flatMap(({ value }) => (theirs.has(value) ? [] : [value]));
-    const still = host.settings.filter(isAddress).flatMap(({ value }) => (added.has(value) ? [value] : []));
-    if (kept === undefined && news.length === 0 && hasAll(wanted.settings, persons)) return undefined;
-    this.#write(path, {
-      ...kept,
-      contents: [hashOf(host.text), hashOf(wanted.text)],
-      persons,
-      added: [...new Set([...news, ...still])],
+    const [theirs, stood, comes] = [keysOf(persons), keysOf(before), keysOf(after)];
+    // The exchange of the file may fail after this, so the note holds for both versions.
+    const written = routesIn([...kept.commands.filter((one) => stood.has(keyOf(one))), ...after]);
+    const stays = keysOf(before.filter((one) => comes.has(keyOf(one))));
+    this.#write(this.#fileOf(keyOfFolder(path)), {
+      commands: written.filter((one) => !theirs.has(keyOf(one))),
+      removed: persons.filter((one) => !stays.has(keyOf(one))),
     });
     return undefined;
   }
 
-  #read(path: string): Kept | undefined {
-    const file = this.recordOf(path);
+  /** What is known of the folder, wherever it lies now, and of the path. */
+  #read(path: string): Kept | "damaged" | undefined {
+    const found = this.recordsOf(path).flatMap((file) => this.#readFile(file) ?? []);
+    if (found.length === 0) return undefined;
+    const whole = found.filter((one) => one !== "damaged");
+    if (whole.length < found.length) return "damaged";
+    return {
+      commands: whole.flatMap((one) => one.commands),
+      removed: whole.flatMap((one) => one.removed),
+      isFree: whole.some((one) => one.isFree === true),
+    };
+  }
+
+  #readFile(file: string): Kept | "damaged" | undefined {
     const text = readSmallFile(file, MOST_BYTES, this.#uid);
-    if (text === undefined)
-      return this.#names().includes(file.slice(this.#folder.length + 1)) ? DAMAGED : undefined;
+    if (text === undefined) return lookExactlyAt(file) === undefined ? undefined : "damaged";
     try {
-      return { ...NOTHING, ...(JSON.parse(text) as Partial<Kept>) };
+      const kept = JSON.parse(text) as Kept | null;
+      return Array.isArray(kept?.commands) && Array.isArray(kept.removed) ? kept : "damaged";
     } catch {
-      return DAMAGED;
+      return "damaged";
     }
   }
 
-  #write(path: string, kept: Kept): void {
+  #fileOf(key: string): string {
+    return join(this.#folder, `${createHash("sha256").update(key).digest("hex")}.json`);
+  }
+
+  #write(file: string, kept: Kept): void {
+    const text = JSON.stringify(kept);
+    if (Buffer.byteLength(text) > MOST_BYTES)
+      throw new Error("its remotes and branches are too many to keep a note of");
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-    const file = this.recordOf(path);
-    if (this.#names().length >= MOST_RECORDS && this.#read(path) === undefined)
+    if (lookExactlyAt(file) === undefined && this.#names().length >= MOST_RECORDS)
       throw new Error(
-        `Commands have changed the remotes of ${MOST_RECORDS} repositories, which is the limit`,
+        `commands have changed the remotes of ${MOST_RECORDS} repositories, which is the limit`,
       );
     const draft = `${file}.${process.pid}.tmp`;
     try {
-      writeFileSync(draft, JSON.stringify(kept), { mode: 0o600, flush: true });
+      writeFileSync(draft, text, { mode: 0o600, flush: true });
       renameSync(draft, file);
     } finally {
       rmSync(draft, { force: true });
@@ -144,9 +170,35 @@ export class Remotes {
   }
 }
 
+/** A git folder keeps its record when its project is moved. */
+function keyOfFolder(path: string): string {
+  const stat = lookExactlyAt(dirname(path));
+  return stat === undefined ? path : [stat.dev, stat.ino, stat.birthtimeNs].join(":");
+}
+
 /** Whether the setting says where a push or a fetch goes. */
 export function isRoute(setting: GitSetting): boolean {
-  return isAddress(setting) || isOfBranch(setting);
+  const one = modern(setting);
+  return isAddress(one) || isOfBranch(one);
+}
+
+/** Each route once, in the spelling `[remote "origin"]`. */
+function routesIn(settings: readonly GitSetting[]): readonly GitSetting[] {
+  return [
+    ...new Map(
+      settings
+        .map(modern)
+        .filter(isRoute)
+        .map((one) => [keyOf(one), one]),
+    ).values(),
+  ];
+}
+
+/** `[remote.origin]`, an old spelling of a sub-section. */
+function modern(setting: GitSetting): GitSetting {
+  const [, section, subsection, key] = /^(remote|branch)\.(.+)\.([^.]+)$/.exec(setting.name) ?? [];
+  if (setting.subsection !== undefined || subsection === undefined) return setting;
+  return { name: `${section}.${key}`, subsection, value: setting.value };
 }
 
 function isAddress({ name }: GitSetting): boolean {
@@ -154,47 +206,110 @@ function isAddress({ name }: GitSetting): boolean {
 }
 
 function isOfBranch({ name }: GitSetting): boolean {
-  return name === "branch.remote" || name === "branch.pushremote" || name === "branch.merge";
+  return name === "branch.merge" || namesRemote({ name });
 }
 
-/** Finds a new address of a person's remote, or another remote or upstream of a person's branch. Removing either redirects nobody. */
+function namesRemote({ name }: Pick<GitSetting, "name">): boolean {
+  return name === "branch.remote" || name === "branch.pushremote";
+}
+
+function personsRoutes(
+  settings: readonly GitSetting[],
+  commands: readonly GitSetting[],
+  removed: readonly GitSetting[],
+): readonly GitSetting[] {
+  const theirs = keysOf(commands);
+  return routesIn([...routesIn(settings).filter((one) => !theirs.has(keyOf(one))), ...removed]);
+}
+
+/**
+ * Finds what would redirect a person: another address of a remote of theirs or of one that their branch follows, another remote or
+ * upstream of their branch, a command's default remote where one of theirs has gone; and what redirects by its absence, an address or remote for pushes alone.
+ * A remote or branch that is wholly removed redirects nobody: a push fails.
+ */
 function leadsAway(
   persons: readonly GitSetting[],
   host: readonly GitSetting[],
   wanted: readonly GitSetting[],
 ): GitSetting | undefined {
-  const known = new Set(persons.map(keyOf));
-  const remotes = new Set(persons.filter(isAddress).map(({ subsection }) => subsection));
-  const branches = new Set(persons.filter(isOfBranch).map(({ subsection }) => subsection));
-  const addressesOf = (settings: readonly GitSetting[], names: readonly string[]): readonly string[] =>
-    settings.flatMap((one) => (isAddress(one) && names.includes(one.subsection ?? "") ? [one.value] : []));
-  const stood = new Set(host.map(keyOf));
-  /** `git remote rename` gives the branch another word for the same place. It renames the remote first, so the branch leads nowhere for a moment. */
-  const isSamePlace = (one: GitSetting): boolean => {
-    const { name, subsection, value } = one;
-    if (name === "branch.merge") return false;
-    const before = persons.filter((one) => isOfBranch(one) && one.subsection === subsection);
-    const names = before.flatMap((one) => (one.name === "branch.merge" ? [] : [one.value]));
-    const places = new Set(addressesOf(persons, names));
-    const now = addressesOf(wanted, [value]);
-    return now.length > 0 ? now.every((address) => places.has(address)) : stood.has(keyOf(one));
-  };
-  return wanted.find((one) => {
+  const [known, after] = [keysOf([...persons, ...host]), keysOf(wanted)];
+  const branches = namesOf(persons.filter(isOfBranch));
+  const followed = [...host, ...wanted].filter((one) => namesRemote(one) && branches.has(one.subsection));
+  const guarded = new Set([...namesOf(persons.filter(isAddress)), ...followed.map(({ value }) => value)]);
+  const isSamePlace = samePlaces(persons, wanted);
+  const [urls, routes] = [
+    namesOf(wanted.filter(({ name }) => name === "remote.url")),
+    namesOf(wanted.filter(isOfBranch)),
+  ];
+  const [theirs, isLost] = [keysOf(persons), persons.some((one) => !after.has(keyOf(one)))];
+  const led = wanted.find((one) => {
+    // Without its own remote a branch is pushed to the default one.
+    if (isLost && isAddress(one) && one.subsection === DEFAULT_REMOTE && !theirs.has(keyOf(one))) return true;
     if (known.has(keyOf(one))) return false;
-    if (isAddress(one)) return remotes.has(one.subsection);
-    return isOfBranch(one) && branches.has(one.subsection) && !isSamePlace(one);
+    if (one.name === "remote.pushurl" && !urls.has(one.subsection)) return true;
+    if (isAddress(one)) return guarded.has(one.subsection);
+    return branches.has(one.subsection) && !isSamePlace(one);
   });
+  return (
+    led ??
+    persons.find(({ name, subsection, value }) => {
+      if (after.has(keyOf({ name, subsection, value }))) return false;
+      if (name === "remote.pushurl") return urls.has(subsection);
+      return name === "branch.pushremote" && routes.has(subsection);
+    })
+  );
 }
 
-function hasAll(settings: readonly GitSetting[], routes: readonly GitSetting[]): boolean {
-  const keys = new Set(settings.map(keyOf));
-  return routes.every((one) => keys.has(keyOf(one)));
+/** Whether a branch follows the person's remote under another name, as `git remote rename` leaves it. */
+function samePlaces(
+  persons: readonly GitSetting[],
+  wanted: readonly GitSetting[],
+): (one: GitSetting) => boolean {
+  const [theirs, now] = [addressesByRemote(persons), addressesByRemote(wanted)];
+  const places = new Map<string | undefined, Set<string>>();
+  for (const one of persons.filter(namesRemote)) {
+    const known = places.get(one.subsection) ?? new Set();
+    for (const address of theirs.get(one.value) ?? []) known.add(address);
+    places.set(one.subsection, known);
+  }
+  return (one) => {
+    if (!namesRemote(one)) return false;
+    const addresses = now.get(one.value) ?? [];
+    const known = places.get(one.subsection);
+    if (addresses.length === 0 || addresses.length > MOST_ADDRESSES || known === undefined) return false;
+    return addresses.every((address) => known.has(address));
+  };
+}
+
+function addressesByRemote(
+  routes: readonly GitSetting[],
+): ReadonlyMap<string | undefined, readonly string[]> {
+  const found = new Map<string | undefined, string[]>();
+  for (const { subsection, value } of routes.filter(isAddress)) {
+    const all = found.get(subsection);
+    if (all === undefined) found.set(subsection, [value]);
+    else all.push(value);
+  }
+  return found;
+}
+
+function addressesIn(routes: readonly GitSetting[]): readonly string[] {
+  return routes.filter(isAddress).map(({ value }) => value);
+}
+
+function namesOf(routes: readonly GitSetting[]): ReadonlySet<string | undefined> {
+  return new Set(routes.map(({ subsection }) => subsection));
+}
+
+function isSame(some: readonly GitSetting[], others: readonly GitSetting[]): boolean {
+  const keys = keysOf(others);
+  return some.length === others.length && some.every((one) => keys.has(keyOf(one)));
+}
+
+function keysOf(routes: readonly GitSetting[]): ReadonlySet<string> {
+  return new Set(routes.map(keyOf));
 }
 
 function keyOf({ name, subsection, value }: GitSetting): string {
   return JSON.stringify([name, subsection, value]);
-}
-
-function hashOf(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
 }

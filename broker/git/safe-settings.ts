@@ -11,8 +11,8 @@
  * - `core.sharedRepository`, `core.protectNTFS`, `core.protectHFS`, `http.sslVerify`: weaken protections.
  * - `remote.*.promisor`, `remote.*.partialCloneFilter`: even a read-only git command fetches missing objects from that
  *   remote.
- * - `remote.*.mirror`, `remote.*.push`, `remote.pushDefault`, `fetch.all`, the value `matching` of `push.default`: send or fetch more
- *   than a person typed.
+ * - `remote.*.mirror`, `remote.*.push`, `remote.pushDefault`, `fetch.all`, values of `push.default` but `nothing`, `simple` and
+ *   `current`: send or fetch more than a person typed, or to another branch.
  * - `extensions.*`: change which settings and objects count. `extensions.worktreeConfig` is judged by the settings it
  *   activates (settings.ts).
  * - `help.autoCorrect`: runs a command nobody typed. `log.showSignature`: runs `gpg.program`.
@@ -120,7 +120,7 @@ export function isSafe({ name, subsection, value }: GitSetting): boolean {
   // `[remote.origin]`, an old spelling of a sub-section.
   if (keys.length !== 1) return false;
   if (WHOLE.has(section)) return true;
-  if (name === "push.default" && value.toLowerCase() === "matching") return false;
+  if (name === "push.default" && !/^(?:nothing|simple|current)$/i.test(value)) return false;
   if (subsection === undefined) return PLAIN.has(name);
   const isNamed = isOpenName(section) || PLAIN_NAME.test(subsection);
   return isNamed && (NAMED.get(name)?.(value) ?? false);

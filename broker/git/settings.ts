@@ -74,7 +74,7 @@ export class JudgedSettings implements ReplacementJudge {
     // Looked at before the command can begin.
     const isThere = lookExactlyAt(file) !== undefined;
     const isSealed = await world.isSealed(file);
-    if (!isSealed && !isThere) this.#remotes.open(file);
+    if (!isSealed && !isThere) this.#remotes.leaveToCommands(file);
     return isSealed;
   }
 
@@ -114,9 +114,14 @@ function whyNot(path: string, before: string, after: string, remotes: Remotes): 
   if (!isSameOrder(wanted, kept))
     return `'${path}' was not changed: settings that may make git run a program would change their order`;
   // Last: it notes what a command adds.
-  const led = isOfWorktree(path)
-    ? difference(settings.filter(isRoute), host)
-    : remotes.ledElsewhere(path, { text: before, settings: host }, { text: after, settings });
+  let led: GitSetting | undefined;
+  try {
+    led = isOfWorktree(path)
+      ? difference(settings.filter(isRoute), host)
+      : remotes.ledElsewhere(path, host, settings);
+  } catch (error) {
+    return `'${path}' was not changed: ${error instanceof Error ? error.message : String(error)}`;
+  }
   if (led !== undefined)
     return `'${path}' was not changed: '${nameOf(led)}' would redirect ${led.name.startsWith("branch.") ? "a person's branch, and with it the" : "an existing remote, and with it a person's"} next push or pull. A person can set it on the host: git config ${optionOf(path)}${nameOf(led)} VALUE`;
   return undefined;

@@ -41,7 +41,7 @@ export type ChangeNeeds = HeldNeeds &
     readonly around: Surroundings;
     readonly dirtyFiles: Pick<DirtyFiles, "began" | "ended">;
     readonly heldMutex: KeyedMutex;
-    readonly remotes: Pick<Remotes, "open">;
+    readonly remotes: Pick<Remotes, "leaveToCommands">;
     readonly trace: Trace;
   };
 
@@ -141,7 +141,7 @@ async function inTurn(
 function noteRepository({ remotes }: ChangeNeeds, project: string, changes: readonly HeldChange[]): void {
   const file = join(project, GIT_SETTINGS);
   if (!changes.some(({ path }) => path === GIT_SETTINGS)) return;
-  if (lookExactlyAt(file) === undefined) remotes.open(file);
+  if (lookExactlyAt(file) === undefined) remotes.leaveToCommands(file);
 }
 
 /**

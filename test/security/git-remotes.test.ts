@@ -1,5 +1,5 @@
 /** Remotes that commands add, remove and rename: they open no host, and lead no push or pull of a person's elsewhere. */
-import { chownSync, mkdtempSync, rmSync } from "node:fs";
+import { chownSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { TestBroker } from "../support/broker/broker.ts";
@@ -10,6 +10,11 @@ import { actors } from "../support/users/users.ts";
 
 const PERSONS = "http://registry.example.test/a.git";
 const OTHER = "stranger.example.test";
+
+const PUSHES = [["push"], ["push", "-q", "-u", "origin", "main"], ["pull", "-q"]] as const;
+
+/** What, by which commands, and what the person then does. */
+type Row = [what: string, commands: readonly string[], pushes?: readonly (readonly string[])[]];
 
 type Shown = {
   readonly presets: Readonly<
@@ -60,6 +65,15 @@ describe.each(actorsWith("python3", "nft"))("@git and the remotes of commands, a
     });
     host("remote", "add", "mine", `http://${OTHER}/mine.git`);
     expect(await reached(OTHER)).toBe("connected");
+    host("remote", "remove", "mine");
+    const moved = `${place.broker.project}-moved`;
+    renameSync(place.broker.project, moved);
+    try {
+      const { stdout } = await place.broker.cli(["policy", "show", "--json"], { cwd: moved });
+      expect((JSON.parse(stdout) as Shown).presets["@git"].hosts).toEqual(["registry.example.test:80"]);
+    } finally {
+      renameSync(moved, place.broker.project);
+    }
   });
 
   test("a repository that commands made opens no host", async () => {
@@ -86,6 +100,8 @@ describe.each(actors())("a person's next push and pull, as $kind", (actor) => {
   });
 
   const host = (...words: readonly string[]): string => hostGit(actor, broker.project, ...words);
+  const evil = (): string => join(ground, "evil.git");
+  const home = (): string => join(ground, "home.git");
   const heads = (name: string): string =>
     hostGit(actor, join(ground, name), "for-each-ref", "--format=%(objectname)");
 
@@ -122,15 +138,60 @@ describe.each(actors())("a person's next push and pull, as $kind", (actor) => {
     ["a push remote", ["git remote add fork EVIL", "git config branch.main.pushRemote fork"]],
     ["another upstream", ["git remote add fork EVIL", "git config branch.main.remote fork"]],
     ["more than a person typed", ["git remote add fork EVIL", "git config push.default matching"]],
-  ])("is not led elsewhere by %s", async (_what, commands) => {
+    ["another branch than a person typed", ["git config push.default upstream"]],
+    [
+      "what was taken away before a person changed another setting",
+      ["git remote remove origin", "PERSON config user.name Ann", "git remote add origin EVIL"],
+    ],
+    [
+      "a first origin beside a remote of another name",
+      [
+        "PERSON remote rename origin github",
+        "git branch --unset-upstream main && git remote add origin EVIL",
+      ],
+    ],
+    [
+      "a remote or upstream that is taken away beside a command's origin",
+      [
+        "PERSON remote rename origin github",
+        "git remote add origin EVIL",
+        "git config push.default current",
+        "git branch --unset-upstream main",
+      ],
+      // Whoever names a command's remote goes there.
+      [["push"], ["pull", "-q"]],
+    ],
+    [
+      "the loss of an address for pushes alone",
+      ["PERSON remote set-url --push origin no_push", "git config --unset remote.origin.pushurl"],
+    ],
+    [
+      "a remote of a command's that a person's branch follows",
+      [
+        "PERSON remote remove origin",
+        "git remote add mine HOME",
+        "PERSON push -q -u mine main",
+        "git remote set-url mine EVIL",
+      ],
+    ],
+    [
+      "the modern spelling of a remote in the old one",
+      [
+        "PERSON remote remove origin",
+        "PERSON config remote.origin.url HOME",
+        "git config --add remote.origin.url EVIL",
+      ],
+    ],
+  ] satisfies Row[] as Row[])("is not led elsewhere by %s", async (_what, commands, pushes = PUSHES) => {
     const ran = [];
-    for (const cmd of commands)
-      ran.push(await broker.run({ cmd: cmd.replaceAll("EVIL", join(ground, "evil.git")) }));
+    for (const step of commands.map((one) => one.replaceAll("EVIL", evil()).replaceAll("HOME", home())))
+      if (step.startsWith("PERSON ")) host(...step.split(" ").slice(1));
+      else ran.push(await broker.run({ cmd: step }));
     expect(ran.some(({ exit }) => exit !== 0)).toBe(true);
     expect(ran.flatMap(({ notices }) => notices.map(({ message }) => message)).join("\n")).toContain(
       "was not changed",
     );
-    for (const words of [["push"], ["push", "-q", "-u", "origin", "main"], ["pull", "-q"]]) {
+    for (const words of pushes) {
       try {
         host(...words);
       } catch {
@@ -138,6 +199,27 @@ describe.each(actors())("a person's next push and pull, as $kind", (actor) => {
       }
     }
     expect(heads("evil.git")).toBe("");
+  });
+
+  test("does not keep commands from branches of their own, that follow a person's remote or none", async () => {
+    const ran = await broker.run({
+      cmd: `git checkout -q -b topic origin/main && git switch -q -c other --track origin/main && git push -q -u origin HEAD:other 2>/dev/null; git checkout -q -b new && git push -q -u origin new && git branch -q -u origin/main new && git branch -q --unset-upstream topic && git config --get-regexp '^branch'`,
+    });
+    expect(ran).toMatchObject({ exit: 0, notices: [] });
+    expect(ran.stdout).toContain("branch.other.merge refs/heads/other\n");
+    expect(ran.stdout).toContain("branch.new.merge refs/heads/main\n");
+    expect(heads("home.git").split("\n")).toHaveLength(3);
+  });
+
+  test("waits for no file of very many routes", async () => {
+    const branches = (name: string): string => `[branch "main"]\n${`\tremote = ${name}\n`.repeat(6000)}`;
+    const remotes = `[remote "one"]\n\turl = /x\n[remote "two"]\n\turl = /x\n`;
+    const write = `while read -r name; do { cat "$1"; cat $name; } > .git/new && mv .git/new .git/config; done`;
+    broker.write(join(broker.project, "one"), remotes + branches("one"));
+    broker.write(join(broker.project, "two"), remotes + branches("two"));
+    const began = performance.now();
+    await broker.run({ cmd: `cp .git/config was; set -- was; printf 'one\\ntwo\\n' | { ${write}; }` });
+    expect(performance.now() - began).toBeLessThan(4000);
   });
 
   test("goes where a renamed remote leads, and commands may follow with branches of their own", async () => {

@@ -18,7 +18,7 @@ export type GitProjects = KnownProjects & {
   /** Whether a command in this or any other project may write this path of the project. */
   readonly mayWrite: (path: string, project: string) => boolean;
   /** What commands did to the remotes in a settings file. */
-  readonly remotes: Pick<Remotes, "isCommands" | "recordOf">;
+  readonly remotes: Pick<Remotes, "isCommands" | "recordsOf">;
 };
 
 /** 256 KiB: a config takes some hundred bytes, plus some for each tracking branch. */
@@ -53,7 +53,7 @@ export async function remotesOf(
   const text = readSmallFile(file, MAX_CONFIG, projects.rules().uid);
   const settings = text === undefined ? undefined : gitSettings(text);
   if (settings === undefined) return standsForNothing("@git", `'${file}' cannot be read as git's settings`);
-  const isCommands = projects.remotes.isCommands(file);
+  const isCommands = projects.remotes.isCommands(file, settings);
   const [theirs, persons] = partition(settings, ({ name, value }) => ADDRESS.test(name) && isCommands(value));
   const all = [...(await operatorSettings(tools)), ...persons];
   const urls = remoteUrls(all).flatMap((remote) => asUrl(remote) ?? []);

@@ -135,7 +135,7 @@ export class Presets {
   #settings(name: Asked, project: string): readonly string[] {
     const files = this.#operatorFiles(name);
     const config = name === "@git" ? gitConfigOf(project, this.#projects).file : undefined;
-    return config === undefined ? files : [config, this.#projects.remotes.recordOf(config), ...files];
+    return config === undefined ? files : [config, ...this.#projects.remotes.recordsOf(config), ...files];
   }
 
   #operatorFiles(name: Asked): readonly string[] {
