@@ -13,7 +13,7 @@ const OTHER = "stranger.example.test";
 
 const PUSHES = [["push"], ["push", "-q", "-u", "origin", "main"], ["pull", "-q"]] as const;
 
-/** What, by which commands, and what the person then does. */
+/** A row of a test: its title, the commands, and the git commands that the person runs afterwards. */
 type Row = [what: string, commands: readonly string[], pushes?: readonly (readonly string[])[]];
 
 type Shown = {
