@@ -223,7 +223,7 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     .argument("<span>", "the span that --detach printed")
     .addHelpText(
       "after",
-      "\nAt a terminal, '~.' at the beginning of a line leaves the command running, and so does closing the terminal. One terminal at a time: a second 'attach' is refused until\nthe first one leaves.",
+      "\nAt a terminal, '~.' at the beginning of a line leaves the command running, and so does closing the terminal.\nOne terminal at a time: a second 'attach' is refused until the first one leaves.",
     )
     .action((span: string) =>
       choose(async (at) => (await import("./commands/run.ts")).attachCommand(at, span)),

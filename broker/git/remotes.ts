@@ -107,10 +107,12 @@ export class Remotes {
     // The exchange of the file may fail after this, so the note holds for both versions.
     const written = routesIn([...kept.commands.filter((one) => stood.has(keyOf(one))), ...after]);
     const stays = keysOf(before.filter((one) => comes.has(keyOf(one))));
-    this.#write(this.#fileOf(keyOfFolder(path)), {
+    const now = {
       commands: written.filter((one) => !theirs.has(keyOf(one))),
       removed: persons.filter((one) => !stays.has(keyOf(one))),
-    });
+      ...(kept.isFree === true ? { isFree: true } : {}),
+    };
+    for (const file of this.recordsOf(path)) this.#write(file, now);
     return undefined;
   }
 
@@ -170,7 +172,7 @@ export class Remotes {
   }
 }
 
-/** A git folder keeps its record when its project is moved. */
+/** By the folder a record is found after a move of the project, by the path after a restart that numbers the devices anew. */
 function keyOfFolder(path: string): string {
   const stat = lookExactlyAt(dirname(path));
   return stat === undefined ? path : [stat.dev, stat.ino, stat.birthtimeNs].join(":");
@@ -224,7 +226,8 @@ function personsRoutes(
 
 /**
  * Finds what would redirect a person: another address of a remote of theirs or of one that their branch follows, another remote or
- * upstream of their branch, a command's default remote where one of theirs has gone; and what redirects by its absence, an address or remote for pushes alone.
+ * upstream of their branch, a command's default remote where one of theirs has gone; and what redirects by its absence, an address or
+ * remote for pushes alone.
  * A remote or branch that is wholly removed redirects nobody: a push fails.
  */
 function leadsAway(
