@@ -178,7 +178,11 @@ export class WorldMaker {
       overlayKeepsMasks: isKernelAtLeast(release(), 5, 14),
     });
     const openness = opennessOf(state);
-    const { withCgroup, withoutCgroup } = this.#programs(spec.seccomp === "log" ? "log" : openness, beside);
+    const { uid, gid } = this.#options;
+    const { withCgroup, withoutCgroup } = this.#programs(spec.seccomp === "log" ? "log" : openness, {
+      besideHost: beside,
+      oneUser: userNamespace ? { uid, gid } : undefined,
+    });
     // An overlay's upper layer holds every change; init records only direct writes.
     const recorded = spec.access.kind === "direct" ? spec.project : undefined;
     const launch = () =>

@@ -3,7 +3,16 @@ import { FILE_CALLS, type FileCall, NAMING_CALLS } from "./file-calls.ts";
 import { LISTEN_CALLS, SOCKET_CALLS } from "./socket-calls.ts";
 import { START_CALLS } from "./start-calls.ts";
 import type { Architecture } from "./numbers.ts";
-import { BESIDE_HOST, DENIED, deniedIn, dividedRows, type Openness, type SeccompRule } from "./table.ts";
+import {
+  BESIDE_HOST,
+  beyondOneUser,
+  DENIED,
+  deniedIn,
+  dividedRows,
+  type OneUser,
+  type Openness,
+  type SeccompRule,
+} from "./table.ts";
 
 /**
  * Filters of a world: the filter of all its processes, the guard that decides notifications in log mode, and the filter that each
@@ -31,24 +40,30 @@ export type SeccompMode = Openness | "log";
 /** Calls notified for every command. */
 const ALWAYS_TOLD = [...START_CALLS, ...SOCKET_CALLS];
 
-/** What a world's filters depend on. `besideHost`: the world has the host's network namespace. */
-type Ground = {
+/** The part of a world's surroundings that its filters depend on. */
+export type SeccompGround = {
+  /** The world has the host's network namespace. */
+  readonly besideHost?: boolean;
+  /** The world has a user namespace, which maps this user alone. */
+  readonly oneUser?: OneUser | undefined;
+};
+
+type Ground = SeccompGround & {
   readonly architecture: Architecture;
-  readonly besideHost: boolean;
   readonly withCgroup: boolean;
 };
 
 /** Returns the programs of a mode, assembled at their first use: most brokers use one mode, and one of three backends. */
 export function seccompPrograms(
   architecture: Architecture,
-): (mode: SeccompMode, besideHost?: boolean) => SeccompChoice {
+): (mode: SeccompMode, ground?: SeccompGround) => SeccompChoice {
   const made = new Map<string, SeccompChoice>();
-  return (mode, besideHost = false) => {
-    const key = `${mode} ${besideHost}`;
+  return (mode, asked = {}) => {
+    const key = JSON.stringify([mode, asked]);
     const known = made.get(key);
     if (known !== undefined) return known;
     const variants = (withCgroup: boolean): SeccompVariants => {
-      const ground = { architecture, besideHost, withCgroup };
+      const ground = { ...asked, architecture, withCgroup };
       return mode === "log" ? logging(ground) : enforcing(mode, ground);
     };
     const choice = { withoutCgroup: variants(false), withCgroup: variants(true) };
@@ -58,16 +73,17 @@ export function seccompPrograms(
 }
 
 function toldIn({ besideHost }: Ground): readonly FileCall[] {
-  return besideHost ? [...ALWAYS_TOLD, ...LISTEN_CALLS] : ALWAYS_TOLD;
+  return besideHost === true ? [...ALWAYS_TOLD, ...LISTEN_CALLS] : ALWAYS_TOLD;
 }
 
 function rowsIn(rows: readonly SeccompRule[], { besideHost }: Ground): readonly SeccompRule[] {
-  return besideHost ? [...rows, ...BESIDE_HOST] : rows;
+  return besideHost === true ? [...rows, ...BESIDE_HOST] : rows;
 }
 
 function enforcing(openness: Openness, ground: Ground): SeccompVariants {
   const { architecture, withCgroup } = ground;
-  const { all, commands } = dividedRows(rowsIn(deniedIn(openness), ground), withCgroup);
+  const mapped = openness === "closed" && ground.oneUser !== undefined ? beyondOneUser(ground.oneUser) : [];
+  const { all, commands } = dividedRows(rowsIn([...deniedIn(openness), ...mapped], ground), withCgroup);
   const refused = commands.filter(({ reported }) => reported !== true);
   const always = [...commands.filter(({ reported }) => reported === true), ...toldIn(ground)];
   const plain: SeccompPrograms = {

@@ -5,7 +5,7 @@
  * - ptrace, process_vm_readv, process_vm_writev, pidfd_getfd: debuggers and crash handlers need them among a command's own
  * processes; the kernel refuses them on the supervisor and the leaders, which are not dumpable.
  * - seccomp, landlock_*: only add restrictions.
- * - mknod, chown, setuid and their like: need capabilities, and commands have none.
+ * - mknod, chown, setuid and their like: need capabilities, and commands have none ({@link beyondOneUser} is about the error).
  * - setxattrat, removexattrat, file_setattr and their like: the same as setxattr and ioctl (FS_IOC_FSSETXATTR); a read-only mount
  * refuses them.
  * - inotify_*: used by the watchers of build tools. memfd_create: JIT compilers. AF_NETLINK with NETLINK_ROUTE: getaddrinfo.
@@ -306,6 +306,38 @@ export const BESIDE_HOST: readonly SeccompRule[] = ["socket", "socketpair"].map(
   ],
   inLogMode: { reason: HOST_DATAGRAMS, told: true },
 }));
+
+/** The user whose ids alone the user namespace of a world maps. */
+export type OneUser = { readonly uid: number; readonly gid: number };
+
+/** (uid_t)-1: leaves an id as it is. */
+const UNCHANGED = 0xffff_ffff;
+
+/** Where calls name users and groups. */
+const NAMED_IDS: readonly (readonly [call: string, uids: readonly number[], gids: readonly number[]])[] = [
+  ["chown", [1], [2]],
+  ["lchown", [1], [2]],
+  ["fchown", [1], [2]],
+  ["fchownat", [2], [3]],
+  ["setuid", [0], []],
+  ["setreuid", [0, 1], []],
+  ["setresuid", [0, 1, 2], []],
+  ["setgid", [], [0]],
+  ["setregid", [], [0, 1]],
+  ["setresgid", [], [0, 1, 2]],
+];
+
+/**
+ * Returns the rows for a world with a user namespace of its own. The kernel refuses a user or group without a mapping by EINVAL
+ * (`make_kuid`, user_namespaces(7)), where it answers EPERM to an ordinary user outside; fakeroot and other programs expect
+ * EPERM. Not for log mode, where nothing of that is news, nor where commands make namespaces and map ids themselves.
+ */
+export function beyondOneUser({ uid, gid }: OneUser): readonly SeccompRule[] {
+  const reason = "commands have one user and one group, as an ordinary user has";
+  const rows = (call: string, at: readonly number[], id: number): readonly SeccompRule[] =>
+    at.map((argument) => ({ call, action: "EPERM", reason, when: [{ argument, notIn: [id, UNCHANGED] }] }));
+  return NAMED_IDS.flatMap(([call, uids, gids]) => [...rows(call, uids, uid), ...rows(call, gids, gid)]);
+}
 
 /** Returns the rows for a world that is open this far. */
 export function deniedIn(openness: Openness): readonly SeccompRule[] {

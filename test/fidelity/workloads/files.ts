@@ -3,6 +3,9 @@ import type { Workload } from "../workload.ts";
 const TREE = `mkdir -p tree/a/b tree/empty; echo one > tree/one; printf '#!/bin/sh\\n' > tree/a/run; chmod 755 tree/a/run; ln -s ../one tree/a/link
 ln tree/one tree/a/b/hard; chmod 600 tree/a/b/hard; touch -d '2001-02-03 04:05:06.789' tree/a/run; touch -d '1999-12-31' tree/empty; touch -d '1998-01-01' tree tree/a tree/a/b; touch -h -d '1997-01-01' tree/a/link`;
 
+/** Root changes owners outside, and commands of a root do not ("a file that nobody may read"). */
+const NOT_ROOT = '[ "$(id -u)" != 0 ]';
+
 /** What commands do to files, and what of it is left. */
 export const FILES: readonly Workload[] = [
   {
@@ -184,6 +187,24 @@ export const FILES: readonly Workload[] = [
     command: "chown $(id -u):$(id -g) f; chgrp $(id -gn) f; stat -c %U:%G f; chown -h $(id -u) l",
     files: { f: "x" },
     prepare: "ln -s f l",
+  },
+  {
+    name: "chown and chgrp to others, and programs that try them",
+    quick: true,
+    needs: ["python3"],
+    tried: NOT_ROOT,
+    command:
+      "chown 4242 f; chgrp 4242 f; chown -h 4242 l; python3 -c \"import os\nfor call in (lambda: os.setuid(4242), lambda: os.setregid(4242, -1), lambda: os.setresuid(-1, -1, 4242), lambda: os.setgid(4242), lambda: os.chown('f', -1, 4242)):\n  try: call()\n  except OSError as error: print(error.strerror)\"; install -o 4242 f g; echo $?; cp -a f h && stat -c %U:%G h",
+    files: { f: "x" },
+    prepare: "ln -s f l",
+  },
+  {
+    name: "fakeroot, which gives files to others in its own books",
+    needs: ["fakeroot", "tar"],
+    tried: NOT_ROOT,
+    command:
+      "fakeroot sh -c 'chown 0:0 f; chown -R 4242:4242 d; stat -c %u:%g f d/y; tar cf x.tar f d'; tar tvf x.tar --numeric-owner | awk '{print $1, $2, $6}'",
+    files: { f: "x", "d/y": "y" },
   },
   {
     name: "df, du and stat of the project",
