@@ -1,5 +1,14 @@
 /** POST /v1/files: an agent's own file tools, carried out in its world. */
-import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ErrorReply, FilesReply } from "../../schemas/generated/types.ts";
@@ -243,6 +252,17 @@ describe.each(actors())("file operations, as $kind", (actor) => {
     const { files } = await done({ op: "write", path: "link", text: "new" });
     expect(files?.[0]?.path).toBe(at("target"));
     expect([lstatSync(at("link")).isSymbolicLink(), text("target")]).toEqual([true, "new"]);
+  });
+
+  test("a file of a folder that a group shares is changed, and keeps the group", async ({ skip }) => {
+    if (process.getuid?.() !== 0) skip("only root can give a folder to another group");
+    broker.write(at("shared/a"), "old");
+    for (const path of [at("shared"), at("shared/a")]) chownSync(path, actor.uid, 4242);
+    chmodSync(at("shared"), 0o2770);
+    chmodSync(at("shared/a"), 0o660);
+    await done({ op: "edit", path: "shared/a", old_text: "old", new_text: "new" });
+    expect(text("shared/a")).toBe("new");
+    expect(statSync(at("shared/a"))).toMatchObject({ uid: actor.uid, gid: 4242, mode: 0o100660 });
   });
 
   test("a field of another operation is refused", async () => {

@@ -82,8 +82,10 @@ static bool write_temporary(struct staged *one, struct fault *fault) {
   }
   if (error == 0 && one->existed) {
     const struct stat *before = &one->before;
+    /* In a set-group-id folder the new file has the folder's group, which no command could give it. */
+    if (fstat(fd, &status) < 0) error = errno;
+    else if (before->st_gid != status.st_gid && fchown(fd, (uid_t)-1, before->st_gid) < 0) error = errno;
     /* As a write does, a replacement drops set-user-id bits. */
-    if (before->st_gid != getegid() && fchown(fd, (uid_t)-1, before->st_gid) < 0) error = errno;
     if (error == 0 && fchmod(fd, before->st_mode & 01777) < 0) error = errno;
   }
   if (error == 0 && fstat(fd, &status) < 0) error = errno;
