@@ -57,6 +57,7 @@ const NPM: ProgramFacts = {
     t: "test",
     tst: "test",
     x: "exec",
+    ddp: "dedupe",
     // Install from a lock file, and may run tests afterwards.
     it: "install",
     "clean-install": "ci",

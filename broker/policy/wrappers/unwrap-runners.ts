@@ -10,6 +10,7 @@ import {
   SUBCOMMANDS,
   type Subcommand,
 } from "./runner-table.ts";
+import { literalWord } from "../words/read-word.ts";
 import { isSubstituted } from "../words/standard-input.ts";
 import { hasUnknownName, mayBeOption, unknownOption } from "../words/unknown-options.ts";
 import { optionValue } from "./unwrap-git.ts";
@@ -40,18 +41,39 @@ const TERMINALS: ReadonlySet<string> = new Set([
 const TMUX_COMMAND =
   /^(new(-session|-window|w)?|neww|split(-window|w)|respawn-(pane|window)|run(-shell)?|if(-shell)?|(display-)?popup)$/;
 
+/** `pnpm@9`, `poetry==1.8`, `poetry@1.8`: the package's program has the package's name. */
+const VERSIONED = /^([\w.-]+?)(?:@|==)/;
+
+/** What corepack starts; its other words are commands of its own. */
+const OF_COREPACK = /^(?:npm|npx|pnpm|pnpx|yarn|yarnpkg)(?:@|$)/;
+
 /** Returns the commands of programs other than wrappers, given behind a subcommand or in an option. */
 export function unwrapRunner(name: string, words: readonly CommandWord[]): Inner[] {
   const subcommand = SUBCOMMANDS.get(name);
-  if (subcommand !== undefined) return unwrapSubcommand(words, subcommand);
+  if (subcommand !== undefined) return withPlainNames(unwrapSubcommand(words, subcommand));
   const runner = PACKAGE_RUNNERS.get(name);
-  if (runner !== undefined) return unwrapWrapper(words, runner, "sh");
+  if (runner !== undefined) return withPlainNames(unwrapWrapper(words, runner, "sh"));
   return [
     ...optionScripts(words, RUNNERS.get(name) ?? OPERAND_RUNNERS.get(name)),
     ...(OPERAND_RUNNERS.has(name) ? operandScripts(words, OPERAND_RUNNERS.get(name)) : []),
     ...unwrapOdd(name, words),
     ...opacity(name, words),
   ];
+}
+
+/**
+ * Adds each command whose program carries a version under its name alone, which rules name. The command with its version stays:
+ * what a rule allows by name is not what `pnpm@https://…` runs.
+ */
+function withPlainNames(inner: readonly Inner[]): Inner[] {
+  return inner.flatMap((each): Inner[] => {
+    const [program, ...rest] = each.kind === "words" ? each.words : [];
+    const name = program === undefined ? undefined : VERSIONED.exec(program.text)?.[1];
+    if (program === undefined || name === undefined) return [each];
+    // `npm exec pnpm@9 -- install`
+    const args = rest[0]?.text === "--" ? rest.slice(1) : rest;
+    return [each, { ...each, kind: "words", words: [{ ...program, text: name }, ...args] }];
+  });
 }
 
 function unwrapSubcommand(words: readonly CommandWord[], { globals, subcommands }: Subcommand): Inner[] {
@@ -138,6 +160,8 @@ function unwrapOdd(name: string, words: readonly CommandWord[]): Inner[] {
   if (name === "ip")
     return wordsAfter(words, (word, at) => words[at - 1]?.text === "exec" && word.text !== "");
   if (name === "cmake") return unwrapCmake(words);
+  if (name === "corepack") return withPlainNames(wordsFrom(words, OF_COREPACK));
+  if (name === "yarnpkg") return [{ kind: "words", words: [literalWord("yarn"), ...words.slice(1)] }];
   if (name === "screen") return unwrapWrapper(words, { shortValues: "cehpSstTX", lookups: "rRxX" }, "sh");
   if (name === "nix") return wordsAfter(words, (word) => /^(-c|--command)$/.test(word.text));
   // fd appends the files found.
@@ -241,6 +265,11 @@ function wordsAfter(
   const at = words.findIndex(isLast);
   const rest = at < 0 ? [] : words.slice(at + 1);
   return rest.length === 0 ? [] : [{ kind: "words", words: [...rest, ...added] }];
+}
+
+function wordsFrom(words: readonly CommandWord[], program: RegExp): Inner[] {
+  const at = words.findIndex((word, index) => index > 0 && !word.text.startsWith("-"));
+  return program.test(words[at]?.text ?? "") ? [{ kind: "words", words: words.slice(at) }] : [];
 }
 
 function unwrapTmux(words: readonly CommandWord[]): Inner[] {
