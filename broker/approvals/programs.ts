@@ -3,6 +3,7 @@ import { basename, isAbsolute, resolve } from "node:path";
 import { HOME_MARK, type ReadCommand, type SimpleCommand } from "../policy/index.ts";
 import { isWithin } from "../project/projects.ts";
 import { contentOf, hostFileAt, isSeenAlike, startBitsOf } from "./host-file.ts";
+import { placesInVariables, type VariablePlaces } from "./variables.ts";
 import { isInterpreter, looksInPath, type NamedScripts, optionValues, scriptsOf } from "./scripts.ts";
 
 /** The folders searched for programs, and the paths writable by the agent. */
@@ -80,12 +81,14 @@ function toRun(
         names: words.flatMap(({ kind, text }) => (kind === "literal" ? optionValues(text) : [])),
         unknown: [],
       };
-  rest.words -= costOf(name, named, around);
+  const variables = placesInVariables(command);
+  rest.words -= costOf(name, named, around) + variables.reduce((sum, { words: all }) => sum + all.length, 0);
   if (rest.words < 0) return changed;
   return [
     ...changed,
     ...(name.includes("/") ? fileNamed(name, command, around, true) : lookedUp(name, command, around)),
     ...named.names.flatMap((text) => mentioned(text, command, around)),
+    ...variables.flatMap((variable) => namedByVariable(variable, command, around)),
     ...[...named.unknown, ...folderThatRuns(named, command, around), ...movesUnseen(command)].map((why) => ({
       unknown: why,
     })),
@@ -109,6 +112,27 @@ function mentioned(text: string, command: SimpleCommand, around: Surroundings): 
   return isSought
     ? [...files, ...lookedUp(text, command, around).filter(({ path }) => path !== text)]
     : files;
+}
+
+/** A missing file counts: whoever makes it later changes what runs. A folder counts where the agent may write below it. */
+function namedByVariable(
+  { name, words, unknown }: VariablePlaces,
+  { moves }: SimpleCommand,
+  around: Surroundings,
+): readonly Found[] {
+  if (unknown !== undefined) return [{ unknown }];
+  return words.flatMap((text): readonly Found[] => {
+    const word = text.replace(HOME_MARK, around.home);
+    if (word.includes("\0")) return [];
+    if (!isAbsolute(word) && moves === null) return [{ unknown: `The folder of '${name}' is unknown` }];
+    const path = resolve(folderAfter(around.cwd, around.home, moves ?? []), word);
+    const { kind } = hostFileAt(path, around);
+    if (kind === "hidden") return [{ unknown: `'${word}', which '${name}' names, is visible only inside the world` }];
+    if (!isReplaceable(path, around) && kind !== "file") return [];
+    return kind === "folder"
+      ? [{ unknown: `'${name}' names the folder '${word}', whose files may be others when the command runs` }]
+      : [{ path }];
+  });
 }
 
 /** `python3 .`, `node app`. */
@@ -190,7 +214,10 @@ function folderAfter(cwd: string, home: string, moves: readonly string[]): strin
 
 function identified(path: string, around: Surroundings, budget: { bytes: number }): NamedProgram {
   const file = isAbsolute(path) ? hostFileAt(path, around) : { kind: "missing" as const };
-  if (file.kind !== "file") return { path, identity: "missing", replaceable: isReplaceable(path, around) };
+  if (file.kind !== "file") {
+    const identity = file.kind === "folder" ? "folder" : "missing";
+    return { path, identity, replaceable: isReplaceable(path, around) };
+  }
   const { real } = file;
   if (![path, real].some((one) => isReplaceable(one, around)))
     return { path, identity: `at ${real}`, replaceable: false };

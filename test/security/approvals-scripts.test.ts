@@ -60,6 +60,37 @@ describe.each(actors())("the files that a command runs, as $kind", (actor) => {
   });
 
   test.each([
+    ["a file that a variable names", { cmd: "PERL5DB_FILE=./run true" }, "run"],
+    ["a file that is only made later", { cmd: "PYTHONHASHFILE=later.py true" }, "later.py"],
+    ["a file in a list", { cmd: "true", env: { MAKEFILES: "a.mk b.mk" } }, "b.mk"],
+    ["a file behind an option", { cmd: "RUSTFLAGS='-Clinker=./link' true" }, "link"],
+    ["a file that is exported", { cmd: "export NODE_EXTRA=x.cjs; true" }, "x.cjs"],
+  ] as const)("%s asks again once it is another", async (_what, body, file) => {
+    await person.approve(body, "session");
+    expect((await person.told(body)).status).toBe(200);
+    put(file, EVIL);
+    expect(await person.told(body)).toMatchObject({ code: "approval_required" });
+  });
+
+  test.each([
+    ["a folder of modules", { cmd: "PERL5LIB=sub true" }],
+    ["a list of folders", { cmd: "LD_LIBRARY_PATH=/usr/lib:sub true" }],
+    ["a value that is found out later", { cmd: 'PYTHONPATH="$(pwd)" true' }],
+  ])("%s in a variable is approved for one run only", async (_what, body) => {
+    put("sub/kept", "");
+    expect(await offersOf(body)).toEqual(["once", "deny"]);
+  });
+
+  test.each([
+    ["a word", { cmd: "NODE_ENV=production VERSION=1.2.3 true" }],
+    ["a folder of the system", { cmd: "JAVA_HOME=/usr/lib LC_ALL=C true" }],
+    ["an activated environment", (project: string) => ({ cmd: "true", env: { VIRTUAL_ENV: `${project}/sub` } })],
+  ])("%s in a variable can be approved for good", async (_what, body) => {
+    put("sub/kept", "");
+    expect(await offersOf(typeof body === "function" ? body(broker.project) : body)).toContain("always");
+  });
+
+  test.each([
     ["a shell", { cmd: "bash -c :", env: { BASH_ENV: "./be" } }],
     ["node", { argv: ["node", "-e", ""], env: { NODE_OPTIONS: "--require ./early.js" } }],
     ["perl", { argv: ["perl", "-e", "1"], env: { PERL5OPT: "-MEvil -I." } }],
