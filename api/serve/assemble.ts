@@ -154,6 +154,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     reaches: new Reaches(presets),
     budgets,
     record: (line) => trace.event(line),
+    observe: (line) => trace.observe(line),
     onFault: (what, error) => onFault(`A world's network: ${what}`, error),
   });
   readAgain.push(() => gateway.recheck());

@@ -119,7 +119,7 @@ async function runAndRecord(
   const room = broker.outputRoom.share(2 * maxOutputBytes);
   const notices = firstNotices(broker, job, lease);
   const write = (span: SpanRecord): void => {
-    broker.trace.event(span);
+    broker.trace.observe(span);
     notices.take(span);
   };
   const gate = jobGate(broker, job, { started, write, signal });

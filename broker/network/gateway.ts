@@ -1,6 +1,7 @@
 /** The networks of all worlds of a broker: network rules in force, egress limits, trace lines. */
 import type { World, WorldViolation } from "../../world/backend.ts";
 import { type Budgets, termsOf } from "../budgets/budgets.ts";
+import { descriptorLimit } from "../model/descriptors.ts";
 import type { Effective } from "../model/effective.ts";
 import { eventSpan } from "../spans/event-span.ts";
 import type { SpanRecord } from "../spans/trace.ts";
@@ -14,12 +15,13 @@ import { Pacer } from "./pacer.ts";
 import type { Reach, Reaches } from "./reach.ts";
 import { ReadBuffers } from "./read-buffers.ts";
 import { type GatewayParts, WorldGateway } from "./world-gateway.ts";
-import { readFileSync } from "node:fs";
 
 export type GatewayOptions = {
   readonly reaches: Reaches;
   readonly budgets: Budgets;
   readonly record: (line: SpanRecord) => void;
+  /** Never throws. */
+  readonly observe: (line: SpanRecord) => void;
   readonly onFault: (what: string, error: unknown) => void;
 };
 
@@ -132,9 +134,9 @@ export class Gateway {
   }
 
   #partsOf(world: World, { agent, session }: Tenancy, reach: Ruling): GatewayParts {
-    const { record, onFault } = this.#options;
+    const { observe, onFault } = this.#options;
     const resident = { agent, session, world: world.id };
-    const violations = new Violations((violation) => record(violationOf(resident, reach.now(), violation)));
+    const violations = new Violations((violation) => observe(violationOf(resident, reach.now(), violation)));
     world.ended
       .then(() => violations.finish())
       .catch((error: unknown) => onFault("how often a world was refused", error));
@@ -286,22 +288,10 @@ const OF_CONNECTION = 2;
 /** Half of the descriptors stay free for agents' requests, worlds, outputs and files. */
 const SHARE = 0.5;
 
-/** Assumed when the limit is unreadable; also the upper bound. */
-const WITHOUT_LIMIT = 65_536;
-
 /**
  * Computes the most connections of all worlds together. Without a bound one command could take all of the broker's
  * descriptors, and the broker could answer nobody, not even the operator.
- *
- * @param limits text as of /proc/self/limits (proc_pid_limits(5)); Node raises its soft limit to the hard one.
  */
-export function mostConnections(limits = ownLimits()): number {
-  const soft = /^Max open files\s+(\d+)/m.exec(limits)?.[1];
-  const descriptors = soft === undefined ? WITHOUT_LIMIT : Math.min(Number(soft), WITHOUT_LIMIT);
-  return Math.floor((descriptors * SHARE) / OF_CONNECTION);
-}
-
-/** Other systems have no such file, and no worlds whose connections would count. */
-function ownLimits(): string {
-  return process.platform === "linux" ? readFileSync("/proc/self/limits", "utf8") : "";
+export function mostConnections(limits?: string): number {
+  return Math.floor((descriptorLimit(limits) * SHARE) / OF_CONNECTION);
 }

@@ -1,5 +1,5 @@
 /** The file of the LMDB database, looked at before LMDB maps it: a damaged file ends the process with a signal, and no JavaScript catches that. */
-import { closeSync, fstatSync, ftruncateSync, openSync, readSync } from "node:fs";
+import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
 /**
@@ -47,6 +47,55 @@ export function prepareDatabase(folder: string, use: "read" | "write"): void {
   } finally {
     closeSync(file);
   }
+}
+
+/** Bytes kept free behind the database's last page, and by how much the file grows at once. */
+const ROOM = 1024 * 1024;
+
+/** A commit takes some hundred KiB at most. */
+const LEAST_ROOM = 256 * 1024;
+
+/**
+ * Room on the disk that the database's next commits can use when a command has filled the disk: written zeros behind its last page.
+ * After a commit that the kernel refuses with ENOSPC, lmdb may free memory twice, and the process aborts (seen with lmdb 3.5.6).
+ */
+export class DatabaseRoom {
+  readonly #file: number | undefined;
+  readonly #alone: (act: () => boolean) => boolean;
+
+  /**
+   * @param folder with a database that LMDB has opened.
+   * @param alone calls `act` while no commit is under way, which might have made the file longer since it was measured.
+   */
+  constructor(folder: string, alone: (act: () => boolean) => boolean) {
+    this.#alone = alone;
+    this.#file = openedFile(join(folder, "data.mdb"), "write");
+  }
+
+  /** Makes room where there is less. False: too little is left for a commit, and the disk has none. Throws no error of the disk. */
+  keep(): boolean {
+    if (this.#file === undefined) return true;
+    try {
+      const left = fstatSync(this.#file).size - (neededSize(this.#file) ?? 0);
+      return left >= ROOM || this.#alone(this.#grow) || left >= LEAST_ROOM;
+    } catch {
+      // Ignoring: a disk that cannot be read now is for the commit to find out.
+      return true;
+    }
+  }
+
+  close(): void {
+    if (this.#file !== undefined) closeSync(this.#file);
+  }
+
+  readonly #grow = (): boolean => {
+    if (this.#file === undefined) return false;
+    try {
+      return writeSync(this.#file, Buffer.alloc(ROOM), 0, ROOM, fstatSync(this.#file).size) === ROOM;
+    } catch {
+      return false;
+    }
+  };
 }
 
 /** Returns LMDB's own error about a corrupted page as {@link DatabaseRefused}, any other error as it is. */

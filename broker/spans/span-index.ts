@@ -4,7 +4,7 @@
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { type Database, open, type RootDatabase } from "lmdb";
-import { prepareDatabase } from "./database-file.ts";
+import { DatabaseRoom, prepareDatabase } from "./database-file.ts";
 import type { Changes } from "./follower.ts";
 import {
   endedEntry,
@@ -56,6 +56,7 @@ export class SpanIndex {
   readonly #pending = new Map<string, SpanEntry>();
   #flushing = Promise.resolve();
   readonly #onFault: OnFault;
+  readonly #room: DatabaseRoom | undefined;
 
   /** `overlappingSync: false`: otherwise a killed writer can leave a broken environment. */
   constructor(folder: string, options: { readonly readOnly?: boolean; readonly onFault?: OnFault } = {}) {
@@ -72,6 +73,9 @@ export class SpanIndex {
     this.#spans = this.root.openDB({ name: "spans" });
     this.#lists = this.root.openDB({ name: "order" });
     this.#open = this.root.openDB({ name: "open" });
+    if (options.readOnly === true) return;
+    this.#room = new DatabaseRoom(folder, (act) => this.root.transactionSync(act));
+    this.#room.keep();
   }
 
   /** Adds a new span's first line. `ends`: whether the line is the span's only line. */
@@ -163,8 +167,9 @@ export class SpanIndex {
     await Promise.all([this.#spans, this.#lists, this.children, this.#open].map((part) => part.clearAsync()));
   }
 
-  close(): Promise<void> {
-    return this.root.close();
+  async close(): Promise<void> {
+    await this.root.close();
+    this.#room?.close();
   }
 
   /**
@@ -172,6 +177,10 @@ export class SpanIndex {
    * committed with the last entries of this flush: a broker killed earlier reads the lines again.
    */
   async #write(watermark: Watermark, followed: readonly Changes[], most: number): Promise<boolean> {
+    if (this.#room?.keep() === false) {
+      this.#onFault("The index of the trace waits", new Error("The disk has no room for a commit"));
+      return false;
+    }
     const entries = [...this.#pending];
     const commits: Promise<boolean>[] = [];
     let from = 0;

@@ -74,7 +74,7 @@ export class Trace {
     this.#followers = followers;
     this.onFault = onFault;
     this.#options = options;
-    this.#late = new LateLines((line) => this.#write([line], "closes"), onFault);
+    this.#late = new LateLines((line, part) => this.#write([line], part), onFault);
     this.#upkeep = new Upkeep({
       log,
       index,
@@ -137,6 +137,18 @@ export class Trace {
     this.#write([record], "whole");
   }
 
+  /**
+   * Writes a span with a single line about what a world has done already, now or once the disk has room again. Never throws: it is
+   * called where a failure would end the broker, and with it all worlds.
+   */
+  observe(record: SpanRecord): void {
+    try {
+      this.#late.add(record, "whole");
+    } catch (error) {
+      this.onFault(`The line of ${record.span_id} is lost`, error);
+    }
+  }
+
   /** Writes lines of any kind in order: all or none. A line that opens a span expects a closing line later. */
   addAll(records: readonly SpanRecord[]): void {
     this.#write(records, undefined);
@@ -144,7 +156,7 @@ export class Trace {
 
   /** Writes a span's last line, now or once the disk has room again. */
   close(record: SpanRecord): void {
-    this.#late.add(record);
+    this.#late.add(record, "closes");
   }
 
   /** Closes a span, if opened, whose command failed by a bug; the caller throws the error. */
@@ -278,29 +290,31 @@ export class Trace {
   }
 }
 
+type LateLine = { readonly line: SpanRecord; readonly part: LinePart };
+
 /**
- * Last lines of commands waiting for disk space. A command that filled the disk has run all the same, so its line waits here. If
- * the broker dies first, the next broker closes the span as `lost`.
+ * Lines of what has happened already, waiting for disk space. A command that filled the disk has run all the same, so its last
+ * line waits here. If the broker dies first, the next broker closes the span as `lost`.
  */
 class LateLines {
-  readonly #write: (line: SpanRecord) => void;
+  readonly #write: (line: SpanRecord, part: LinePart) => void;
   readonly #onFault: OnFault;
-  readonly #late: SpanRecord[] = [];
+  readonly #late: LateLine[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(write: (line: SpanRecord) => void, onFault: OnFault) {
+  constructor(write: (line: SpanRecord, part: LinePart) => void, onFault: OnFault) {
     this.#write = write;
     this.#onFault = onFault;
   }
 
   /** Writes a line, or keeps it after a kernel error. Throws any other error, and when too many lines wait. */
-  add(line: SpanRecord): void {
+  add(line: SpanRecord, part: LinePart): void {
     try {
-      this.#write(line);
+      this.#write(line, part);
     } catch (error) {
       if (!isRefusal(error) || this.#late.length >= MAX_LATE) throw error;
-      this.#onFault(`The last line of ${line.span_id} waits for disk space`, error);
-      this.#late.push(line);
+      this.#onFault(`A line of ${line.span_id} waits for disk space`, error);
+      this.#late.push({ line, part });
       this.#schedule();
     }
   }
@@ -322,12 +336,12 @@ class LateLines {
 
   #again(): void {
     try {
-      for (let line = this.#late[0]; line !== undefined; line = this.#late[0]) {
-        this.#write(line);
+      for (let late = this.#late[0]; late !== undefined; late = this.#late[0]) {
+        this.#write(late.line, late.part);
         this.#late.shift();
       }
     } catch (error) {
-      this.#onFault(`${this.#late.length} last lines of commands wait for disk space`, error);
+      this.#onFault(`${this.#late.length} lines wait for disk space`, error);
       this.#schedule();
     }
   }

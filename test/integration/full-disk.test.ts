@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -63,6 +63,40 @@ ls "$SUBSTRATE_HOME/trace" | sed 's/^/room: /'
 "$NODE" "$LAUNCHER" trace verify
 `;
 
+/** What a world tells the broker of by itself while nothing can be recorded: refused calls, and git folders of kept processes. */
+const FILLED_AND_REFUSED = `
+set -u
+mount -t tmpfs -o size=6m none "$1"
+export SUBSTRATE_HOME="$1/home"
+cd "$2"
+NODE="$3"; LAUNCHER="$4"
+"$NODE" "$LAUNCHER" broker start > /dev/null
+cat > refused.sh <<'SCRIPT'
+touch begun-$1; while [ ! -e full ]; do sleep 0.1; done
+for i in 1 2 3 4 5 6 7 8; do mv .git x$i; rm -f .git/config; mv .git/hooks h$i; git config core.pager evil$i; done 2> /dev/null
+for i in 1 2 3 4; do
+  mkdir -p n$1$i/x.git/hooks n$1$i/x.git/objects n$1$i/x.git/refs; ln -s evil n$1$i/x.git/hooks/post-checkout
+  ln -s refs/heads/m n$1$i/x.git/HEAD; ln -s /tmp/c n$1$i/x.git/config; sleep 0.3
+done
+touch done-$1
+SCRIPT
+"$NODE" "$LAUNCHER" exec --keep -- '(sh refused.sh kept > /dev/null 2>&1 &)'
+"$NODE" "$LAUNCHER" exec -- 'sh refused.sh plain; echo ran to its end' &
+EXEC=$!
+I=0; while { [ ! -e begun-kept ] || [ ! -e begun-plain ]; } && [ $I -lt 300 ]; do sleep 0.1; I=$((I + 1)); done
+dd if=/dev/zero of="$1/fill" bs=1k 2> /dev/null
+touch full
+wait $EXEC; echo "exec: $?"; tail -n 3 "$SUBSTRATE_HOME/log/broker.log" "$SUBSTRATE_HOME/log/broker.log.start" >&2
+I=0; while [ ! -e done-kept ] && [ $I -lt 100 ]; do sleep 0.1; I=$((I + 1)); done
+sleep 1
+rm "$1/fill"
+sleep 3
+"$NODE" "$LAUNCHER" exec -- 'echo "afterwards: $(ls begun-plain)"'
+"$NODE" "$LAUNCHER" trace list --limit 500 --json | grep -c '"event_type": *"violation"'
+"$NODE" "$LAUNCHER" broker stop
+"$NODE" "$LAUNCHER" trace verify
+`;
+
 describe.each(actors())("a full disk, as $kind", (actor) => {
   test("refuses what it cannot record, runs none of it, and everything works again when there is room", async () => {
     if (actor.uid !== 0) {
@@ -121,6 +155,35 @@ describe.each(actors())("a full disk, as $kind", (actor) => {
       expect(stdout, said).not.toMatch(/^no inode: trace-/m);
       expect(stdout, said).toMatch(/^room: trace-0000000000000001\.jsonl$/m);
       expect(stdout, said).toMatch(/^1\nafter$/m);
+      expect(stdout, said).toMatch(/^The trace is intact: \d+ lines/m);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  test("does not end the broker while a world tells of what it refused, and the trace gets it later", async () => {
+    if (actor.uid !== 0) {
+      skip(
+        `what a world tells beside a full disk, as ${actor.kind}`,
+        "an ordinary user cannot mount a small file system without becoming root inside",
+      );
+      return;
+    }
+    const folder = mkdtempSync(join(tmpdir(), "sb-disk-"));
+    for (const name of ["disk", "project/.git/hooks"]) mkdirSync(join(folder, name), { recursive: true });
+    writeFileSync(join(folder, "project/.git/config"), "[core]\n\tbare = false\n");
+    try {
+      const { node, launcher } = await installationFor(actor);
+      const places = [join(folder, "disk"), join(folder, "project"), node, launcher];
+      const words = ["unshare", "-m", "sh", "-c", FILLED_AND_REFUSED, "sh", ...places];
+      const { stdout, stderr } = await runAs(actor, words, { cwd: folder });
+      const said = `${stdout}\n${stderr}`;
+      expect(stdout, said).toMatch(/^ran to its end$/m);
+      expect(stdout, said).toMatch(/^exec: 0$/m);
+      expect(stdout, said).toMatch(/^afterwards: begun-plain$/m);
+      expect(Number(/^\d+$/m.exec(stdout)?.[0]), said).toBeGreaterThan(3);
+      // The broker that was started is the one that ends.
+      expect(said).not.toMatch(/starting the broker/);
       expect(stdout, said).toMatch(/^The trace is intact: \d+ lines/m);
     } finally {
       rmSync(folder, { recursive: true, force: true });

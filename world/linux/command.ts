@@ -218,18 +218,25 @@ export class LinuxCommand implements CommandRun {
   #replace(payload: Buffer): false {
     const { replace, replacements } = this.#request;
     if (replace === undefined) throw new RangeError("REPLACING of a world that replaces nothing");
-    void replace(payload, replacements).then((fields) =>
-      this.#send(encodeFields(FRAME.REPLACED, this.#id, fields)),
-    );
+    this.#answer(replace(payload, replacements));
     return false;
+  }
+
+  /** Without an answer init refuses the call when its patience ends (FRAME_REPLACE_PATIENCE_MS). */
+  #answer(fields: Promise<readonly Field[]>): void {
+    fields.then(
+      (known) => this.#send(encodeFields(FRAME.REPLACED, this.#id, known)),
+      (error: unknown) => {
+        const why = error instanceof Error ? error.message : String(error);
+        this.#request.onViolation({ kind: "write", subject: "git", message: `A change of git's files was refused: ${why}` });
+      },
+    );
   }
 
   #remove(payload: Buffer): false {
     const { removals, immovable, onViolation } = this.#request;
     const side = { onViolation, immovable, isOver: () => this.#isOver };
-    void answerRemoval(payload, removals, side).then((fields) =>
-      this.#send(encodeFields(FRAME.REPLACED, this.#id, fields)),
-    );
+    this.#answer(answerRemoval(payload, removals, side));
     return false;
   }
 
