@@ -1,10 +1,11 @@
 /**
- * Bounds on what one socket's clients can take of the broker: room for their requests and answers, and turns of the event loop.
+ * Bounds on what one socket's clients can take of the broker: connections, room for their requests and answers, turns of the event loop.
  * Without them, 300 clients that sent 10 MiB each took 3 GB of the broker, and 8 that read no answer took all there is.
  */
 import type { ServerResponse } from "node:http";
-import type { Socket } from "node:net";
+import type { Server, Socket } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
+import { descriptorLimit } from "../../broker/model/descriptors.ts";
 import { type Refusal, refusal } from "../../broker/model/refusal.ts";
 
 /** Bytes of all requests together, from the first byte until the call is answered. */
@@ -159,5 +160,44 @@ export class Unanswered {
     this.#counts.set(socket, count);
     response.once("close", () => this.#counts.set(socket, (this.#counts.get(socket) ?? 1) - 1));
     return true;
+  }
+}
+
+/** Parts of the broker's descriptors that the connections of one agents' socket take at most, and those of all together. */
+const OF_ONE = 1 / 8;
+const OF_ALL = 1 / 4;
+
+/**
+ * Bounds the connections to agents' sockets. With all descriptors taken the broker could open no file: it recorded nothing, and
+ * the operator could not be answered.
+ */
+export class ConnectionShares {
+  readonly #one: number;
+  readonly #all: number;
+  readonly #onExcess: () => void;
+  #open = 0;
+
+  constructor(onExcess: () => void, descriptors = descriptorLimit()) {
+    this.#one = Math.floor(descriptors * OF_ONE);
+    this.#all = Math.floor(descriptors * OF_ALL);
+    this.#onExcess = onExcess;
+  }
+
+  /** Closes each connection beyond the bounds unanswered: an answer would keep it open. */
+  bound<Bounded extends Server>(server: Bounded): Bounded {
+    let here = 0;
+    server.on("connection", (socket: Socket) => {
+      if (here >= this.#one || this.#open >= this.#all) {
+        socket.destroy();
+        return this.#onExcess();
+      }
+      here += 1;
+      this.#open += 1;
+      socket.once("close", () => {
+        here -= 1;
+        this.#open -= 1;
+      });
+    });
+    return server;
   }
 }

@@ -44,7 +44,14 @@ export function claimStart(path: string): Claim {
 }
 
 function claimOf(path: string, own: string): Claim {
-  const isHeld = (): boolean => readIfThere(path) === own;
+  const isHeld = (): boolean => {
+    try {
+      return readIfThere(path) === own;
+    } catch {
+      // Ignoring: a file that cannot be read now (EMFILE) is no sign that the home is gone, and this is asked by a timer.
+      return true;
+    }
+  };
   return { isHeld, release: () => isHeld() && unlinkSync(path) };
 }
 

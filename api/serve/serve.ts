@@ -6,6 +6,7 @@ import type { Broker } from "../../broker/broker.ts";
 import type { BrokerFile } from "../../schemas/generated/types.ts";
 import type { Caller } from "../http/caller.ts";
 import type { Log } from "../http/context.ts";
+import { ConnectionShares } from "../http/bounds.ts";
 import { createListener } from "../http/listener.ts";
 import { AgentSockets } from "./agent-sockets.ts";
 import {
@@ -28,14 +29,20 @@ export async function serve(broker: Broker, log: Log, handed: Handed): Promise<R
   const named = (): readonly string[] => Object.keys(broker.config().agents ?? {});
   const open: OpenSocket[] = [];
   const create = (caller: () => Caller): Server => createListener(broker, caller, log);
-  const agents = new AgentSockets(broker.home, named(), create, log, handed);
-  const listen = async (path: string, caller: () => Caller): Promise<void> => {
-    open.push(await openSocket(create(caller), path, handed));
+  const shares = new ConnectionShares(() => sayExcess(log));
+  const createForAgents = (caller: () => Caller): Server => shares.bound(create(caller));
+  const agents = new AgentSockets(broker.home, named(), createForAgents, log, handed);
+  const listen = async (path: string, server: Server): Promise<void> => {
+    open.push(await openSocket(server, path, handed));
   };
   try {
-    await listen(broker.home.controlSocket, () => ({ kind: "operator" }));
+    await listen(
+      broker.home.controlSocket,
+      create(() => ({ kind: "operator" })),
+    );
     await agents.open(named());
-    await listen(broker.home.agentSocket, () => ({ kind: "label", reserved: agentsOf(broker) }));
+    const labels = createForAgents(() => ({ kind: "label", reserved: agentsOf(broker) }));
+    await listen(broker.home.agentSocket, labels);
   } catch (error) {
     for (const each of open) closeSocket(each);
     agents.close();
@@ -54,6 +61,16 @@ export async function serve(broker: Broker, log: Log, handed: Handed): Promise<R
   const sockets = [...open.map(({ path }) => path), ...Object.values(agents.paths)];
   log.info({ sockets, handed: open.filter(({ isHanded }) => isHanded).length }, "Broker is ready");
   return { stop: () => stop(broker, open, agents, log), abandon: () => broker.backend.close() };
+}
+
+const SAY_AGAIN_MS = 60_000;
+let saidAt = Number.NEGATIVE_INFINITY;
+
+function sayExcess(log: Log): void {
+  const now = performance.now();
+  if (now - saidAt < SAY_AGAIN_MS) return;
+  saidAt = now;
+  log.warn({}, "Clients of the agents' sockets hold too many connections; further ones are closed");
 }
 
 /** Agents with their own socket, looked up in the current settings: a request's body may come long after the head. */

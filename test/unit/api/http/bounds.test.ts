@@ -1,6 +1,8 @@
+import { EventEmitter } from "node:events";
+import type { Server } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { MOST_WAITING, turnFor, Turns } from "../../../../api/http/bounds.ts";
+import { ConnectionShares, MOST_WAITING, turnFor, Turns } from "../../../../api/http/bounds.ts";
 
 test("the first call begins at once, later ones in order and in later turns, and commands do not wait behind lists", async () => {
   const turns = new Turns();
@@ -40,4 +42,29 @@ test("long requests have a turn each, with others between them; a short one wait
   await Promise.all(long);
   expect(begun).toEqual(["one", "two", "three"]);
   expect(between.slice(0, 3).every((count, at) => count <= at + 1)).toBe(true);
+});
+
+test("one socket's connections take an eighth of the descriptors and all sockets' a quarter, until some close", () => {
+  let excess = 0;
+  const shares = new ConnectionShares(() => (excess += 1), 80);
+  class Peer extends EventEmitter {
+    isOpen = true;
+    destroy(): void {
+      this.isOpen = false;
+      this.emit("close");
+    }
+  }
+  const servers = ["a", "b", "c"].map(() => shares.bound(new EventEmitter() as unknown as Server));
+  const connectTo = (server: Server | undefined, count: number): readonly Peer[] =>
+    Array.from({ length: count }, () => {
+      const peer = new Peer();
+      server?.emit("connection", peer);
+      return peer;
+    });
+  const open = (peers: readonly Peer[]): number => peers.filter(({ isOpen }) => isOpen).length;
+  const [first, second, third] = servers.map((server) => connectTo(server, 12));
+  expect([first, second, third].map((peers) => open(peers ?? []))).toEqual([10, 10, 0]);
+  expect(excess).toBe(2 + 2 + 12);
+  for (const peer of second ?? []) peer.destroy();
+  expect(open(connectTo(servers[2], 12))).toBe(10);
 });
