@@ -41,10 +41,12 @@ export function liveCommand(
     live: command,
     hasOwnHome,
   };
+  // The colon is in no agent's name, so none is taken for another kind of caller.
+  const counted = caller.kind === "agent" ? `agent:${caller.agent}` : caller.kind;
   const run = async (): Promise<void> => {
     const unlisten = broker.approvals.listeners.listen(call, (approval) => command.asked(approval));
     let outcome: Outcome | undefined;
-    const isCounted = live.onDisconnect === "kill" || broker.liveCommands.count();
+    const isCounted = live.onDisconnect === "kill" || broker.liveCommands.count(counted);
     try {
       if (!isCounted) return command.end({ kind: "refused", error: tooManyDetached() });
       outcome = await execute(broker, request.agent_id, request, command.signal, how);
@@ -53,7 +55,7 @@ export function liveCommand(
       command.end(outcome);
     } finally {
       unlisten();
-      if (isCounted && live.onDisconnect === "detach") broker.liveCommands.countBack();
+      if (isCounted && live.onDisconnect === "detach") broker.liveCommands.countBack(counted);
       if (command.span !== undefined && outcome === undefined) broker.liveCommands.forget(command.span);
       if (command.span !== undefined) broker.liveCommands.ended(command.span);
       if (outcome?.kind === "ran") outcome.sent?.();

@@ -3,28 +3,39 @@ import type { LiveCommand } from "./live-command.ts";
 /** How long an ended command waits for a client to attach, in milliseconds. */
 const KEPT_MS = 10 * 60_000;
 
-/** Running commands that may be detached; each holds up to 256 KiB of output. */
-const MOST_DETACHABLE = 100;
+/** Running commands of one caller that may be detached; each holds up to 256 KiB of output. */
+const MOST_OF_ONE = 100;
+
+/** Those of all agents together; the operator's are not among them. */
+const MOST_OF_AGENTS = 400;
 
 /** Ended commands kept at most; each holds up to 256 KiB of output. */
 const MOST_ENDED = 64;
+
+const OPERATOR = "operator";
 
 /** The commands of `/v1/stream` that can be attached to, by span. */
 export class LiveCommands {
   readonly #commands = new Map<string, LiveCommand>();
 
-  #detachable = 0;
+  /** How many by caller: an agent with a socket of its own, all others (`label`), or the operator. */
+  readonly #detachable = new Map<string, number>();
 
   /** Counts one more command that may be detached, from its request on; false: there are too many. */
-  count(): boolean {
-    if (this.#detachable >= MOST_DETACHABLE) return false;
-    this.#detachable += 1;
+  count(caller: string): boolean {
+    const own = this.#detachable.get(caller) ?? 0;
+    let ofAgents = 0;
+    for (const [other, count] of this.#detachable) ofAgents += other === OPERATOR ? 0 : count;
+    if (own >= MOST_OF_ONE || (caller !== OPERATOR && ofAgents >= MOST_OF_AGENTS)) return false;
+    this.#detachable.set(caller, own + 1);
     return true;
   }
 
   /** A counted command has ended, or was refused. */
-  countBack(): void {
-    this.#detachable -= 1;
+  countBack(caller: string): void {
+    const left = (this.#detachable.get(caller) ?? 1) - 1;
+    if (left === 0) this.#detachable.delete(caller);
+    else this.#detachable.set(caller, left);
   }
 
   add(span: string, command: LiveCommand): void {
