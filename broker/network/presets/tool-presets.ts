@@ -41,7 +41,11 @@ function gemSettings({ home, environment }: PresetHost): readonly string[] {
 async function askGem(tools: HostTools): Promise<Urls | string> {
   const said = await tools.ask("gem", ["sources", "--list"]);
   if (typeof said === "string") return said;
-  return said.ok ? { urls: linesOf(said.out) } : "gem does not report its settings";
+  if (!said.ok) return "gem does not report its settings";
+  const sources = linesOf(said.out);
+  // RubyGems and Bundler read the index of rubygems.org from a host of its own (rubygems/source.rb, bundler/fetcher/base.rb).
+  const index = sources.some((url) => /^https:\/\/rubygems\.org\/?$/.test(url)) ? ["https://index.rubygems.org"] : [];
+  return { urls: [...sources, ...index] };
 }
 
 /**
