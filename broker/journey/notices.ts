@@ -25,10 +25,11 @@ const NPM_LOG = /\/_logs\/[^/]+\.log$/;
 
 /**
  * What a program writes by the way, and goes on without a word where it cannot: Python's compiled modules beside those that it
- * loads, again in each run where uv or a system left them uncompiled, the histories of what was typed, and man's formatted pages.
+ * loads, again in each run where uv or a system left them uncompiled, the histories of what was typed, man's formatted pages, and
+ * Cargo's locks.
  */
 const BY_THE_WAY =
-  /\/__pycache__(?:\/|$)|\/\.(?:viminfo|lesshs[tQ]|python_history|node_repl_history)(?:[a-z]?\.tmp|-\d+)?$|^\/var\/cache\/man\//;
+  /\/__pycache__(?:\/|$)|\/\.(?:viminfo|lesshs[tQ]|python_history|node_repl_history)(?:[a-z]?\.tmp|-\d+)?$|^\/var\/cache\/man\/|\/\.cargo\/\.(?:package-cache|global-cache)[^/]*$/;
 
 /** The notices of one command. Its violation spans become notices as they are written. */
 export class Notices {

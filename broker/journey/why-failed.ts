@@ -25,9 +25,9 @@ export function whyFailed(
   ran: Ran,
   { lacks, writes, explained, namespacesTold, sockets }: Known,
 ): readonly FailureTold[] {
-  const { ending, stderr } = ran;
+  const { ending } = ran;
   const failed = ending.kind === "signalled" || (ending.kind === "exited" && ending.code !== 0);
-  const words = { stderr: stderr.bytes(), cwd: job.place.cwd, failed, isolated: isIsolated(job) };
+  const words = { stderr: saidBy(ran), cwd: job.place.cwd, failed, isolated: isIsolated(job) };
   const paths = explainErrors(words, writes);
   const lacking = lacks.told({
     argv: job.argv,
@@ -42,18 +42,24 @@ export function whyFailed(
   return [...[...paths, ...unfound].map((message) => ({ program: null, message })), ...lacking];
 }
 
+/** Errors are among the output of `cmd 2>&1 | tail` too, at its end. */
+function saidBy({ stdout, stderr }: Ran): Buffer {
+  const errors = stderr.bytes().subarray(0, MAX_BYTES);
+  return Buffer.concat([errors, Buffer.from("\n"), stdout.bytes().subarray(-MAX_BYTES_OUT)]);
+}
+
 /**
  * Explains ports of localhost that refused a failed command. The words are the same whether or not the host has a server there:
  * else commands could learn the host's open ports.
  */
-export function closedPortWords({ ending }: Ran): readonly string[] {
+export function closedPortWords({ ending }: Ran, isolated: boolean): readonly string[] {
   const failed = ending.kind === "signalled" || (ending.kind === "exited" && ending.code !== 0);
   const { closedPorts = [] } = failed ? ending : {};
   const [first] = closedPorts;
   if (first === undefined) return [];
   const ports = closedPorts.length === 1 ? `Port ${first}` : `Ports ${closedPorts.join(", ")}`;
   return [
-    `${ports} of localhost refused the connection: nothing listens at that address in the world, whose localhost is its own. What earlier commands left in the background ended with them unless they were kept ("background": "keep", --keep). A server on this machine's own localhost is 'host.internal:${first}' to commands, where net.allowed has that entry ("substrate policy allow net host.internal:${first}" adds it)`,
+    `${ports} of localhost refused the connection: nothing listens at that address in the world, whose localhost is its own. ${isolated ? "An isolated command has a world for itself, without the servers that other commands have kept" : 'What earlier commands left in the background ended with them unless they were kept ("background": "keep", --keep)'}. A server on this machine's own localhost is 'host.internal:${first}' to commands, where net.allowed has that entry ("substrate policy allow net host.internal:${first}" adds it)`,
   ];
 }
 
@@ -84,9 +90,9 @@ function notShown(what: string, areSeveral = false): string {
 }
 
 /**
- * Explains paths in a command's standard error by the policies' lists. The kernel reports no failed `open` here: notifications
+ * Explains paths in a command's error messages by the policies' lists. The kernel reports no failed `open` here: notifications
  * would cost time on each read, and would double the time of an isolated command that writes many files. So hidden names, and
- * writes refused to an isolated command, are found in standard error: hidden names only if the command failed, since programs
+ * writes refused to an isolated command, are found in what it printed: hidden names only if the command failed, since programs
  * probe many missing files; refused writes always. The text comes from the command, so the result is a notice for the reader and
  * never a trace line.
  */
@@ -94,6 +100,7 @@ function notShown(what: string, areSeveral = false): string {
 /** Bounds: paths looked up in the lists (each lookup takes a fraction of a millisecond), and bytes read from the output. */
 const MAX_PATHS = 32;
 const MAX_BYTES = 64 * 1024;
+const MAX_BYTES_OUT = 16 * 1024;
 
 /**
  * `cat: a b: No such file or directory`, `touch: cannot touch 'a': …`, `sh: 1: cannot create a: …`, and the forms of Node and
@@ -106,6 +113,9 @@ const WRITTEN: readonly RegExp[] = [
   /\bEROFS: read-only file system, [a-z]+ '([^'\n]+)'/,
   /\bRead-only file system: '([^'\n]+)'/,
 ];
+/** Cargo's messages name the path, and the reason lines later. */
+const WRITTEN_LINES =
+  /failed to (?:open|create|write)[^\n]*?[`'"]?(\/[^\n`'"]+)[`'"]?\n+Caused by:\n\s+Read-only file system/g;
 const READ: readonly RegExp[] = [
   // ssh and ssh-keygen, also behind `git commit -S`.
   /\b(?:public key|Identity file) (\/[^:\n]+?)(?: not accessible)?: No such file or directory[.?]?$/,
@@ -123,6 +133,7 @@ const BUSY = /\b(?:Device or resource busy|EBUSY)\b/;
 const NAMED = /['"`‘]([^'"`’\n]+)['"`’]|config file ([^:\n]+): Device/g;
 
 type SaidWords = {
+  /** Standard error, and the end of standard output. */
   readonly stderr: Buffer;
   readonly cwd: string;
   readonly failed: boolean;
@@ -137,7 +148,7 @@ export function explainErrors(
 ): readonly string[] {
   if (!failed && !isolated) return [];
   const told = new Map<string, string | undefined>();
-  for (const line of stderr.subarray(0, MAX_BYTES).toString("utf8").split("\n")) {
+  for (const line of stderr.toString("utf8").split("\n")) {
     if (told.size >= MAX_PATHS) break;
     const written = isolated ? (pathIn(line, WRITTEN, cwd) ?? busyIn(line, cwd, rules)) : undefined;
     const path = written ?? (failed ? pathIn(line, READ, cwd) : undefined);
@@ -145,6 +156,8 @@ export function explainErrors(
     const masked = written === undefined && MASKED.test(line) ? notMade(path, rules) : undefined;
     told.set(path, written === undefined ? (hiddenBy(path, rules) ?? masked) : notWritten(path, rules));
   }
+  const later = isolated ? [...stderr.toString("utf8").matchAll(WRITTEN_LINES)] : [];
+  for (const [, path = ""] of later.slice(0, MAX_PATHS)) told.set(path, notWritten(path, rules));
   const paths = [...told.values()].filter((sentence) => sentence !== undefined);
   return failed ? [...paths, ...repositoryAbove(stderr, rules)] : paths;
 }
@@ -157,7 +170,7 @@ const AT_A_MOUNT = /^fatal: not a git repository \(or any parent up to mount poi
  * and so a mount. Names only what the command could see for itself.
  */
 function repositoryAbove(stderr: Buffer, rules: WriteRules): readonly string[] {
-  if (!AT_A_MOUNT.test(stderr.subarray(0, MAX_BYTES).toString("latin1"))) return [];
+  if (!AT_A_MOUNT.test(stderr.toString("latin1"))) return [];
   if (SCRATCH.some((folder) => isWithin(rules.project, folder))) return [];
   const above = foldersAbove(rules.project).find((folder) => {
     const path = join(folder, ".git");

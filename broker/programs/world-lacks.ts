@@ -14,7 +14,7 @@ type Lack = {
   readonly isNamespaces?: true;
   /** Left out in a world that shares a socket of `world.sockets` with this in its name. */
   readonly socket?: string;
-  /** Left out unless standard error says this. */
+  /** Left out unless what was printed says this. */
   readonly says?: RegExp;
 };
 
@@ -168,7 +168,7 @@ export type CommandEnd = {
   readonly namespacesTold: boolean;
   /** Names of the host's sockets that the world shares. */
   readonly sockets: readonly string[];
-  /** The kept part of standard error. */
+  /** What was printed: the kept part of standard error, and the end of standard output. */
   readonly stderr: () => string;
 };
 

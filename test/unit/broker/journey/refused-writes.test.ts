@@ -203,3 +203,13 @@ describe("a denied file that is busy, because it is a mount point, is told where
     ).toEqual([]);
   });
 });
+
+test("a path whose reason lines later tell is told too, where the command is isolated", () => {
+  const stderr =
+    "error: failed to open: /home/ann/.cargo/.crates.toml\n\nCaused by:\n  Read-only file system (os error 30)\n";
+  const said = { stderr: Buffer.from(stderr), cwd: "/projects/app", failed: true };
+  expect(explainErrors({ ...said, isolated: true }, ERROR_RULES)).toEqual([
+    expect.stringMatching(/^'\/home\/ann\/\.cargo\/\.crates\.toml' was not written: /),
+  ]);
+  expect(explainErrors({ ...said, isolated: false }, ERROR_RULES)).toEqual([]);
+});
