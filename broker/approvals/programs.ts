@@ -127,7 +127,8 @@ function namedByVariable(
     if (!isAbsolute(word) && moves === null) return [{ unknown: `The folder of '${name}' is unknown` }];
     const path = resolve(folderAfter(around.cwd, around.home, moves ?? []), word);
     const { kind } = hostFileAt(path, around);
-    if (kind === "hidden") return [{ unknown: `'${word}', which '${name}' names, is visible only inside the world` }];
+    if (kind === "hidden")
+      return [{ unknown: `'${word}', which '${name}' names, is visible only inside the world` }];
     if (!isReplaceable(path, around) && kind !== "file") return [];
     return kind === "folder"
       ? [{ unknown: `'${name}' names the folder '${word}', whose files may be others when the command runs` }]

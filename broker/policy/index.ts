@@ -1,5 +1,11 @@
 /** The policy engine's public exports for the rest of the broker. Every export but `loadPolicy` is pure. */
-export type { CommandAssignment, CommandWord, OpaqueSpot, ReadCommand, SimpleCommand } from "./words/command.ts";
+export type {
+  CommandAssignment,
+  CommandWord,
+  OpaqueSpot,
+  ReadCommand,
+  SimpleCommand,
+} from "./words/command.ts";
 export {
   type StartDecision,
   type StartFinding,

@@ -84,7 +84,10 @@ describe.each(actors())("the files that a command runs, as $kind", (actor) => {
   test.each([
     ["a word", { cmd: "NODE_ENV=production VERSION=1.2.3 true" }],
     ["a folder of the system", { cmd: "JAVA_HOME=/usr/lib LC_ALL=C true" }],
-    ["an activated environment", (project: string) => ({ cmd: "true", env: { VIRTUAL_ENV: `${project}/sub` } })],
+    [
+      "an activated environment",
+      (project: string) => ({ cmd: "true", env: { VIRTUAL_ENV: `${project}/sub` } }),
+    ],
   ])("%s in a variable can be approved for good", async (_what, body) => {
     put("sub/kept", "");
     expect(await offersOf(typeof body === "function" ? body(broker.project) : body)).toContain("always");

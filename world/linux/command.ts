@@ -228,7 +228,11 @@ export class LinuxCommand implements CommandRun {
       (known) => this.#send(encodeFields(FRAME.REPLACED, this.#id, known)),
       (error: unknown) => {
         const why = error instanceof Error ? error.message : String(error);
-        this.#request.onViolation({ kind: "write", subject: "git", message: `A change of git's files was refused: ${why}` });
+        this.#request.onViolation({
+          kind: "write",
+          subject: "git",
+          message: `A change of git's files was refused: ${why}`,
+        });
       },
     );
   }
@@ -330,7 +334,7 @@ function refusedSocket(fields: ReadonlyMap<number, Buffer>): WorldViolation {
   const path = fields.get(TAG.PATH)?.toString("utf8") ?? "";
   const why = path.startsWith("@")
     ? "in the host's network (world.isolate_network: false) abstract sockets belong to the host's programs. Use a socket with a path"
-    : "no program of this world has bound it, and world.sockets of the policy does not name it. A server that an earlier command left in the background ended with that command unless it was kept (\"background\": \"keep\", --keep)";
+    : 'no program of this world has bound it, and world.sockets of the policy does not name it. A server that an earlier command left in the background ended with that command unless it was kept ("background": "keep", --keep)';
   const message = `The Unix socket '${path}' was refused: ${why}`;
   return { kind: "connection", subject: path, message };
 }

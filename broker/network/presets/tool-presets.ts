@@ -44,7 +44,9 @@ async function askGem(tools: HostTools): Promise<Urls | string> {
   if (!said.ok) return "gem does not report its settings";
   const sources = linesOf(said.out);
   // RubyGems and Bundler read the index of rubygems.org from a host of its own (rubygems/source.rb, bundler/fetcher/base.rb).
-  const index = sources.some((url) => /^https:\/\/rubygems\.org\/?$/.test(url)) ? ["https://index.rubygems.org"] : [];
+  const index = sources.some((url) => /^https:\/\/rubygems\.org\/?$/.test(url))
+    ? ["https://index.rubygems.org"]
+    : [];
   return { urls: [...sources, ...index] };
 }
 

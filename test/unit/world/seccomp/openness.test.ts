@@ -120,35 +120,38 @@ describe.each(["x64", "arm64"] as const)("a world open to namespaces, on %s", (a
   );
 });
 
-describe.each(["x64", "arm64"] as const)("a world whose user namespace maps one user, on %s", (architecture) => {
-  const programs = seccompPrograms(architecture);
-  const answer = (mode: SeccompMode, call: string, ...words: number[]): number | undefined => {
-    const number = callNumber(call, architecture);
-    if (number === null) return undefined;
-    const { filter } = programs(mode, { oneUser: { uid: 1000, gid: 100 } }).withCgroup.plain;
-    return run(filter, architecture, { number, arguments: words.map(BigInt) });
-  };
-  const SAME = 0xffff_ffff;
+describe.each(["x64", "arm64"] as const)(
+  "a world whose user namespace maps one user, on %s",
+  (architecture) => {
+    const programs = seccompPrograms(architecture);
+    const answer = (mode: SeccompMode, call: string, ...words: number[]): number | undefined => {
+      const number = callNumber(call, architecture);
+      if (number === null) return undefined;
+      const { filter } = programs(mode, { oneUser: { uid: 1000, gid: 100 } }).withCgroup.plain;
+      return run(filter, architecture, { number, arguments: words.map(BigInt) });
+    };
+    const SAME = 0xffff_ffff;
 
-  test("refuses other ids as the kernel refuses them outside, and lets its own pass", () => {
-    for (const call of ["chown", "lchown", "fchown"]) {
-      if (callNumber(call, architecture) === null) continue;
-      expect(answer("closed", call, 0, 1000, 100), call).toBe(ALLOW);
-      expect(answer("closed", call, 0, SAME, SAME), call).toBe(ALLOW);
-      expect(answer("closed", call, 0, 0, SAME), call).toBe(errno("EPERM"));
-      expect(answer("closed", call, 0, SAME, 1000), call).toBe(errno("EPERM"));
-    }
-    expect(answer("closed", "fchownat", 0, 0, 1000, 0)).toBe(errno("EPERM"));
-    expect(answer("closed", "fchownat", 0, 0, 1000, 100)).toBe(ALLOW);
-    expect(answer("closed", "setresuid", 1000, SAME, 0)).toBe(errno("EPERM"));
-    expect(answer("closed", "setresuid", 1000, SAME, 1000)).toBe(ALLOW);
-    expect(answer("closed", "setregid", 100, 1000)).toBe(errno("EPERM"));
-    expect(answer("closed", "setuid", 0)).toBe(errno("EPERM"));
-    expect(answer("closed", "setgid", 100)).toBe(ALLOW);
-  });
+    test("refuses other ids as the kernel refuses them outside, and lets its own pass", () => {
+      for (const call of ["chown", "lchown", "fchown"]) {
+        if (callNumber(call, architecture) === null) continue;
+        expect(answer("closed", call, 0, 1000, 100), call).toBe(ALLOW);
+        expect(answer("closed", call, 0, SAME, SAME), call).toBe(ALLOW);
+        expect(answer("closed", call, 0, 0, SAME), call).toBe(errno("EPERM"));
+        expect(answer("closed", call, 0, SAME, 1000), call).toBe(errno("EPERM"));
+      }
+      expect(answer("closed", "fchownat", 0, 0, 1000, 0)).toBe(errno("EPERM"));
+      expect(answer("closed", "fchownat", 0, 0, 1000, 100)).toBe(ALLOW);
+      expect(answer("closed", "setresuid", 1000, SAME, 0)).toBe(errno("EPERM"));
+      expect(answer("closed", "setresuid", 1000, SAME, 1000)).toBe(ALLOW);
+      expect(answer("closed", "setregid", 100, 1000)).toBe(errno("EPERM"));
+      expect(answer("closed", "setuid", 0)).toBe(errno("EPERM"));
+      expect(answer("closed", "setgid", 100)).toBe(ALLOW);
+    });
 
-  test.each(["namespaces", "mounts", "log"] as const)("(%s) leaves them to the kernel", (mode) => {
-    expect(answer(mode, "fchown", 3, 0, 0)).toBe(ALLOW);
-    expect(answer(mode, "setuid", 0)).toBe(ALLOW);
-  });
-});
+    test.each(["namespaces", "mounts", "log"] as const)("(%s) leaves them to the kernel", (mode) => {
+      expect(answer(mode, "fchown", 3, 0, 0)).toBe(ALLOW);
+      expect(answer(mode, "setuid", 0)).toBe(ALLOW);
+    });
+  },
+);

@@ -123,7 +123,11 @@ describe("a tool's answer becomes hosts and ports:", () => {
 
   test("@gem: rubygems.org with the host of its index, and another source alone", async () => {
     host.program("gem", "printf 'https://rubygems.org/\\nhttps://gems.example/\\n'");
-    expect(await entriesOf("@gem")).toEqual(["rubygems.org:443", "gems.example:443", "index.rubygems.org:443"]);
+    expect(await entriesOf("@gem")).toEqual([
+      "rubygems.org:443",
+      "gems.example:443",
+      "index.rubygems.org:443",
+    ]);
     host.program("gem", "echo https://gems.example/");
     expect(await entriesOf("@gem")).toEqual(["gems.example:443"]);
   });
