@@ -1,5 +1,6 @@
 import type { Broker } from "../broker.ts";
 import type { Effective } from "../model/effective.ts";
+import { isLabel } from "../policies/assignment.ts";
 import { followPolicy } from "../publish/publisher.ts";
 import type { Session } from "../model/place.ts";
 import type { SpecOfFiles } from "../worlds/world-spec.ts";
@@ -16,6 +17,9 @@ export type WorldOrder = {
   readonly fresh: boolean;
 };
 
+/** In no agent's name. */
+const LABELS = ":labels";
+
 /** Leases a world, serves its network by the current rules, and publishes its ports. Throws `WorldUnavailable`. */
 export async function leaseWorld(broker: Broker, order: WorldOrder): Promise<Lease> {
   const { session, spec, effective, now, fresh } = order;
@@ -25,7 +29,7 @@ export async function leaseWorld(broker: Broker, order: WorldOrder): Promise<Lea
   const wanted = { spec, network: reach.captured, under: underOf(effective), settings, hash: effective.hash };
   const lease = fresh
     ? await broker.worlds.leaseFresh(wanted)
-    : await broker.worlds.lease(session.id, wanted);
+    : await broker.worlds.lease(session.id, wanted, isLabel(broker.config(), agent) ? LABELS : agent);
   try {
     await broker.gateway.serve(lease.world, { agent, session: session.id, project, effective: now }, reach);
     if (!fresh) await followPolicy(broker.publisher, session, lease.world, effective);

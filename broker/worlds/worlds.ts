@@ -11,6 +11,8 @@ import { isSame, type Wanted } from "./world-spec.ts";
 
 type Warm = {
   readonly session: string;
+  /** The agent; one name for all agents without a socket of their own, whose names cost nothing. */
+  readonly owner: string;
   /** See {@link keyOf}. */
   readonly key: string;
   readonly wanted: Wanted;
@@ -55,21 +57,24 @@ export class Worlds {
   /** Worlds of single commands. */
   readonly #fresh = new Set<World>();
   readonly #onGone: ((session: string) => void)[] = [];
+  readonly #most: number;
   /** Ending overlays of single commands. */
   readonly ending = new EndingLayers();
 
-  constructor(backend: WorldBackend, idleMs: () => number) {
+  constructor(backend: WorldBackend, idleMs: () => number, most = MAX_WARM) {
     this.#backend = backend;
     this.#idleMs = idleMs;
+    this.#most = most;
   }
 
   /**
    * Leases the session's world. Starts a world if none is warm, or if the policy now needs another spec; the old world then ends
    * after its last command. Throws `WorldUnavailable`.
    */
-  async lease(session: string, wanted: Wanted): Promise<Lease> {
+  async lease(session: string, wanted: Wanted, owner: string): Promise<Lease> {
     const known = this.#warm.get(keyOf(session, wanted));
-    const warm = known !== undefined && serves(known, wanted) ? known : this.#start(session, wanted, known);
+    const warm =
+      known !== undefined && serves(known, wanted) ? known : this.#start(session, wanted, owner, known);
     warm.hash = wanted.hash;
     warm.users += 1;
     clearTimeout(warm.idle);
@@ -164,20 +169,20 @@ export class Worlds {
   }
 
   /** Starts a world independently of the first command's lifetime: other commands may wait for the same world. */
-  #start(session: string, wanted: Wanted, before: Warm | undefined): Warm {
+  #start(session: string, wanted: Wanted, owner: string, before: Warm | undefined): Warm {
     const staleGone = this.#endStale(wanted);
     const key = keyOf(session, wanted);
     if (before !== undefined && this.#warm.get(key) === before)
       this.#retire(before, "its policy has changed");
-    if (this.#warm.size >= MAX_WARM) {
+    if (this.#warm.size >= this.#most && !this.#evict()) {
       throw new WorldUnavailable(
-        `Cannot start another world: ${MAX_WARM} worlds are warm already`,
+        `Cannot start another world: ${this.#most} worlds are warm already`,
         "Wait until some worlds are idle, or use fewer agent names",
       );
     }
     const world = staleGone.then(() => this.#make(wanted));
     const begun = { startedAt: new Date().toISOString(), hash: wanted.hash, users: 0, used: false };
-    const warm: Warm = { session, key, wanted, world, ...begun, idle: undefined, follows: true };
+    const warm: Warm = { session, owner, key, wanted, world, ...begun, idle: undefined, follows: true };
     this.#warm.set(key, warm);
     void warm.world.then(
       (world) => {
@@ -187,6 +192,20 @@ export class Worlds {
       () => this.#forget(warm),
     );
     return warm;
+  }
+
+  /**
+   * Ends the oldest world without a running command of the owner that has most of them, with the processes that were kept there:
+   * one agent's kept processes in hundreds of folders must not keep every other from a world. False: all run a command.
+   */
+  #evict(): boolean {
+    const unused = new Map<string, Warm[]>();
+    for (const warm of this.#warm.values())
+      if (warm.users === 0) unused.set(warm.owner, [...(unused.get(warm.owner) ?? []), warm]);
+    const [[oldest] = []] = [...unused.values()].sort((one, other) => other.length - one.length);
+    if (oldest === undefined) return false;
+    this.#retire(oldest, "another world needed its room");
+    return true;
   }
 
   /**
