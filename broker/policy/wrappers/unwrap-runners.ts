@@ -41,8 +41,8 @@ const TERMINALS: ReadonlySet<string> = new Set([
 const TMUX_COMMAND =
   /^(new(-session|-window|w)?|neww|split(-window|w)|respawn-(pane|window)|run(-shell)?|if(-shell)?|(display-)?popup)$/;
 
-/** `pnpm@9`, `poetry==1.8`, `poetry@1.8`: the package's program has the package's name. */
-const VERSIONED = /^([\w.-]+?)(?:@|==)/;
+/** `pnpm@9`, `poetry==1.8`, `pip[x]>=24`: the package's program has the package's name. */
+const VERSIONED = /^([\w.-]+?)(?:\[[^\]]*\])?(?:@|[=<>!~]=|[<>])/;
 
 /** What corepack starts; its other words are commands of its own. */
 const OF_COREPACK = /^(?:npm|npx|pnpm|pnpx|yarn|yarnpkg)(?:@|$)/;
