@@ -41,7 +41,7 @@ const LACKS: readonly Lack[] = [
   {
     names: "setfacl chown chgrp sg newgrp",
     sentence:
-      "a world has one user and one group, so files cannot be given to others (names of others in access lists, owners and groups are EINVAL). A person can do this outside of Substrate",
+      "a world has one user and one group, so files cannot be given to others, and access lists cannot name others. A person can do this outside of Substrate",
     of: "others",
   },
   {

@@ -14,6 +14,9 @@
 #include "files/edit.h"
 #include "files/place.h"
 
+/* The default of /proc/sys/kernel/overflowgid (user_namespaces(7)). */
+#define UNMAPPED_GROUP 65534
+
 struct staged {
   struct place place;
   bool existed, has_temporary, committed;
@@ -82,8 +85,10 @@ static bool write_temporary(struct staged *one, struct fault *fault) {
   }
   if (error == 0 && one->existed) {
     const struct stat *before = &one->before;
-    /* In a set-group-id folder the new file has the folder's group, which no command could give it. */
+    /* In a set-group-id folder the new file has the folder's group, which no command could give it. Every group that a user
+       namespace does not map looks alike, so that one cannot be kept. */
     if (fstat(fd, &status) < 0) error = errno;
+    else if (before->st_gid != getegid() && before->st_gid == UNMAPPED_GROUP) error = EPERM;
     else if (before->st_gid != status.st_gid && fchown(fd, (uid_t)-1, before->st_gid) < 0) error = errno;
     /* As a write does, a replacement drops set-user-id bits. */
     if (error == 0 && fchmod(fd, before->st_mode & 01777) < 0) error = errno;
