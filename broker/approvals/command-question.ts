@@ -9,7 +9,7 @@ import type { AlwaysFile } from "./always-file.ts";
 import { commandEnvironment } from "../settings/environment.ts";
 import { type Job, scopesOfJob, secretsOfJob } from "../model/job.ts";
 import { type GroundNeeds, groundOf, readCommand } from "../policies/judge.ts";
-import { withVariables } from "../policy/index.ts";
+import { PASSED_BY_DEFAULT, type ReadCommand, setsForOthers, withVariables } from "../policy/index.ts";
 import { folderOf, NO_PROJECT } from "../project/projects.ts";
 import { type PlaceNeeds, placeOf, placeOnHost } from "../project/request.ts";
 import { notShownWhole } from "./shown.ts";
@@ -45,8 +45,9 @@ export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut
   const kept = withoutLongInput(job);
   const { effective, session, decision } = job;
   const [assigned, narrowing] = effective.policies;
-  const read = withVariables(readCommand(job.request), givenBesidesPath(job));
-  const named = namedPrograms(read, surroundings(broker, job));
+  const command = readCommand(job.request);
+  const read = withVariables(command, givenBesidesPath(job));
+  const named = withSetVariables(namedPrograms(read, surroundings(broker, job)), command, broker, job);
   const entry = alwaysEntry(job, named);
   const recorded = recordedCommand(job);
   const subject = subjectOf(job);
@@ -154,6 +155,21 @@ function surroundings(broker: QuestionNeeds, job: Job): Parameters<typeof namedP
 function givenBesidesPath({ environment, request }: Job): Readonly<Record<string, string>> {
   const { PATH: _path, ...given } = { ...environment.brought, ...request.env };
   return given;
+}
+
+/** What a part of the line sets for the programs of others is not followed: `export X; X=./a; make`, `for X in …`, `read X`. */
+function withSetVariables(
+  named: NamedPrograms,
+  command: ReadCommand,
+  broker: QuestionNeeds,
+  job: Job,
+): NamedPrograms {
+  const passed = job.effective.policies.flatMap(({ document }) => document.world?.env ?? PASSED_BY_DEFAULT);
+  const { cwd, project } = job.place;
+  const where = { cwd, project, home: broker.around.home, given: givenBesidesPath(job) };
+  if (!setsForOthers(command, passed, where)) return named;
+  const why = "The command sets variables for the programs that it starts, and they may load what these name";
+  return { ...named, unknown: [...named.unknown, why] };
 }
 
 function environmentOf({ environment, request, agent, span }: Job): Readonly<Record<string, string>> {

@@ -1,5 +1,4 @@
 /** Finds the files and folders that the variables of a command name: programs load code from there (`PERL5LIB=lib`). */
-import { basename } from "node:path";
 import { type CommandAssignment, isHarmless, type SimpleCommand } from "../policy/index.ts";
 import { optionValues } from "./scripts.ts";
 
@@ -10,11 +9,11 @@ export type VariablePlaces = {
   readonly unknown: string | undefined;
 };
 
-const DECLARATIONS: ReadonlySet<string> = new Set(["export", "declare", "typeset", "readonly", "env"]);
-const ASSIGNMENT = /^([A-Za-z_][A-Za-z0-9_]*)\+?=/;
+/** Separators of lists (`a:b`), of options (`-Clinker=x`) and of URLs (`file:./x`); a name may contain most of them. */
+const BETWEEN: readonly RegExp[] = [/\n/, /\s+/, /[\s:]+/, /[\s:;,=]+/];
 
-/** Separators of lists (`a:b`), of options (`-Clinker=x`) and of URLs (`file:./x`). */
-const BETWEEN = /[\s:;,=]+/;
+/** An empty entry of a list of folders is the working folder. */
+const HAS_EMPTY_ENTRY = /^:|:$|::/;
 
 /** Folders that shells and activated environments name in every command; the programs there are found by PATH. */
 const ALWAYS_SET: ReadonlySet<string> = new Set(["PATH", "PWD", "OLDPWD", "VIRTUAL_ENV", "CONDA_PREFIX"]);
@@ -24,25 +23,17 @@ const ALWAYS_SET: ReadonlySet<string> = new Set(["PATH", "PWD", "OLDPWD", "VIRTU
  * would never be complete.
  */
 export function placesInVariables(command: SimpleCommand): readonly VariablePlaces[] {
-  return [...givenTo(command), ...declaredBy(command)].flatMap(({ name, value }): VariablePlaces[] => {
+  return givenTo(command).flatMap(({ name, value }): VariablePlaces[] => {
     if (ALWAYS_SET.has(name) || (value.kind === "literal" && isHarmless(name, value.text))) return [];
     if (value.kind !== "literal")
       return [{ name, words: [], unknown: `the value of '${name}' is only known when the command runs` }];
-    const words = value.text.split(BETWEEN).flatMap((word) => optionValues(word));
+    const parts = BETWEEN.flatMap((between) => value.text.split(between)).filter((part) => part !== "");
+    const words = [...parts.flatMap(optionValues), ...(HAS_EMPTY_ENTRY.test(value.text) ? ["."] : [])];
     return [{ name, words: [...new Set(words)].filter((word) => word !== ""), unknown: undefined }];
   });
 }
 
-/** Variables of a command without words stay in the shell. */
+/** Variables of a command without words stay in the shell, or are for others (`setsForOthers`). */
 function givenTo({ words, assignments }: SimpleCommand): readonly CommandAssignment[] {
   return words.length === 0 ? [] : assignments;
-}
-
-function declaredBy({ words: [program, ...words] }: SimpleCommand): readonly CommandAssignment[] {
-  if (!DECLARATIONS.has(basename(program?.text ?? ""))) return [];
-  return words.flatMap((word) => {
-    const name = ASSIGNMENT.exec(word.text)?.[1];
-    if (name === undefined) return [];
-    return [{ name, value: { ...word, text: word.text.slice(word.text.indexOf("=") + 1) } }];
-  });
 }

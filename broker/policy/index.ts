@@ -28,6 +28,7 @@ export type {
   Where,
 } from "./rules/decision.ts";
 export { isHarmless } from "./rules/harmless-variables.ts";
+export { setsForOthers } from "./rules/set-variables.ts";
 export type { BaseFile } from "./load/load.ts";
 export { identityOf } from "./load/load.ts";
 export { lostDenials } from "./load/lost-denials.ts";

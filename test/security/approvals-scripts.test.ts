@@ -64,7 +64,7 @@ describe.each(actors())("the files that a command runs, as $kind", (actor) => {
     ["a file that is only made later", { cmd: "PYTHONHASHFILE=later.py true" }, "later.py"],
     ["a file in a list", { cmd: "true", env: { MAKEFILES: "a.mk b.mk" } }, "b.mk"],
     ["a file behind an option", { cmd: "RUSTFLAGS='-Clinker=./link' true" }, "link"],
-    ["a file that is exported", { cmd: "export NODE_EXTRA=x.cjs; true" }, "x.cjs"],
+    ["a file with separators in its name", { cmd: "MAKEFILES=./a,b:c.mk true" }, "a,b:c.mk"],
   ] as const)("%s asks again once it is another", async (_what, body, file) => {
     await person.approve(body, "session");
     expect((await person.told(body)).status).toBe(200);
@@ -75,6 +75,13 @@ describe.each(actors())("the files that a command runs, as $kind", (actor) => {
   test.each([
     ["a folder of modules", { cmd: "PERL5LIB=sub true" }],
     ["a list of folders", { cmd: "LD_LIBRARY_PATH=/usr/lib:sub true" }],
+    ["an empty entry", { cmd: "PYTHONPATH=: true" }],
+    ["what is exported", { cmd: "export MAKEFILES=a.mk; true" }],
+    ["what is exported later", { cmd: "MAKEFILES=a.mk; export MAKEFILES; true" }],
+    ["what is exported by set -a", { cmd: "set -a; MAKEFILES=a.mk; true" }],
+    ["what is exported already", { cmd: "MAKEFILES=b.mk; true", env: { MAKEFILES: "c.mk" } }],
+    ["what a loop sets", { cmd: "export MAKEFILES; for MAKEFILES in a.mk; do true; done" }],
+    ["what read sets", { cmd: "export MAKEFILES; read MAKEFILES <<X\na.mk\nX\ntrue" }],
     ["a value that is found out later", { cmd: 'PYTHONPATH="$(pwd)" true' }],
   ])("%s in a variable is approved for one run only", async (_what, body) => {
     put("sub/kept", "");
