@@ -113,9 +113,14 @@ const WRITTEN: readonly RegExp[] = [
   /\bEROFS: read-only file system, [a-z]+ '([^'\n]+)'/,
   /\bRead-only file system: '([^'\n]+)'/,
 ];
-/** Cargo's messages name the path, and the reason lines later. */
-const WRITTEN_LINES =
-  /failed to (?:open|create|write)[^\n]*?[`'"]?(\/[^\n`'"]+)[`'"]?\n+Caused by:\n\s+Read-only file system/g;
+/** Cargo's messages name the path, and the reason lines later, behind `Caused by:`. */
+const NAMED_BEFORE =
+  /^(?:error: |warning: )?failed to (?:open|create|write)(?: file)?:? [`'"]?(\/[^`'"]+)[`'"]?$/;
+const REASON_ALONE = /^\s+Read-only file system\b/;
+const LINES_BEFORE = 3;
+
+/** Longer lines name no path, and the time of a pattern can grow with the square of a line. */
+const MAX_LINE = 8192;
 const READ: readonly RegExp[] = [
   // ssh and ssh-keygen, also behind `git commit -S`.
   /\b(?:public key|Identity file) (\/[^:\n]+?)(?: not accessible)?: No such file or directory[.?]?$/,
@@ -148,16 +153,18 @@ export function explainErrors(
 ): readonly string[] {
   if (!failed && !isolated) return [];
   const told = new Map<string, string | undefined>();
-  for (const line of stderr.toString("utf8").split("\n")) {
+  const lines = stderr.toString("utf8").split("\n");
+  for (const [at, line] of lines.entries()) {
     if (told.size >= MAX_PATHS) break;
-    const written = isolated ? (pathIn(line, WRITTEN, cwd) ?? busyIn(line, cwd, rules)) : undefined;
+    if (line.length > MAX_LINE) continue;
+    const written = isolated
+      ? (pathIn(line, WRITTEN, cwd) ?? busyIn(line, cwd, rules) ?? namedBefore(lines, at, cwd))
+      : undefined;
     const path = written ?? (failed ? pathIn(line, READ, cwd) : undefined);
     if (path === undefined || told.has(path)) continue;
     const masked = written === undefined && MASKED.test(line) ? notMade(path, rules) : undefined;
     told.set(path, written === undefined ? (hiddenBy(path, rules) ?? masked) : notWritten(path, rules));
   }
-  const later = isolated ? [...stderr.toString("utf8").matchAll(WRITTEN_LINES)] : [];
-  for (const [, path = ""] of later.slice(0, MAX_PATHS)) told.set(path, notWritten(path, rules));
   const paths = [...told.values()].filter((sentence) => sentence !== undefined);
   return failed ? [...paths, ...repositoryAbove(stderr, rules)] : paths;
 }
@@ -200,6 +207,13 @@ function notMade(path: string, rules: WriteRules): string | undefined {
 function pathIn(line: string, patterns: readonly RegExp[], cwd: string): string | undefined {
   const found = patterns.map((pattern) => pattern.exec(line)?.[1]).find((one) => one !== undefined);
   return found === undefined || found.includes("\0") ? undefined : resolve(cwd, found);
+}
+
+/** Returns the path of an earlier line, where this one says only why it was not written. */
+function namedBefore(lines: readonly string[], at: number, cwd: string): string | undefined {
+  if (!REASON_ALONE.test(lines[at] ?? "")) return undefined;
+  const before = lines.slice(Math.max(0, at - LINES_BEFORE), at).filter((line) => line.length <= MAX_LINE);
+  return before.map((line) => pathIn(line, [NAMED_BEFORE], cwd)).find((path) => path !== undefined);
 }
 
 /** Returns the denied name among those of a line that tells of a busy file. */

@@ -213,3 +213,22 @@ test("a path whose reason lines later tell is told too, where the command is iso
   ]);
   expect(explainErrors({ ...said, isolated: false }, ERROR_RULES)).toEqual([]);
 });
+
+test("no text that a command prints holds the broker up", () => {
+  const before = process.cpuUsage();
+  for (const piece of [
+    "failed to open/",
+    "failed to open: /a\n",
+    "\u2018",
+    "Identity file /",
+    "'a': ",
+    ": a",
+    "mkdir '",
+  ])
+    explainErrors(
+      { stderr: Buffer.from(piece.repeat(81_920 / piece.length)), cwd: "/p", failed: true, isolated: true },
+      ERROR_RULES,
+    );
+  // Processor time, not the clock's: the first version of one pattern took minutes.
+  expect(process.cpuUsage(before).user).toBeLessThan(3_000_000);
+});
