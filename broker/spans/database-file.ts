@@ -1,5 +1,5 @@
 /** The file of the LMDB database, looked at before LMDB maps it: a damaged file ends the process with a signal, and no JavaScript catches that. */
-import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, ftruncateSync, openSync, readSync, statfsSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
 /**
@@ -52,15 +52,13 @@ export function prepareDatabase(folder: string, use: "read" | "write"): void {
 /** Bytes kept free behind the database's last page, and by how much the file grows at once. */
 const ROOM = 1024 * 1024;
 
-/** A commit takes some hundred KiB at most. */
-const LEAST_ROOM = 256 * 1024;
-
 /**
  * Room on the disk that the database's next commits can use when a command has filled the disk: written zeros behind its last page.
  * After a commit that the kernel refuses with ENOSPC, lmdb may free memory twice, and the process aborts (seen with lmdb 3.5.6).
  */
 export class DatabaseRoom {
   readonly #file: number | undefined;
+  readonly #folder: string;
   readonly #alone: (act: () => boolean) => boolean;
 
   /**
@@ -68,24 +66,34 @@ export class DatabaseRoom {
    * @param alone calls `act` while no commit is under way, which might have made the file longer since it was measured.
    */
   constructor(folder: string, alone: (act: () => boolean) => boolean) {
+    this.#folder = folder;
     this.#alone = alone;
     this.#file = openedFile(join(folder, "data.mdb"), "write");
   }
 
-  /** Makes room where there is less. False: too little is left for a commit, and the disk has none. Throws no error of the disk. */
-  keep(): boolean {
-    if (this.#file === undefined) return true;
+  /**
+   * Makes room where there is less, and returns how many bytes commits can take in all: the room, and what else the disk has. Throws
+   * no error of the disk.
+   */
+  keep(): number {
+    if (this.#file === undefined) return Number.POSITIVE_INFINITY;
     try {
-      const left = fstatSync(this.#file).size - (neededSize(this.#file) ?? 0);
-      return left >= ROOM || this.#alone(this.#grow) || left >= LEAST_ROOM;
+      const left = this.#left(this.#file);
+      if (left < ROOM) this.#alone(this.#grow);
+      const { bavail, bsize } = statfsSync(this.#folder);
+      return this.#left(this.#file) + bavail * bsize;
     } catch {
       // Ignoring: a disk that cannot be read now is for the commit to find out.
-      return true;
+      return Number.POSITIVE_INFINITY;
     }
   }
 
   close(): void {
     if (this.#file !== undefined) closeSync(this.#file);
+  }
+
+  #left(file: number): number {
+    return fstatSync(file).size - (neededSize(file) ?? 0);
   }
 
   readonly #grow = (): boolean => {

@@ -41,6 +41,10 @@ export type OnFault = (what: string, error: unknown) => void;
 /** Spans written to LMDB per turn of the event loop: every request waits for these few milliseconds. */
 const SPANS_A_TURN = 200;
 
+/** Bytes of new pages that a span's commit takes at most, and those that the other writes of the database may need meanwhile. */
+const BYTES_OF_SPAN = 4096;
+const LEAST_ROOM = 256 * 1024;
+
 /**
  * New entries wait in memory until `flush` writes them to LMDB in one or a few transactions. A transaction per command cost a
  * quarter of a millisecond, and its journal commit stalled the next append: together they doubled the cost of a command.
@@ -57,6 +61,7 @@ export class SpanIndex {
   #flushing = Promise.resolve();
   readonly #onFault: OnFault;
   readonly #room: DatabaseRoom | undefined;
+  #saidFull = false;
 
   /** `overlappingSync: false`: otherwise a killed writer can leave a broken environment. */
   constructor(folder: string, options: { readonly readOnly?: boolean; readonly onFault?: OnFault } = {}) {
@@ -177,11 +182,12 @@ export class SpanIndex {
    * committed with the last entries of this flush: a broker killed earlier reads the lines again.
    */
   async #write(watermark: Watermark, followed: readonly Changes[], most: number): Promise<boolean> {
-    if (this.#room?.keep() === false) {
-      this.#onFault("The index of the trace waits", new Error("The disk has no room for a commit"));
-      return false;
-    }
-    const entries = [...this.#pending];
+    const room = (this.#room?.keep() ?? Number.POSITIVE_INFINITY) - LEAST_ROOM;
+    const all = [...this.#pending];
+    const entries = all.slice(0, Math.max(0, Math.floor(room / BYTES_OF_SPAN)));
+    // Without the watermark, which is about all of them.
+    if (entries.length < all.length || room < 0) return await this.#writeSome(entries.slice(0, most));
+    this.#saidFull = false;
     const commits: Promise<boolean>[] = [];
     let from = 0;
     for (; entries.length - from > most; from += most) {
@@ -194,6 +200,14 @@ export class SpanIndex {
     if (!(await this.#commit(entries.slice(from), last))) return false;
     for (const changes of followed) changes.committed();
     return true;
+  }
+
+  async #writeSome(entries: readonly (readonly [string, SpanEntry])[]): Promise<false> {
+    if (!this.#saidFull)
+      this.#onFault("The index of the trace waits", new Error("The disk has too little room"));
+    this.#saidFull = true;
+    if (entries.length > 0) await this.#commit(entries, () => []);
+    return false;
   }
 
   /** Commits entries together with the writes of `also`. */
