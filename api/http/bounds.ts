@@ -174,23 +174,20 @@ const OF_ALL = 1 / 4;
 export class ConnectionShares {
   readonly #one: number;
   readonly #all: number;
-  readonly #onExcess: () => void;
+  readonly #refuse: (socket: Socket) => void;
   #open = 0;
 
-  constructor(onExcess: () => void, descriptors = descriptorLimit()) {
+  /** `refuse` closes a connection at once. */
+  constructor(refuse: (socket: Socket) => void, descriptors = descriptorLimit()) {
     this.#one = Math.floor(descriptors * OF_ONE);
     this.#all = Math.floor(descriptors * OF_ALL);
-    this.#onExcess = onExcess;
+    this.#refuse = refuse;
   }
 
-  /** Closes each connection beyond the bounds unanswered: an answer would keep it open. */
   bound<Bounded extends Server>(server: Bounded): Bounded {
     let here = 0;
     server.on("connection", (socket: Socket) => {
-      if (here >= this.#one || this.#open >= this.#all) {
-        socket.destroy();
-        return this.#onExcess();
-      }
+      if (here >= this.#one || this.#open >= this.#all) return this.#refuse(socket);
       here += 1;
       this.#open += 1;
       socket.once("close", () => {

@@ -9,6 +9,7 @@ import {
   type ServerResponse,
   STATUS_CODES,
 } from "node:http";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { uuidv7 } from "uuidv7";
 import type { Broker } from "../../broker/broker.ts";
@@ -195,6 +196,18 @@ function answerToNoHttp(error: Error): string {
     "Send HTTP/1.1, with headers of at most 16 KiB",
   );
   return rawAnswer(400, reason, uuidv7());
+}
+
+/** Answers a connection beyond the bounds of its socket, without waiting for its request. */
+export function refuseConnection(socket: Socket): void {
+  const reason = refusal(
+    "busy",
+    "The clients of the agents' sockets hold too many connections to the broker",
+    "Try again when others have closed",
+    { retry_after_ms: 1000 },
+  );
+  socket.write(rawAnswer(503, reason, uuidv7()));
+  socket.destroySoon();
 }
 
 /** Writes an answer where Node has no response object: to bytes that are not HTTP, and to an upgrade. */

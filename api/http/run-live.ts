@@ -10,7 +10,7 @@ import type { StreamOrder } from "./stream-order.ts";
 function tooManyDetached(): Refusal {
   return refusal(
     "busy",
-    "Too many commands that may be detached are running",
+    "This caller, or all agents together, run too many commands that may be detached",
     "Leave 'on_disconnect' out, or wait for one of them to end",
     { retry_after_ms: 1000 },
   );

@@ -7,7 +7,7 @@ import type { BrokerFile } from "../../schemas/generated/types.ts";
 import type { Caller } from "../http/caller.ts";
 import type { Log } from "../http/context.ts";
 import { ConnectionShares } from "../http/bounds.ts";
-import { createListener } from "../http/listener.ts";
+import { createListener, refuseConnection } from "../http/listener.ts";
 import { AgentSockets } from "./agent-sockets.ts";
 import {
   closeSocket,
@@ -29,7 +29,10 @@ export async function serve(broker: Broker, log: Log, handed: Handed): Promise<R
   const named = (): readonly string[] => Object.keys(broker.config().agents ?? {});
   const open: OpenSocket[] = [];
   const create = (caller: () => Caller): Server => createListener(broker, caller, log);
-  const shares = new ConnectionShares(() => sayExcess(log));
+  const shares = new ConnectionShares((socket) => {
+    refuseConnection(socket);
+    sayExcess(log);
+  });
   const createForAgents = (caller: () => Caller): Server => shares.bound(create(caller));
   const agents = new AgentSockets(broker.home, named(), createForAgents, log, handed);
   const listen = async (path: string, server: Server): Promise<void> => {

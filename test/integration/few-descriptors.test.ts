@@ -43,18 +43,20 @@ describe.each(actors())(`a broker that may have ${DESCRIPTORS} files open, as $k
 
   test("keeps its own part of them from agents that open connections and leave them open", async () => {
     const sockets: Socket[] = [];
-    let closed = 0;
+    let [closed, said] = [0, ""];
     try {
       for (let count = 0; count < 2 * DESCRIPTORS; count += 1) {
         const socket = connect(join(broker.home, "sock/agent.sock"));
         sockets.push(socket);
         socket.on("error", () => {}).on("close", () => (closed += 1));
+        socket.on("data", (bytes) => (said += bytes.toString()));
         socket.write("POST /v1/check HTTP/1.1\r\nhost: x\r\n");
       }
       await until(() => closed >= 2 * DESCRIPTORS - DESCRIPTORS / 4);
       // The broker looks after its home by a timer, which takes a descriptor too.
       await sleep(6000);
       expect((await broker.operator("GET", "/v1/health")).status).toBe(200);
+      expect(said).toMatch(/^HTTP\/1\.1 503 [^]*"code":"busy"/);
       expect(sockets.length - closed).toBeGreaterThan(4);
     } finally {
       for (const socket of sockets) socket.destroy();

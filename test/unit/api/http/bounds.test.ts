@@ -46,7 +46,10 @@ test("long requests have a turn each, with others between them; a short one wait
 
 test("one socket's connections take an eighth of the descriptors and all sockets' a quarter, until some close", () => {
   let excess = 0;
-  const shares = new ConnectionShares(() => (excess += 1), 80);
+  const shares = new ConnectionShares((socket) => {
+    excess += 1;
+    socket.destroy();
+  }, 80);
   class Peer extends EventEmitter {
     isOpen = true;
     destroy(): void {
