@@ -57,7 +57,7 @@ async function diffOf(records: readonly Buffer[], end = WHOLE): Promise<FsDiff> 
   const told = new CommandRecord({ access: { kind: "direct" }, project });
   for (const each of records) told.take(each);
   told.end(end);
-  return await told.diff(AbortSignal.timeout(10_000));
+  return await told.diff(AbortSignal.timeout(45_000));
 }
 
 const write = (path: string, text = path) => writeFileSync(join(project, path), text);
