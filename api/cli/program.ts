@@ -271,6 +271,9 @@ function complain(terminal: Terminal, error: unknown): number {
 
 function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
+  // Of a socket to the broker: a closed standard output ends the verb earlier.
+  if ("code" in error && error.code === "EPIPE")
+    return "The broker closed the connection: it has ended, or its clients hold too many. Try again; 'substrate broker logs' shows its last messages";
   if ("code" in error && error.code === "ECONNRESET")
     return "The broker ended before it replied. 'substrate broker logs' shows its last messages, 'substrate broker start' starts it again";
   if (error instanceof Complaint || KNOWN.includes(error.name)) return error.message;
