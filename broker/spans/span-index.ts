@@ -185,7 +185,7 @@ export class SpanIndex {
     const room = (this.#room?.keep() ?? Number.POSITIVE_INFINITY) - LEAST_ROOM;
     const all = [...this.#pending];
     const entries = all.slice(0, Math.max(0, Math.floor(room / BYTES_OF_SPAN)));
-    // Without the watermark, which is about all of them.
+    // Without the watermark: with it, a later start would not read the lines of the entries left out.
     if (entries.length < all.length || room < 0) return await this.#writeSome(entries.slice(0, most));
     this.#saidFull = false;
     const commits: Promise<boolean>[] = [];

@@ -44,7 +44,7 @@ const TMUX_COMMAND =
 /** `pnpm@9`, `poetry==1.8`, `pip[x]>=24`: the package's program has the package's name. */
 const VERSIONED = /^([\w.-]+?)(?:\[[^\]]*\])?(?:@|[=<>!~]=|[<>])/;
 
-/** What corepack starts; its other words are commands of its own. */
+/** Package managers that corepack starts; `enable`, `use` and other first words are subcommands of corepack. */
 const OF_COREPACK = /^(?:npm|npx|pnpm|pnpx|yarn|yarnpkg)(?:@|$)/;
 
 /** Returns the commands of programs other than wrappers, given behind a subcommand or in an option. */
