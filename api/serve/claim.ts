@@ -44,14 +44,7 @@ export function claimStart(path: string): Claim {
 }
 
 function claimOf(path: string, own: string): Claim {
-  const isHeld = (): boolean => {
-    try {
-      return readIfThere(path) === own;
-    } catch {
-      // Ignoring: a file that cannot be read now (EMFILE) is no sign that the home is gone, and this is asked by a timer.
-      return true;
-    }
-  };
+  const isHeld = (): boolean => readIfThere(path) === own;
   return { isHeld, release: () => isHeld() && unlinkSync(path) };
 }
 

@@ -113,9 +113,18 @@ export function tellReady(manager: ServiceManager | undefined): NodeJS.Timeout |
     : setInterval(() => manager.tell("WATCHDOG=1"), manager.watchdogMs);
 }
 
+/** A claim that cannot be read now (EMFILE) is no sign that the home is gone. */
+function isStillHeld(claim: Claim): boolean {
+  try {
+    return claim.isHeld();
+  } catch {
+    return true;
+  }
+}
+
 function whenHomeGoes(claim: Claim, act: () => Promise<void>): void {
   const timer = setInterval(() => {
-    if (claim.isHeld()) return;
+    if (isStillHeld(claim)) return;
     clearInterval(timer);
     void act();
   }, HOME_CHECK_MS).unref();

@@ -29,9 +29,10 @@ export async function serve(broker: Broker, log: Log, handed: Handed): Promise<R
   const named = (): readonly string[] => Object.keys(broker.config().agents ?? {});
   const open: OpenSocket[] = [];
   const create = (caller: () => Caller): Server => createListener(broker, caller, log);
+  const sayExcess = excessLog(log);
   const shares = new ConnectionShares((socket) => {
     refuseConnection(socket);
-    sayExcess(log);
+    sayExcess();
   });
   const createForAgents = (caller: () => Caller): Server => shares.bound(create(caller));
   const agents = new AgentSockets(broker.home, named(), createForAgents, log, handed);
@@ -67,13 +68,16 @@ export async function serve(broker: Broker, log: Log, handed: Handed): Promise<R
 }
 
 const SAY_AGAIN_MS = 60_000;
-let saidAt = Number.NEGATIVE_INFINITY;
 
-function sayExcess(log: Log): void {
-  const now = performance.now();
-  if (now - saidAt < SAY_AGAIN_MS) return;
-  saidAt = now;
-  log.warn({}, "Clients of the agents' sockets hold too many connections; further ones are closed");
+/** Logs an excess at most once a minute. */
+function excessLog(log: Log): () => void {
+  let saidAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    const now = performance.now();
+    if (now - saidAt < SAY_AGAIN_MS) return;
+    saidAt = now;
+    log.warn({}, "Clients of the agents' sockets hold too many connections; further ones are closed");
+  };
 }
 
 /** Agents with their own socket, looked up in the current settings: a request's body may come long after the head. */

@@ -29,7 +29,7 @@ export async function leaseWorld(broker: Broker, order: WorldOrder): Promise<Lea
   const wanted = { spec, network: reach.captured, under: underOf(effective), settings, hash: effective.hash };
   const lease = fresh
     ? await broker.worlds.leaseFresh(wanted)
-    : await broker.worlds.lease(session.id, wanted, isLabel(broker.config(), agent) ? LABELS : agent);
+    : await broker.worlds.lease(session.id, wanted, () => (isLabel(broker.config(), agent) ? LABELS : agent));
   try {
     await broker.gateway.serve(lease.world, { agent, session: session.id, project, effective: now }, reach);
     if (!fresh) await followPolicy(broker.publisher, session, lease.world, effective);

@@ -312,7 +312,9 @@ class LateLines {
     try {
       this.#write(line, part);
     } catch (error) {
-      if (!isRefusal(error) || this.#late.length >= MAX_LATE) throw error;
+      // Half of the room is for the ends of commands.
+      const most = part === "closes" ? MAX_LATE : MAX_LATE / 2;
+      if (!isRefusal(error) || this.#late.length >= most) throw error;
       this.#onFault(`A line of ${line.span_id} waits for disk space`, error);
       this.#late.push({ line, part });
       this.#schedule();

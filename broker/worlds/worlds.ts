@@ -71,7 +71,7 @@ export class Worlds {
    * Leases the session's world. Starts a world if none is warm, or if the policy now needs another spec; the old world then ends
    * after its last command. Throws `WorldUnavailable`.
    */
-  async lease(session: string, wanted: Wanted, owner: string): Promise<Lease> {
+  async lease(session: string, wanted: Wanted, owner: () => string): Promise<Lease> {
     const known = this.#warm.get(keyOf(session, wanted));
     const warm =
       known !== undefined && serves(known, wanted) ? known : this.#start(session, wanted, owner, known);
@@ -169,7 +169,7 @@ export class Worlds {
   }
 
   /** Starts a world independently of the first command's lifetime: other commands may wait for the same world. */
-  #start(session: string, wanted: Wanted, owner: string, before: Warm | undefined): Warm {
+  #start(session: string, wanted: Wanted, owner: () => string, before: Warm | undefined): Warm {
     const staleGone = this.#endStale(wanted);
     const key = keyOf(session, wanted);
     if (before !== undefined && this.#warm.get(key) === before)
@@ -182,7 +182,16 @@ export class Worlds {
     }
     const world = staleGone.then(() => this.#make(wanted));
     const begun = { startedAt: new Date().toISOString(), hash: wanted.hash, users: 0, used: false };
-    const warm: Warm = { session, owner, key, wanted, world, ...begun, idle: undefined, follows: true };
+    const warm: Warm = {
+      session,
+      owner: owner(),
+      key,
+      wanted,
+      world,
+      ...begun,
+      idle: undefined,
+      follows: true,
+    };
     this.#warm.set(key, warm);
     void warm.world.then(
       (world) => {
@@ -195,7 +204,7 @@ export class Worlds {
   }
 
   /**
-   * Ends the oldest world without a running command of the owner that has most of them, with the processes that were kept there:
+   * Ends the oldest world without a running command, of the owner that has most such worlds, with the processes that were kept there:
    * one agent's kept processes in hundreds of folders must not keep every other from a world. False: all run a command.
    */
   #evict(): boolean {

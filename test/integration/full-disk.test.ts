@@ -1,8 +1,8 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { actors, runAs } from "../support/users/users.ts";
+import { type Actor, actors, runAs } from "../support/users/users.ts";
 import { installationFor } from "../support/broker/installation.ts";
 import { skip } from "../support/run/skips.ts";
 
@@ -97,96 +97,69 @@ sleep 3
 "$NODE" "$LAUNCHER" trace verify
 `;
 
+/** Runs a script on a small disk of its own; undefined for an ordinary user, with the reason of the skip. */
+async function onSmallDisk(
+  actor: Actor,
+  what: string,
+  script: string,
+  prepare: (project: string) => void = () => {},
+): Promise<{ readonly stdout: string; readonly said: string; readonly ran: readonly string[] } | undefined> {
+  if (actor.uid !== 0) {
+    const why = "an ordinary user cannot mount a small file system without becoming root inside";
+    skip(`${what}, as ${actor.kind}`, why);
+    return undefined;
+  }
+  const folder = mkdtempSync(join(tmpdir(), "sb-disk-"));
+  const [disk, project] = [join(folder, "disk"), join(folder, "project")];
+  for (const each of [disk, join(project, ".git/hooks")]) mkdirSync(each, { recursive: true });
+  prepare(project);
+  try {
+    const { node, launcher } = await installationFor(actor);
+    const words = ["unshare", "-m", "sh", "-c", script, "sh", disk, project, node, launcher];
+    const { stdout, stderr } = await runAs(actor, words, { cwd: folder });
+    return { stdout, said: `${stdout}\n${stderr}`, ran: readdirSync(project) };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
 describe.each(actors())("a full disk, as $kind", (actor) => {
   test("refuses what it cannot record, runs none of it, and everything works again when there is room", async () => {
-    if (actor.uid !== 0) {
-      skip(
-        `a full disk, as ${actor.kind}`,
-        "an ordinary user cannot mount a small file system without becoming root inside",
-      );
-      return;
-    }
-    const folder = mkdtempSync(join(tmpdir(), "sb-disk-"));
-    for (const name of ["disk", "project/.git"]) mkdirSync(join(folder, name), { recursive: true });
-    try {
-      const { node, launcher } = await installationFor(actor);
-      const words = [
-        "unshare",
-        "-m",
-        "sh",
-        "-c",
-        SCRIPT,
-        "sh",
-        join(folder, "disk"),
-        join(folder, "project"),
-        node,
-        launcher,
-      ];
-      const { stdout } = await runAs(actor, words, { cwd: folder });
-      expect(stdout, stdout).toMatch(/^before$/m);
-      expect(stdout.match(/Nothing ran: its span cannot be recorded/g), stdout).toHaveLength(3);
-      for (const agent of ["one", "two", "three"])
-        expect(existsSync(join(folder, "project", `ran-${agent}`))).toBe(false);
-      expect(stdout, stdout).toMatch(/^after$/m);
-      expect(stdout, stdout).toMatch(/^The trace is intact: 4 lines/m);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+    const done = await onSmallDisk(actor, "a full disk", SCRIPT);
+    if (done === undefined) return;
+    const { stdout, ran } = done;
+    expect(stdout, stdout).toMatch(/^before$/m);
+    expect(stdout.match(/Nothing ran: its span cannot be recorded/g), stdout).toHaveLength(3);
+    for (const agent of ["one", "two", "three"]) expect(ran).not.toContain(`ran-${agent}`);
+    expect(stdout, stdout).toMatch(/^after$/m);
+    expect(stdout, stdout).toMatch(/^The trace is intact: 4 lines/m);
   });
 
   test("keeps the end of a command that fills it until there is room, and rotates then", async () => {
-    if (actor.uid !== 0) {
-      skip(
-        `a disk that a command fills, as ${actor.kind}`,
-        "an ordinary user cannot mount a small file system without becoming root inside",
-      );
-      return;
-    }
-    const folder = mkdtempSync(join(tmpdir(), "sb-disk-"));
-    for (const name of ["disk", "project/.git"]) mkdirSync(join(folder, name), { recursive: true });
-    try {
-      const { node, launcher } = await installationFor(actor);
-      const places = [join(folder, "disk"), join(folder, "project"), node, launcher];
-      const words = ["unshare", "-m", "sh", "-c", FILLED_BY_COMMAND, "sh", ...places];
-      const { stdout, stderr } = await runAs(actor, words, { cwd: folder });
-      const said = `${stdout}\n${stderr}`;
-      expect(stdout, said).toMatch(/^ran to its end$/m);
-      expect(stdout, said).toMatch(/^exec: 0$/m);
-      expect(stdout, said).not.toMatch(/^no inode: trace-/m);
-      expect(stdout, said).toMatch(/^room: trace-0000000000000001\.jsonl$/m);
-      expect(stdout, said).toMatch(/^1\nafter$/m);
-      expect(stdout, said).toMatch(/^The trace is intact: \d+ lines/m);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+    const done = await onSmallDisk(actor, "a disk that a command fills", FILLED_BY_COMMAND);
+    if (done === undefined) return;
+    const { stdout, said } = done;
+    expect(stdout, said).toMatch(/^ran to its end$/m);
+    expect(stdout, said).toMatch(/^exec: 0$/m);
+    expect(stdout, said).not.toMatch(/^no inode: trace-/m);
+    expect(stdout, said).toMatch(/^room: trace-0000000000000001\.jsonl$/m);
+    expect(stdout, said).toMatch(/^1\nafter$/m);
+    expect(stdout, said).toMatch(/^The trace is intact: \d+ lines/m);
   });
 
   test("does not end the broker while a world tells of what it refused, and the trace gets it later", async () => {
-    if (actor.uid !== 0) {
-      skip(
-        `what a world tells beside a full disk, as ${actor.kind}`,
-        "an ordinary user cannot mount a small file system without becoming root inside",
-      );
-      return;
-    }
-    const folder = mkdtempSync(join(tmpdir(), "sb-disk-"));
-    for (const name of ["disk", "project/.git/hooks"]) mkdirSync(join(folder, name), { recursive: true });
-    writeFileSync(join(folder, "project/.git/config"), "[core]\n\tbare = false\n");
-    try {
-      const { node, launcher } = await installationFor(actor);
-      const places = [join(folder, "disk"), join(folder, "project"), node, launcher];
-      const words = ["unshare", "-m", "sh", "-c", FILLED_AND_REFUSED, "sh", ...places];
-      const { stdout, stderr } = await runAs(actor, words, { cwd: folder });
-      const said = `${stdout}\n${stderr}`;
-      expect(stdout, said).toMatch(/^ran to its end$/m);
-      expect(stdout, said).toMatch(/^exec: 0$/m);
-      expect(stdout, said).toMatch(/^afterwards: begun-plain$/m);
-      expect(Number(/^\d+$/m.exec(stdout)?.[0]), said).toBeGreaterThan(3);
-      // Another line here would mean that the first broker had died.
-      expect(said).not.toMatch(/starting the broker/);
-      expect(stdout, said).toMatch(/^The trace is intact: \d+ lines/m);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+    const what = "what a world tells beside a full disk";
+    const done = await onSmallDisk(actor, what, FILLED_AND_REFUSED, (project) =>
+      writeFileSync(join(project, ".git/config"), "[core]\n\tbare = false\n"),
+    );
+    if (done === undefined) return;
+    const { stdout, said } = done;
+    expect(stdout, said).toMatch(/^ran to its end$/m);
+    expect(stdout, said).toMatch(/^exec: 0$/m);
+    expect(stdout, said).toMatch(/^afterwards: begun-plain$/m);
+    expect(Number(/^\d+$/m.exec(stdout)?.[0]), said).toBeGreaterThan(3);
+    // Another line here would mean that the first broker had died.
+    expect(said).not.toMatch(/starting the broker/);
+    expect(stdout, said).toMatch(/^The trace is intact: \d+ lines/m);
   });
 });

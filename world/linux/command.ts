@@ -224,17 +224,13 @@ export class LinuxCommand implements CommandRun {
 
   /** Without an answer init refuses the call when its patience ends (FRAME_REPLACE_PATIENCE_MS). */
   #answer(fields: Promise<readonly Field[]>): void {
-    fields.then(
-      (known) => this.#send(encodeFields(FRAME.REPLACED, this.#id, known)),
-      (error: unknown) => {
+    fields
+      .then((known) => this.#send(encodeFields(FRAME.REPLACED, this.#id, known)))
+      .catch((error: unknown) => {
         const why = error instanceof Error ? error.message : String(error);
-        this.#request.onViolation({
-          kind: "write",
-          subject: "git",
-          message: `A change of git's files was refused: ${why}`,
-        });
-      },
-    );
+        const message = `A change of git's files was refused: ${why}`;
+        this.#request.onViolation({ kind: "write", subject: "git", message });
+      });
   }
 
   #remove(payload: Buffer): false {

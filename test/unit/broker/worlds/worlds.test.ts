@@ -28,10 +28,10 @@ function made(
 
 test("a world that got no network is replaced when the policy asks for another one, and stays for the same", async () => {
   const { worlds, ended } = made(null);
-  const first = await worlds.lease("s", wanted(), "a");
-  const again = await worlds.lease("s", wanted(), "a");
+  const first = await worlds.lease("s", wanted(), () => "a");
+  const again = await worlds.lease("s", wanted(), () => "a");
   expect(again.world.id).toBe(first.world.id);
-  const other = await worlds.lease("s", wanted(443), "a");
+  const other = await worlds.lease("s", wanted(443), () => "a");
   expect(other.world.id).not.toBe(first.world.id);
   expect(other.world.spec.network.ports).toEqual([443]);
   expect(ended).toEqual([]);
@@ -43,29 +43,29 @@ test("a world that got no network is replaced when the policy asks for another o
 
 test("a world with a network stays, and whoever serves it changes its rules", async () => {
   const { worlds, ended } = made({} as unknown as NonNullable<World["network"]>);
-  const first = await worlds.lease("s", wanted(), "a");
+  const first = await worlds.lease("s", wanted(), () => "a");
   first.release(false);
-  expect((await worlds.lease("s", wanted(443), "a")).world.id).toBe(first.world.id);
+  expect((await worlds.lease("s", wanted(443), () => "a")).world.id).toBe(first.world.id);
   expect(ended).toEqual([]);
 });
 
 test("a world gets its settings by the policy that it is made for, and keeps them while that says the same", async () => {
   const { worlds, ended } = made({} as unknown as NonNullable<World["network"]>);
   const settings = [{ path: "/opt/tool/rc", text: "retries=0\n" }];
-  const first = await worlds.lease("s", wanted(), "a");
+  const first = await worlds.lease("s", wanted(), () => "a");
   first.release(false);
-  const told = await worlds.lease("s", { ...wanted(), settings }, "a");
+  const told = await worlds.lease("s", { ...wanted(), settings }, () => "a");
   told.release(false);
   expect(told.world.id).toBe(first.world.id);
-  const edited = await worlds.lease("s", { ...wanted(), hash: "two", settings }, "a");
+  const edited = await worlds.lease("s", { ...wanted(), hash: "two", settings }, () => "a");
   edited.release(false);
   expect(edited.world.spec.settings).toEqual(settings);
   expect(ended).toEqual([first.world.id]);
-  const same = await worlds.lease("s", { ...wanted(), hash: "three", settings }, "a");
+  const same = await worlds.lease("s", { ...wanted(), hash: "three", settings }, () => "a");
   same.release(false);
-  const forgotten = await worlds.lease("s", { ...wanted(), hash: "three" }, "a");
+  const forgotten = await worlds.lease("s", { ...wanted(), hash: "three" }, () => "a");
   expect(forgotten.world.id).toBe(edited.world.id);
-  expect((await worlds.lease("s", { ...wanted(), hash: "four" }, "a")).world.spec.settings).toEqual([]);
+  expect((await worlds.lease("s", { ...wanted(), hash: "four" }, () => "a")).world.spec.settings).toEqual([]);
 });
 
 test("whoever asks for the changes of a command that held none waits until its layers are removed", async () => {
@@ -98,7 +98,7 @@ test("whoever asks for the changes of a command that held none waits until its l
 
 test("with no room left, the oldest unused world of whoever has most ends, and none that runs a command", async () => {
   const { worlds, ended } = made(null, 4);
-  const lease = (session: string, owner: string) => worlds.lease(session, wanted(), owner);
+  const lease = (session: string, owner: string) => worlds.lease(session, wanted(), () => owner);
   const [one, two, running, other] = [
     await lease("1", "greedy"),
     await lease("2", "greedy"),
