@@ -197,6 +197,7 @@ function execOf(run: number, world: string, request: ExecRequest): Exec {
     stdin: live === undefined ? (stdin ?? null) : null,
     live:
       live === undefined ? null : { terminal: live.terminal ?? null, isJob: live.onStopped !== undefined },
+    isOneOutput: request.isOneOutput === true,
     memoryFile: memoryFile ?? null,
     stateFile: stateFile === undefined ? null : { path: stateFile.path, script: stateFile.script },
     gate:

@@ -10,6 +10,7 @@
 
 #include "client/terminal.h"
 #include "client/variables.h"
+#include "stream/standard.h"
 
 extern char **environ;
 
@@ -115,6 +116,7 @@ struct buffer question_stream(const struct program *program, const char *agent, 
   add_caller(&body, agent);
   if (add_words(&body, program->name, words) > 0 || !variables_add(&body, program->others.data)) body.failed = true;
   if (terminal) terminal_add(&body);
+  else if (standard_outputs_are_one()) buffer_text(&body, ONE_OUTPUT);
   snprintf(rest, sizeof rest, ",\"approval_wait_ms\":%d,\"no_time_limit\":true,\"stdin\":%s}", APPROVAL_SECONDS * 1000,
            input ? "true" : "false");
   buffer_text(&body, rest);

@@ -116,6 +116,9 @@ function misfit(request: ExecuteRequest, options: StreamOptions, canType: boolea
   if (options.session_shell === true && options.on_disconnect === "detach") {
     return useless("on_disconnect", "a shell belongs to its terminal", "Leave it out");
   }
+  if (options.pty === true && request.outputs !== undefined) {
+    return useless("outputs", "a terminal is one output", "Leave it out");
+  }
   const size = (["cols", "rows", "term"] as const).find((name) => options[name] !== undefined);
   return size === undefined || options.pty === true
     ? undefined

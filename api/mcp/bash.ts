@@ -27,6 +27,7 @@ export async function bash(mcp: Mcp, args: Readonly<Record<string, unknown>>, tu
     ...mcp.session,
     cmd: args["command"],
     ...(existsSync("/bin/bash") ? { shell: "bash" } : {}),
+    outputs: "together",
     timeout_ms: typeof timeout === "number" ? Math.min(timeout, LONGEST_MS) : TIMEOUT_MS,
     ...(args["background"] === true ? { background: "keep" } : {}),
     approval_wait_ms: mcp.waitMs,

@@ -276,6 +276,7 @@ function runRequest(
     memoryFile: job.live?.promptWord === undefined ? tokenFile(job) : shellScript(job.live.promptWord),
     live: job.live,
     stdin: request.stdin_b64 === undefined ? undefined : Buffer.from(request.stdin_b64, "base64"),
+    isOneOutput: request.outputs === "together",
     background: request.background ?? "kill",
     timeoutMs,
     more,

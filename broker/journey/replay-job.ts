@@ -53,6 +53,7 @@ function requestOf(broker: Broker, recorded: Recorded, under: Under): ExecuteReq
     ...(Object.keys(env).length === 0 ? {} : { env }),
     ...shellOf(recorded),
     ...(stdin === undefined ? {} : { stdin_b64: stdin }),
+    ...(given.outputs === undefined ? {} : { outputs: given.outputs }),
     ...(profile === undefined || under.kind === "instead" ? {} : { profile }),
     parent_span: span.span_id,
     ...(span.timeout_ms === undefined ? { no_time_limit: true } : { timeout_ms: span.timeout_ms }),

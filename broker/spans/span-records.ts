@@ -163,7 +163,7 @@ export function refusalFields(
 /** Records how a command was given, for a replay. */
 function givenOf(job: Job): GivenCommand {
   const { request, replays } = job;
-  const { argv, profile, background } = request;
+  const { argv, profile, background, outputs } = request;
   const missing = notKept(job);
   const shell = shellVariables(job);
   return {
@@ -172,6 +172,7 @@ function givenOf(job: Job): GivenCommand {
     ...(shell === undefined ? {} : { caller_env: shell }),
     ...(missing.length === 0 ? {} : { not_kept: [...missing] }),
     ...(background === "keep" ? { keeps_background: true } : {}),
+    ...(outputs === "together" ? { outputs } : {}),
     ...(job.ownHome === undefined ? {} : { own_home: true }),
     ...(job.isFileCall === true ? { file_call: true } : {}),
     ...(replays === undefined ? {} : { replays: replays.span }),

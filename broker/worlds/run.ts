@@ -37,6 +37,7 @@ export type RunRequest = {
   readonly stdin: Uint8Array | undefined;
   /** Takes the outputs as they come, and may send input; absent: the outputs are only kept. */
   readonly live?: Live | undefined;
+  readonly isOneOutput?: boolean;
   readonly background: "kill" | "keep";
   readonly timeoutMs: number;
   /** Called when the time is over: returns additional milliseconds, or 0 to end the command. Absent: no extension. */
@@ -92,6 +93,7 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
     stateFile: request.stateFile,
     stdin: request.stdin,
     live: live?.input,
+    isOneOutput: request.isOneOutput,
     background: request.background,
     window: WINDOW,
     onOutput: (stream, bytes) => {

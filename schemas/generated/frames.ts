@@ -87,6 +87,10 @@ export interface ExecFrame {
    * 1, with a terminal: the command is a job, which its terminal's Ctrl-Z stops; STOPPED tells. Absent: the kernel ignores a stop that comes from a terminal.
    */
   readonly job_control?: number;
+  /**
+   * 1, without a terminal: standard error is standard output's pipe, and STDOUT carries all that is written to it.
+   */
+  readonly one_output?: number;
   /** 1: processes that outlive the command stay. */
   readonly keep?: number;
   /** Output credit in bytes, shared by stdout and stderr. */
@@ -771,4 +775,6 @@ export const TAG = {
   WORKING_FOLDER: 125,
   /** u64: Processes that were still running some time after the main process had exited, and were killed; absent: none. */
   KILLED_AFTER: 126,
+  /** u64: 1, without a terminal: standard error is standard output's pipe, and STDOUT carries all that is written to it. */
+  ONE_OUTPUT: 127,
 } as const;

@@ -1289,6 +1289,10 @@ export interface ExecuteRequest {
   /** Processes that outlive the command: kill them (default), or keep them in the session's world. */
   readonly background?: "kill" | "keep";
   /**
+   * separate (default), or together: standard output and error are one pipe, which keeps the order of what is written, and all of it is told as stdout.
+   */
+  readonly outputs?: "separate" | "together";
+  /**
    * Bytes kept of each stream, head and tail: 0 to 16777216, default 1048576. The rest is counted and hashed.
    */
   readonly max_output_bytes?: number;
@@ -2353,6 +2357,8 @@ export interface GivenCommand {
   readonly not_kept?: readonly ("env" | "stdin" | "scope_token")[];
   /** What the command left running was to stay in the world of its session. */
   readonly keeps_background?: boolean;
+  /** Standard output and error were one pipe; stdout has what was written to both. */
+  readonly outputs?: "together";
   /** Whether the command had a home of its own, whose content the span does not keep. */
   readonly own_home?: boolean;
   /** Whether it was a file operation (POST /v1/files): cmd says which, and is no command. */

@@ -33,6 +33,11 @@ bool standard_has_input(void) {
   return isatty(STDIN_FILENO) != 1 && !is_null_device(STDIN_FILENO);
 }
 
+bool standard_outputs_are_one(void) {
+  struct stat out, error;
+  return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &error) == 0 && out.st_dev == error.st_dev && out.st_ino == error.st_ino;
+}
+
 static bool is_file(int fd) {
   struct stat file;
   return fstat(fd, &file) == 0 && S_ISREG(file.st_mode);

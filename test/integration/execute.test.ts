@@ -60,6 +60,15 @@ describe.each(actors())("execute, as $kind", (actor) => {
     });
   });
 
+  test("outputs that are one keep the order of what is written, and are told as standard output", async () => {
+    const cmd = "for i in $(seq 200); do echo out; echo err >&2; done; exit 3";
+    const ran = await broker.run({ cmd, outputs: "together" });
+    expect(ran).toMatchObject({ exit: 3, stdout: "out\nerr\n".repeat(200), stderr: "", stderr_bytes: 0 });
+    expect(await broker.span(ran.span_id)).toMatchObject({ given: { form: "sh", outputs: "together" } });
+    expect((await broker.run({ cmd, outputs: "separate" })).stdout).toBe("out\n".repeat(200));
+    expect(await broker.run({ argv: ["no-such-program"], outputs: "together" })).toMatchObject({ exit: 127 });
+  });
+
   test("standard input arrives whole, and without one there is an end of file", async () => {
     const input = randomBytes(300_000);
     const reply = await broker.run({ cmd: "cat", stdin_b64: input.toString("base64") });

@@ -37,7 +37,16 @@ type Case = {
   readonly stdin?: string;
   /** A script that runs the front as `"$@"`. */
   readonly within?: string;
+  /** Of both fronts; absent: whatever it is, it is the same. */
+  readonly stdout?: string;
 };
+
+/** Lines for standard output and error in turn, as many of each. */
+const IN_TURN = "i=0; while [ $i -lt 200 ]; do i=$((i + 1)); echo out $i; echo err $i >&2; done";
+
+function inTurn(count: number): string {
+  return Array.from({ length: count }, (_, at) => `out ${at + 1}\nerr ${at + 1}\n`).join("");
+}
 
 const CASES: readonly Case[] = [
   { what: "a shell command", words: ["exec", "--", "echo out; echo err >&2; exit 3"] },
@@ -46,6 +55,30 @@ const CASES: readonly Case[] = [
   { what: "bash", words: ["exec", "--shell", "bash", "--", "[[ a == a ]] && echo $BASH_VERSINFO"] },
   { what: "bytes that are no text", words: ["exec", "--", "printf '\\377\\000\\033[31m'"] },
   { what: "no final line end", words: ["exec", "--", "printf x; printf y >&2"] },
+  {
+    what: "two outputs that are one, in order",
+    words: ["exec", "--", IN_TURN],
+    within: 'exec "$@" 2>&1',
+    stdout: inTurn(200),
+  },
+  {
+    what: "one file for two outputs, in order",
+    words: ["exec", "--", IN_TURN],
+    within: '"$@" > turns.$$ 2>&1; cat turns.$$; rm turns.$$',
+    stdout: inTurn(200),
+  },
+  {
+    what: "a program whose outputs are one",
+    words: ["run", "--", "sh", "-c", IN_TURN],
+    within: 'exec "$@" 2>&1',
+    stdout: inTurn(200),
+  },
+  {
+    what: "two outputs that are two files",
+    words: ["exec", "--", "echo out; echo err >&2"],
+    within: '"$@" > one.$$ 2> two.$$; cat two.$$ one.$$; rm one.$$ two.$$',
+    stdout: "err\nout\n",
+  },
   { what: "a long output", words: ["exec", "--", "seq 1 100000"] },
   { what: "a signal", words: ["exec", "--", "kill -TERM $$"] },
   { what: "a program that is not there", words: ["exec", "--", "not-installed-anywhere"] },
@@ -169,6 +202,7 @@ describe.each(actors())("the native front and Node, as $kind", (actor) => {
   test.each(CASES)("say and do the same for $what", async (one) => {
     const [native, node] = await Promise.all(fronts.map((front) => run(front, one)));
     expect(native).toEqual(node);
+    if (one.stdout !== undefined) expect(native?.stdout).toBe(one.stdout);
   });
 
   test.each<{ what: string; cmd: string; signals: readonly NodeJS.Signals[]; code: number; stdout: string }>([

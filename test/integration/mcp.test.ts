@@ -86,6 +86,9 @@ describe.each(actors())("substrate mcp, as $kind", (actor) => {
     expect(ran).toMatchObject({ isError: false });
     expect(ran.text).toMatch(/^out\nerr\n\[exit 3; allow; \d+ ms; spn_[-0-9a-f]+\]$/);
 
+    const turns = await mcp.use("bash", { command: "for i in 1 2 3; do echo out; echo err >&2; done" });
+    expect(turns.text).toMatch(/^(out\nerr\n){3}\[exit 0;/);
+
     const isolated = await mcp.use("bash", { command: `touch held held-${version}` });
     const [span = ""] = /spn_[-0-9a-f]+/.exec(isolated.text) ?? [];
     expect(isolated.text).toContain("; isolate;");

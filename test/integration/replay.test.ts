@@ -47,6 +47,12 @@ describe.each(actors())("replays, as $kind", (actor) => {
     expect(await leftLayers(broker)).toEqual([span]);
   });
 
+  test("outputs that were one are one again", async () => {
+    const cmd = "for i in 1 2 3 4 5; do echo out; echo err >&2; done";
+    const { span_id: span } = await broker.run({ cmd, outputs: "together" });
+    expect(await replayed(broker, span)).toMatchObject({ matches: SAME, results: { now: { exit: 0 } } });
+  });
+
   test("a command that wrote to the project directly writes to an overlay when it is replayed, and nothing of that stays", async () => {
     const { span_id: span } = await broker.run("echo line >> log; rm -f gone; wc -l < log");
     expect(readFileSync(inProject("log"), "utf8")).toBe("line\n");

@@ -107,6 +107,8 @@ describe.each(actors())("terminals, as $kind", (actor) => {
         const refused = await StreamClient.open(broker, { cmd: "true", job_control: true, ...wrong });
         expect((await refused.ended()).error).toMatchObject({ code: "invalid_request", path: "job_control" });
       }
+      const twice = await StreamClient.open(broker, { cmd: "true", pty: true, outputs: "together" });
+      expect((await twice.ended()).error).toMatchObject({ code: "invalid_request", path: "outputs" });
     });
   });
 

@@ -122,6 +122,7 @@ export class AgentRuns {
               onTaken: (bytes) => peer.tell("taken", { run, bytes }),
               onStopped: live.isJob ? (signal) => peer.tell("stopped", { run, signal }) : undefined,
             },
+      isOneOutput: exec.isOneOutput,
       memoryFile: memoryFile ?? undefined,
       stateFile:
         stateFile === null

@@ -117,8 +117,11 @@ class HostRun implements CommandRun {
     });
     this.#child = child;
     const credit = { left: request.window };
+    // Node gives a child no pipe twice, so here the order of the two is nearly kept.
     const output = (name: "stdout" | "stderr", from: Readable): Output =>
-      new Output(from, credit, (bytes) => request.onOutput(name, bytes));
+      new Output(from, credit, (bytes) =>
+        request.onOutput(request.isOneOutput === true ? "stdout" : name, bytes),
+      );
     this.#outputs = [output("stdout", child.stdout as Readable), output("stderr", child.stderr as Readable)];
     child.stdin?.on("error", () => {
       // The command reads no more, ignoring: as a pipe's writer that ignores SIGPIPE.

@@ -267,6 +267,7 @@ export function encodeExec(
     fields.push([TAG.COLUMNS, live.terminal.columns], [TAG.ROWS, live.terminal.rows]);
     if (live.onStopped !== undefined) fields.push([TAG.JOB_CONTROL, 1]);
   }
+  if (request.isOneOutput === true) fields.push([TAG.ONE_OUTPUT, 1]);
   if (gate !== undefined) fields.push([TAG.GATE, gate]);
   if (request.onPrograms !== undefined) fields.push([TAG.LINEAGE, 1]);
   if (telemetry !== undefined) fields.push([TAG.TELEMETRY, telemetry]);

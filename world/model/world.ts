@@ -240,6 +240,8 @@ export type ExecRequest = {
   readonly stdin: Uint8Array | undefined;
   /** Takes the place of `stdin`. */
   readonly live?: LiveInput | undefined;
+  /** Whether standard error is standard output's pipe: `stdout` then carries both, in the order written. Not with a terminal. */
+  readonly isOneOutput?: boolean | undefined;
   /** Content for this command alone, in a sealed memory file; absent: no file. */
   readonly memoryFile?: MemoryFile | undefined;
   /** Absent: no file, and no report. */

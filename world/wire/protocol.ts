@@ -73,6 +73,7 @@ export type Exec = OfRun &
     readonly env: readonly (readonly [name: string, value: string])[];
     readonly stdin: Uint8Array | null;
     readonly live: { readonly terminal: TerminalSize | null; readonly isJob: boolean } | null;
+    readonly isOneOutput: boolean;
     readonly memoryFile: MemoryFile | null;
     readonly stateFile: { readonly path: string; readonly script: Uint8Array } | null;
     readonly gate: Omit<ProgramGate, "decide"> | null;

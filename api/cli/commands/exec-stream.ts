@@ -1,4 +1,5 @@
 /** One command as a stream: standard input in, outputs out as they are written; or this terminal as the command's. */
+import { fstatSync } from "node:fs";
 import { constants } from "node:os";
 import { isatty } from "node:tty";
 import type { Answer } from "../../client/client.ts";
@@ -31,6 +32,14 @@ export type StreamCall = {
   /** Called when the command starts; true: the client detaches. */
   readonly onStarted?: ((start: { readonly span_id: string }) => boolean) | undefined;
 };
+
+/**
+ * What a request says when descriptors 1 and 2 are one file, as after `2>&1`: over two pipes the order of what is written would be lost.
+ */
+export function outputsOf(): { readonly outputs?: "together" } {
+  const [one, other] = [fstatSync(1), fstatSync(2)];
+  return one.dev === other.dev && one.ino === other.ino ? { outputs: "together" } : {};
+}
 
 /** What became of a stream: the last message or the refusal; or the exit code when this side ended it. */
 export async function streamed(terminal: Terminal, call: StreamCall): Promise<Answer | number> {

@@ -12,7 +12,7 @@ import {
   isWorldDisabled,
   parentSpan,
 } from "./command-body.ts";
-import { streamed } from "./exec-stream.ts";
+import { outputsOf, streamed } from "./exec-stream.ts";
 import { DETACHED, detached } from "./run.ts";
 import { readsInput, stdinField } from "./stdin-field.ts";
 
@@ -50,10 +50,11 @@ export async function execCommand(
 
 async function printOutput(terminal: Terminal, body: object, options: ExecOptions): Promise<number> {
   const socket = commandSocket(terminal, options);
-  if (options.detach === true) return await detached(terminal, socket, { ...body, ...DETACHED });
+  if (options.detach === true)
+    return await detached(terminal, socket, { ...body, ...outputsOf(), ...DETACHED });
   const input = readsInput(terminal, options.stdin === true);
   const asking = {
-    body: { ...body, stdin: input },
+    body: { ...body, ...outputsOf(), stdin: input },
     wait: options.wait === true,
     silent: false,
     // What was typed as the command's input has used up the terminal's.

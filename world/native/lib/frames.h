@@ -336,5 +336,7 @@
 #define TAG_WORKING_FOLDER 125
 /* u64: Processes that were still running some time after the main process had exited, and were killed; absent: none. */
 #define TAG_KILLED_AFTER 126
+/* u64: 1, without a terminal: standard error is standard output's pipe, and STDOUT carries all that is written to it. */
+#define TAG_ONE_OUTPUT 127
 
 #endif

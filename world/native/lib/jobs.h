@@ -26,6 +26,7 @@ struct order {
   uint32_t terminal;        /* ORDER_RUN: the first descriptor is the terminal of the command's session */
   uint32_t memory_file;     /* ORDER_RUN: the next descriptor is the command's memory file */
   uint32_t payload_in_file; /* ORDER_RUN: the last descriptor is the payload */
+  uint32_t one_output;      /* ORDER_RUN: standard error is standard output's pipe */
   uint32_t asked; /* ORDER_RUN: the broker is asked about the start */
 };
 

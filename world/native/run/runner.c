@@ -133,6 +133,7 @@ static int run(void) {
      from here on, are. */
   forget_signals();
   if (job.order.terminal != 0) enter_terminal();
+  if (job.order.one_output != 0 && dup2(STDOUT_FILENO, STDERR_FILENO) < 0) give_up("stderr", "", errno);
   if (memory && place_memory_file(fds[input]) < 0) give_up("memory file", "", errno);
   if (chdir(program.cwd) < 0) give_up("chdir", program.cwd, errno);
   sigemptyset(&none);
