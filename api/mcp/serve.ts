@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { NoBroker } from "../client/client.ts";
 import { Outputs } from "./outputs.ts";
 import { definitionOf, type Mcp, misfit, TOOLS } from "./tools.ts";
+import { WholeLines } from "./whole-lines.ts";
 
 export type McpOptions = {
   readonly version: string;
@@ -40,7 +41,8 @@ export async function serveMcp(options: McpOptions): Promise<number> {
     session: { session_key: `mcp-${randomUUID()}` },
   };
   // This line of the SDK speaks 2026-07-28, which Claude Code asks for first, and the 2025 line of the other clients.
-  const transport = new StdioServerTransport(options.stdin, process.stdout, { maxBufferSize: MOST_MESSAGE });
+  const input = options.stdin.pipe(new WholeLines(MOST_MESSAGE));
+  const transport = new StdioServerTransport(input, process.stdout, { maxBufferSize: MOST_MESSAGE });
   const handle = serveStdio(() => serverOf(options, shared), {
     transport,
     onerror: (error) => options.complain(`MCP: ${error.message}`),
@@ -52,8 +54,10 @@ export async function serveMcp(options: McpOptions): Promise<number> {
       resolve(options.stdin.readable ? 1 : 0);
     };
   });
-  const ended = Promise.race([once(options.stdin, "end"), once(options.stdin, "close")]).then(() => 0);
+  // An input that breaks off closes without an end, and then nothing of it comes through.
+  const ended = Promise.race([once(input, "end"), once(options.stdin, "close")]).then(() => 0);
   const code = await Promise.race([ended, closed]);
+  options.stdin.unpipe(input).pause();
   await handle.close();
   return code;
 }
