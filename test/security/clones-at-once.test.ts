@@ -240,7 +240,9 @@ time.sleep(${GOES_ON_MS / 1000})
       const running = broker.run("python3 attack.py");
       while (!existsSync(at("ready"))) await sleep(5);
       await sleep(2 * ASLEEP_MS);
-      const cmd = `for name in ${NAMES.join(" ")}; do git clone -q source $name; git -C $name status --porcelain; sleep ${(3 * ASLEEP_MS) / 1000}; done`;
+      // Taking what was planted back may make a git that is at work there fail once.
+      const clone = "git clone -q source $name 2> /dev/null || { rm -rf $name; git clone -q source $name; }";
+      const cmd = `for name in ${NAMES.join(" ")}; do ${clone}; git -C $name status --porcelain; sleep ${(3 * ASLEEP_MS) / 1000}; done`;
       const cloned =
         who === "a person"
           ? await runAs(actor, ["sh", "-c", cmd], { cwd: broker.project })

@@ -102,9 +102,11 @@ function documentOf(policy: string): PolicyDocument {
 }
 
 describe.each(actors())("as $kind", (actor) => {
-  describe.each(NAMES)("under %s", (policy) => {
+  // The gate is the same for every policy; that each policy's list stands behind it needs one user's run.
+  const names = actor.kind === "root" ? NAMES.filter((name) => ["agent", "strict"].includes(name)) : NAMES;
+  describe.each(names)("under %s", (policy) => {
     let broker: TestBroker;
-    const earlier = new Set(NAMES.slice(0, NAMES.indexOf(policy)).flatMap(keysOf));
+    const earlier = new Set(names.slice(0, names.indexOf(policy)).flatMap(keysOf));
     const own = denied(policy, actor.home).filter((each) => !earlier.has(each.join(" ")));
     // What another policy denies as well was tried there.
     const patterns = own.length > 0 ? own : denied(policy, actor.home).slice(0, 1);

@@ -262,7 +262,7 @@ test("the reader throws on no text, and all that it finds lies in the text", () 
       }
       for (const index of read.pipelines.flat(2)) expect(read.fragments[index]).toBeDefined();
     }),
-    { numRuns: atLength(4000) },
+    { numRuns: atLength(2000) },
   );
 });
 
@@ -320,7 +320,7 @@ describe("a command in disguise", () => {
         expect(read.opaque).toEqual([]);
         expect(literalCalls(read)).toContain(JSON.stringify(words));
       }),
-      { numRuns: atLength(3000) },
+      { numRuns: atLength(1500) },
     );
   });
 
