@@ -1,7 +1,8 @@
 /** The hint of a reply about held changes. Pure. */
-import type { FsDiff } from "../../schemas/generated/types.ts";
+import type { DecisionRule, FsDiff } from "../../schemas/generated/types.ts";
 import { countChanges } from "../../world/backend.ts";
 import type { Effective } from "../model/effective.ts";
+import { because } from "../model/refusal.ts";
 
 /** Result of `changes.auto_apply` for a command. */
 export type AutoApplied = {
@@ -14,7 +15,7 @@ export type AutoApplied = {
 
 /**
  * Builds the hint; undefined when no change is held or applied. `canChange`: whether the backend can show and apply held changes.
- * `forOperator`: paths that no agent may apply.
+ * `forOperator`: paths that no agent may apply. `rule`: why the command ran isolated.
  */
 export function heldHint(
   span: string,
@@ -23,6 +24,7 @@ export function heldHint(
   auto: AutoApplied | undefined,
   canChange: boolean,
   forOperator: readonly string[] = [],
+  rule: DecisionRule | null = null,
 ): string | undefined {
   const applied = auto === undefined ? [] : [`${auto.words}.`];
   if (!changes.held) return applied.length === 0 ? undefined : applied.join(" ");
@@ -44,6 +46,7 @@ export function heldHint(
   return [
     ...applied,
     `${what}; no later command sees them.`,
+    ...(rule === null ? [] : [`The command ran isolated${because(rule)}.`]),
     `'substrate diff ${span}' (GET /v1/diff/${span}) shows them; ${who}.`,
     ...(forOperator.length === 0
       ? []

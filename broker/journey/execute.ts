@@ -179,7 +179,9 @@ async function runAndRecord(
     // Auto-applied changes can be undone from the overlay's layers, so keep them.
     held = listed.held;
     const canChange = broker.backend.held !== null;
-    const hint = heldHint(job.span, job.effective, changes, auto, canChange, forOperator(world, changes));
+    const operators = forOperator(world, changes);
+    const { rule } = job.decision;
+    const hint = heldHint(job.span, job.effective, changes, auto, canChange, operators, rule);
     notices.takeChanges(changes, ran.stderr.bytes().toString());
     const { network, programs, telemetry } = witnesses;
     const result = { ran, changes, notices: notices.list(), hint, cutShort: cut?.message, network };
