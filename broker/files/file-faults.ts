@@ -71,6 +71,12 @@ export function fileFault(answer: FileAnswer, policyId: string, denial: (path: s
         `Nothing was changed: ${file} belongs to another user, who would lose it to a new file`,
         "Write to it with a command",
       );
+    case "access_list":
+      return refusal(
+        "invalid_request",
+        `Nothing was changed: ${file} has an access list (getfacl shows it) that a new file cannot be given here, because it names other users or groups`,
+        "Write into the file with a command (cat new > file), or as its owner outside of Substrate",
+      );
     case "pattern":
       return refusal(
         "invalid_request",

@@ -1,5 +1,5 @@
 /** Attacks on file operations (POST /v1/files), each with the twin that must go on working. */
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   existsSync,
@@ -18,6 +18,7 @@ import { encodeFileOrder } from "../../world/backend.ts";
 import type { ErrorReply, FilesReply } from "../../schemas/generated/types.ts";
 import { installationFor } from "../support/broker/installation.ts";
 import { TestBroker } from "../support/broker/broker.ts";
+import { needs } from "../support/run/needs.ts";
 import { HomeFolder } from "../support/users/folders.ts";
 import { actors } from "../support/users/users.ts";
 
@@ -72,6 +73,40 @@ fs: { deny_read: ["${out}/token"], write: ["$PROJECT/**"] }
     expect(await ask({ op: "read", path: "link-open" })).toMatchObject({ text: "open\n" });
     const found = await ask({ op: "grep", path: out, pattern: "e" });
     expect(found).toMatchObject({ matches: [{ path: "open" }] });
+  });
+
+  test("an edit keeps a file's access list, and gives none to a file without one", async () => {
+    needs("setfacl");
+    for (const name of ["listed", "strangers", "folder/plain", "folder/listed"])
+      broker.write(at(name), "old\n");
+    const own = `u:${actor.uid}:rw`;
+    // The group's bits of the mode are the list's mask: without the list its group could write.
+    for (const words of [
+      ["-m", `g::---,${own}`, "listed"],
+      ["-m", `g::---,u:4242:rw`, "strangers"],
+      ["-d", "-m", "u:4242:rwx", "folder"],
+      ["-m", `g::r--,${own}`, "folder/listed"],
+    ])
+      execFileSync("setfacl", words, { cwd: broker.project });
+    const lists = (): readonly string[] =>
+      ["listed", "strangers", "folder/plain", "folder/listed"].map((name) =>
+        execFileSync("getfacl", ["--omit-header", "--numeric", name], {
+          cwd: broker.project,
+          encoding: "utf8",
+        }),
+      );
+    const before = lists();
+    const edit = (path: string): object => ({ op: "edit", path, old_text: "old", new_text: "new" });
+    for (const path of ["listed", "folder/plain", "folder/listed"])
+      expect(await ask(edit(path))).toMatchObject({ files: [{ path: at(path) }] });
+    const other = await ask(edit("strangers"));
+    // An ordinary user's world knows one user and one group.
+    if (actor.kind === "root") expect(other).toMatchObject({ files: [{ path: at("strangers") }] });
+    else
+      expect(other).toMatchObject({ status: 400, message: expect.stringContaining("access list") as string });
+    expect(lists()).toEqual(before);
+    expect(text("listed")).toBe("new\n");
+    expect(text("strangers")).toBe(actor.kind === "root" ? "new\n" : "old\n");
   });
 
   test("a write through a link stays in what the policy opens", async () => {

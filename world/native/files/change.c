@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/fs.h>
+#include <linux/limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "files/edit.h"
@@ -16,6 +19,8 @@
 
 /* The default of /proc/sys/kernel/overflowgid (user_namespaces(7)). */
 #define UNMAPPED_GROUP 65534
+
+#define ACCESS_LIST "system.posix_acl_access"
 
 struct staged {
   struct place place;
@@ -68,6 +73,18 @@ static bool may_write(struct staged *one, struct fault *fault) {
   return fault_at(fault, "errno", error, one->place.path);
 }
 
+/* Gives the new file the old one's access list (acl(5)), in which alone stands what the owning group may do: the mode's bits for the
+   group are the list's mask. Without a list, takes away what the folder's default list gave. 0, or an errno. */
+static int take_access_list(const struct staged *one, int fd) {
+  static char list[XATTR_SIZE_MAX];
+  char path[64 + NAME_MAX];
+  snprintf(path, sizeof path, "/proc/self/fd/%d/%s", one->place.folder, one->place.name);
+  ssize_t length = lgetxattr(path, ACCESS_LIST, list, sizeof list);
+  if (length > 0) return fsetxattr(fd, ACCESS_LIST, list, (size_t)length, 0) == 0 ? 0 : errno;
+  if (length < 0 && errno != ENODATA && errno != EOPNOTSUPP) return errno;
+  return fremovexattr(fd, ACCESS_LIST) == 0 || errno == ENODATA || errno == EOPNOTSUPP ? 0 : errno;
+}
+
 static bool write_temporary(struct staged *one, struct fault *fault) {
   const struct bytes *content = &one->content;
   struct stat status;
@@ -90,6 +107,13 @@ static bool write_temporary(struct staged *one, struct fault *fault) {
     if (fstat(fd, &status) < 0) error = errno;
     else if (before->st_gid != getegid() && before->st_gid == UNMAPPED_GROUP) error = EPERM;
     else if (before->st_gid != status.st_gid && fchown(fd, (uid_t)-1, before->st_gid) < 0) error = errno;
+    int refused = error == 0 ? take_access_list(one, fd) : 0;
+    /* A list that names a user or group whom the world's user namespace does not map (posix_acl_fix_xattr_from_user). */
+    if (refused == EINVAL || refused == EPERM || refused == EOPNOTSUPP) {
+      close(fd);
+      return fault_at(fault, "access_list", 0, one->place.path);
+    }
+    if (refused != 0) error = refused;
     /* As a write does, a replacement drops set-user-id bits. */
     if (error == 0 && fchmod(fd, before->st_mode & 01777) < 0) error = errno;
   }
