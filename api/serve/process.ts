@@ -38,6 +38,12 @@ export type Ending = "stopped" | "replaced";
 /** Interval of the look for the home: a broker in a removed home answers nobody, and its worlds would stay. */
 const HOME_CHECK_MS = 5000;
 
+/** Of the process of a broker that cannot start; 125 stands for Substrate itself everywhere. */
+const EXIT_FAILED = 125;
+
+/** Time for whoever started the broker to print why it cannot run. */
+const LAST_WORDS_MS = 1000;
+
 /**
  * Runs until SIGTERM, SIGINT or SIGHUP; resolves after the shutdown. Throws if another broker runs in the home or a part cannot be
  * opened. Exits when the home is removed: closing the sockets would remove those of another broker in a new home with the same path.
@@ -97,6 +103,8 @@ export async function runBroker(options: ProcessOptions): Promise<Ending> {
     clearInterval(signs);
   } catch (error) {
     log.error({ err: error }, "Broker cannot run");
+    // What has opened keeps the process alive, and the signals that it listens to would end nothing any more.
+    setTimeout(() => process.exit(EXIT_FAILED), LAST_WORDS_MS).unref();
     throw error;
   } finally {
     unguard();

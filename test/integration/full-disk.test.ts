@@ -123,6 +123,26 @@ async function onSmallDisk(
   }
 }
 
+/** A broker starts where the last bytes are taken: some of what it opens still finds room. */
+const STARTED_ON_FULL = `
+set -u
+mount -t tmpfs -o size=6m none "$1"
+export SUBSTRATE_HOME="$1/home"
+cd "$2"
+NODE="$3"; LAUNCHER="$4"
+"$NODE" "$LAUNCHER" exec -- true
+"$NODE" "$LAUNCHER" broker stop
+dd if=/dev/zero of="$1/fill" bs=1k 2> /dev/null
+for left in 0 4096; do
+  truncate -s $(($(stat -c %s "$1/fill") - left)) "$1/fill"
+  timeout -s KILL 30 "$NODE" "$LAUNCHER" broker start --foreground 2>&1
+  echo "ended with $?"
+done
+rm "$1/fill"
+"$NODE" "$LAUNCHER" exec -- 'echo after'
+"$NODE" "$LAUNCHER" broker stop
+`;
+
 describe.each(actors())("a full disk, as $kind", (actor) => {
   test("refuses what it cannot record, runs none of it, and everything works again when there is room", async () => {
     const done = await onSmallDisk(actor, "a full disk", SCRIPT);
@@ -161,5 +181,15 @@ describe.each(actors())("a full disk, as $kind", (actor) => {
     // Another line here would mean that the first broker had died.
     expect(said).not.toMatch(/starting the broker/);
     expect(stdout, said).toMatch(/^The trace is intact: \d+ lines/m);
+  });
+
+  test("ends a broker that cannot start on it, with a sentence, and the next one starts", async () => {
+    const done = await onSmallDisk(actor, "a start on a full disk", STARTED_ON_FULL);
+    if (done === undefined) return;
+    const { stdout, said } = done;
+    const refused = /The broker cannot start: '[^']+' has no room \(ENOSPC\)\. Free some space/g;
+    expect(said.match(refused), said).toHaveLength(2);
+    expect(stdout.match(/^ended with 125$/gm), said).toHaveLength(2);
+    expect(stdout, said).toMatch(/^after$/m);
   });
 });

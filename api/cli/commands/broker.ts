@@ -77,11 +77,23 @@ async function runHere(terminal: Terminal, { detached, service }: StartOptions):
   const host = withoutServiceManager(withoutNpm(environment));
   const followsInstallation = detached === true || manager !== undefined;
   const options = { home, installation, createBackend, host, uid, cwd, followsInstallation, manager };
-  const ending = await runBroker(options);
+  const ending = await runBroker(options).catch((error: unknown) => {
+    throw withoutRoom(error, home) ?? error;
+  });
   if (ending === "stopped") return 0;
   if (manager !== undefined) return EXIT_REPLACED;
   (await import("../../serve/replaced.ts")).startSuccessor(options);
   return 0;
+}
+
+/** Returns a sentence for an error of a full disk. */
+function withoutRoom(error: unknown, { root }: Home): Complaint | undefined {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return ["ENOSPC", "EDQUOT"].includes(code)
+    ? new Complaint(
+        `The broker cannot start: '${root}' has no room (${code}). Free some space, then start it again`,
+      )
+    : undefined;
 }
 
 /**
