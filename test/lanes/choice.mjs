@@ -34,24 +34,37 @@ const SLOW = {
 
 /**
  * Files that one user's run stands for. Of integration: about the command line, rules, records, hooks, streams, terminals, shims and
- * screens, whose outcome is the same whoever runs the broker; about held changes and starts of programs, whose walls `test/security`
- * tries as both. Of security: about what a command's words or a request's bytes make the broker decide, before any wall is asked.
+ * screens, whose outcome is the same whoever runs the broker; about held changes, kills and starts of programs, whose walls
+ * `test/security` tries as both. Of security: about what a command's words or a request's bytes make the broker decide, before any wall
+ * is asked; and races, which take minutes and try the same code for both.
  */
 const ANYBODY = {
   integration: `acp adapters approvals approvals-cli approvals-desktop approvals-kept bad-input budgets caller-shell
-    changes-listed cli client commits direct-changes direct-random exec-gate exec-gate-stopped exec-stream exec-trees
-    execute fronts held held-auto-apply held-changes held-cli held-contents held-faults hook hook-events hook-unanswered
-    idempotency init init-refused life-cycle mcp mcp-clients network-npm-refused notices output-room policy policy-allow
-    policy-corpus policy-fuzz policy-network policy-programs policy-reload policy-show policy-tools program-starts publish
-    publish-policy questions-terminal replay run scopes screens self session-state shell shims-folder shims-long
-    shims-quiet shims-terminal shims-unanswered stream stream-volume substrate-sh terminals test-internet time-limits told
-    tour trace-cli trace-kills trace-network trace-programs trouble world-agent world-operate`,
-  security: `approvals approvals-allowing approvals-binding approvals-input approvals-preview approvals-scripts approvals-starts bypass
-    caller-shell commands-impostors commands-inner-programs commands-spelling request-floods request-shapes telemetry tools-ahead
-    words-expanded-late`,
+    changes-listed cli client commits direct-changes direct-random exec-gate exec-gate-stopped exec-stream
+    exec-trees execute few-descriptors fronts held held-auto-apply held-changes held-cli held-contents
+    held-faults held-kill-points held-killed hook hook-events hook-unanswered idempotency init init-refused
+    left-overs life-cycle mcp mcp-clients network-npm-refused notices output-room policy policy-allow
+    policy-corpus policy-fuzz policy-network policy-programs policy-reload policy-show policy-tools
+    program-starts publish publish-policy questions-terminal replay run scopes screens self session-state shell
+    shims-folder shims-long shims-quiet shims-terminal shims-unanswered stream stream-volume substrate-sh
+    terminals test-internet time-limits told tour trace-cli trace-kills trace-network trace-programs trouble
+    world-agent world-operate`,
+  security: `approvals approvals-allowing approvals-binding approvals-input approvals-preview approvals-scripts
+    approvals-starts bypass caller-shell clones-at-once commands-impostors commands-inner-programs
+    commands-spelling denied-names-races request-floods request-shapes telemetry tools-ahead words-expanded-late`,
 };
 
-const ANYBODYS = [...paths("integration", ANYBODY.integration), ...paths("security", ANYBODY.security)];
+/** {@link ANYBODY} as paths. */
+export const ANYBODYS = [
+  ...paths("integration", ANYBODY.integration),
+  ...paths("security", ANYBODY.security),
+];
+
+/** Of those, minutes of much output, many programs and many texts, which `.ci/run` leaves to whoever works on what they are about. */
+export const OF_VOLUME = paths(
+  "integration",
+  "exec-trees output-room policy-corpus policy-fuzz self stream-volume",
+);
 
 /** Left out of `npm test`. */
 export const SLOW_FILES = [

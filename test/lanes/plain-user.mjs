@@ -1,13 +1,14 @@
-// npm run test:plain-user [-- [--node VERSION] [FILE…]]: the suite as a newcomer runs it, who is not root, has the checkout at home and maybe another Node.
+// npm run test:plain-user [-- [--node VERSION] [--without-volume] [FILE…]]: the suite as a newcomer runs it, who is not root, has the checkout at home and maybe another Node.
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, copyFileSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { parseArgs } from "node:util";
 import { findProgram } from "../../api/setup/programs.mjs";
 import { journey } from "../../api/setup/journey.mjs";
 import { SetUpError } from "../../api/setup/say.mjs";
 import { EVERYTHING, setUp } from "../../api/setup/set-up.mjs";
 import { addUser, asUser, removeUser } from "./accounts.mjs";
-import { AS_PLAIN_USER } from "./choice.mjs";
+import { AS_PLAIN_USER, OF_VOLUME } from "./choice.mjs";
 import { copyCheckout } from "./checkout.mjs";
 import { differences, furnish, lookAt } from "./home-of-a-person.mjs";
 import { nodeOf } from "./other-node.mjs";
@@ -15,9 +16,11 @@ import { nodeOf } from "./other-node.mjs";
 /** In the home and not a person's: npm writes what it did. */
 const NOT_LOOKED_AT = ["substrate", "node", ".npm"];
 
-const words = process.argv.slice(2);
-const version = words[0] === "--node" ? (words[1] ?? "") : undefined;
-const files = version === undefined ? words : words.slice(2);
+const { values: options, positionals: files } = parseArgs({
+  allowPositionals: true,
+  options: { node: { type: "string" }, "without-volume": { type: "boolean", default: false } },
+});
+const version = options.node;
 
 await journey(async () => {
   if (version === "")
@@ -62,12 +65,18 @@ function asNewcomer(account, node) {
   const retry = process.env["SUBSTRATE_TEST_RETRY"];
   const env = { PATH: path, ...(retry === undefined ? {} : { SUBSTRATE_TEST_RETRY: retry }) };
   const [program, ...start] = [...asUser(account, env), "npm", "test", "--"];
-  const tests = files.length > 0 ? files : AS_PLAIN_USER;
+  const tests = files.length > 0 ? files : chosen();
   const { status } = spawnSync(program, [...start, ...tests], { cwd: checkout, stdio: "inherit" });
   const changed = differences(before, lookAt(home, NOT_LOOKED_AT));
   for (const line of changed) console.log(`FAIL lane: a plain user's home — ${line}`);
   if (changed.length === 0) console.log(`lane: ${before.size} names in the home are as they were`);
   return changed.length > 0 ? 1 : (status ?? 1);
+}
+
+function chosen() {
+  if (!options["without-volume"]) return AS_PLAIN_USER;
+  console.log(`SKIP ${OF_VOLUME.length} files of volume — '--without-volume' was given`);
+  return AS_PLAIN_USER.filter((file) => !OF_VOLUME.includes(file));
 }
 
 /**
