@@ -116,7 +116,7 @@ struct buffer question_stream(const struct program *program, const char *agent, 
   add_caller(&body, agent);
   if (add_words(&body, program->name, words) > 0 || !variables_add(&body, program->others.data)) body.failed = true;
   if (terminal) terminal_add(&body);
-  else if (standard_outputs_are_one()) buffer_text(&body, ONE_OUTPUT);
+  else if (standard_outputs_are_one()) buffer_text(&body, OUTPUTS_TOGETHER);
   snprintf(rest, sizeof rest, ",\"approval_wait_ms\":%d,\"no_time_limit\":true,\"stdin\":%s}", APPROVAL_SECONDS * 1000,
            input ? "true" : "false");
   buffer_text(&body, rest);

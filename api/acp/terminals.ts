@@ -131,6 +131,7 @@ export class Terminal {
       ...variablesOf(params),
       ...whose.callerShell,
       no_time_limit: true,
+      outputs: "together",
       stdin: false,
       questions: true,
       approval_wait_ms: LONGEST_WAIT_MS,

@@ -20,7 +20,11 @@ export function bash(
   return [
     async (input, { signal } = {}) => {
       const { command } = input as BashInput;
-      const { exitCode, stdout, stderr } = await runForModel(substrate, { cmd: command }, { signal });
+      const { exitCode, stdout, stderr } = await runForModel(
+        substrate,
+        { cmd: command, outputs: "together" },
+        { signal },
+      );
       return `${stdout}${stderr}${exitCode === 0 ? "" : `[exit code ${exitCode}]\n`}`;
     },
     { name: "bash", description: ABOUT, schema: SCHEMA },

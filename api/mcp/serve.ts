@@ -54,9 +54,10 @@ export async function serveMcp(options: McpOptions): Promise<number> {
       resolve(options.stdin.readable ? 1 : 0);
     };
   });
-  // An input that breaks off closes without an end, and then nothing of it comes through.
+  // When the client's connection breaks, stdin closes without an 'end', and `pipe` never ends the other stream.
   const ended = Promise.race([once(input, "end"), once(options.stdin, "close")]).then(() => 0);
   const code = await Promise.race([ended, closed]);
+  // So that this process can exit while the client keeps its end open.
   options.stdin.unpipe(input).pause();
   await handle.close();
   return code;

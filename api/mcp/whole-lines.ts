@@ -17,6 +17,7 @@ export class WholeLines extends Transform {
   }
 
   override _transform(part: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    // What is held is the SDK's own limit too, whether or not a line ends in this part.
     const isTooLong = this.#length + part.length > this.#most;
     const end = isTooLong ? part.length : part.lastIndexOf(LINE_FEED) + 1;
     this.#keep(part.subarray(0, end));

@@ -2,7 +2,7 @@
 import type { DecisionRule, FsDiff } from "../../schemas/generated/types.ts";
 import { countChanges } from "../../world/backend.ts";
 import type { Effective } from "../model/effective.ts";
-import { because } from "../model/refusal.ts";
+import { quoted } from "../model/refusal.ts";
 
 /** Result of `changes.auto_apply` for a command. */
 export type AutoApplied = {
@@ -46,14 +46,23 @@ export function heldHint(
   return [
     ...applied,
     `${what}; no later command sees them.`,
-    ...(rule === null ? [] : [`The command ran isolated${because(rule)}.`]),
     `'substrate diff ${span}' (GET /v1/diff/${span}) shows them; ${who}.`,
     ...(forOperator.length === 0
       ? []
       : [
           `${someOf(forOperator)}: tools run such files later ('autorun'), so only the operator can apply them.`,
         ]),
+    // After a person's approval the rule is the one that asked.
+    ...(rule === null || rule.list === "commands.ask"
+      ? []
+      : [`The command ran isolated ${whyIsolated(rule)}.`]),
   ].join(" ");
+}
+
+/** An opaque command's fragment is the whole command; its reason says which word is unknown. */
+function whyIsolated({ list, source, pattern, fragment, reason }: DecisionRule): string {
+  const why = list === "commands.opaque" ? reason : undefined;
+  return `by ${list} (${source}): ${why ?? `${quoted(fragment)} matches '${pattern}'`}`;
 }
 
 function someOf(paths: readonly string[]): string {

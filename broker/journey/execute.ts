@@ -41,7 +41,7 @@ import { refusedSpan, startedSpan, violationSpan, warningSpans } from "../spans/
 import { recordUnjudged } from "./unjudged.ts";
 import { explainWrite, writeRules } from "./refused-writes.ts";
 import type { Lease } from "../worlds/worlds.ts";
-import { closedPortWords, leftWords, whyFailed } from "./why-failed.ts";
+import { closedPortWords, leftWords, saidBy, whyFailed } from "./why-failed.ts";
 
 /** Decides, runs and records one command. `signal` aborts when the caller has disconnected. */
 export async function execute(
@@ -115,7 +115,8 @@ async function runAndRecord(
   const { world } = lease;
   const { project } = job.place;
   const started = { ...startedSpan(job, world), ...admission.fields };
-  const maxOutputBytes = job.live === undefined ? (job.request.max_output_bytes ?? 1024 * 1024) : LIVE_KEPT;
+  const maxOutputBytes =
+    job.live === undefined ? (job.request.max_output_bytes ?? 1024 * 1024) : liveKept(job.request);
   const room = broker.outputRoom.share(2 * maxOutputBytes);
   const notices = firstNotices(broker, job, lease);
   const write = (span: SpanRecord): void => {
@@ -182,7 +183,7 @@ async function runAndRecord(
     const operators = forOperator(world, changes);
     const { rule } = job.decision;
     const hint = heldHint(job.span, job.effective, changes, auto, canChange, operators, rule);
-    notices.takeChanges(changes, ran.stderr.bytes().toString());
+    notices.takeChanges(changes, saidBy(job, ran).toString());
     const { network, programs, telemetry } = witnesses;
     const result = { ran, changes, notices: notices.list(), hint, cutShort: cut?.message, network };
     const outcome = replyOf(job, world, result);
@@ -206,7 +207,9 @@ async function runAndRecord(
 }
 
 /** Bytes of each live output kept for notices and for the text of a replay's comparison. */
-const LIVE_KEPT = 64 * 1024;
+function liveKept({ outputs }: Job["request"]): number {
+  return (outputs === "together" ? 128 : 64) * 1024;
+}
 
 function startOf(
   { span, session, agent, effective, decision, live }: Job,

@@ -114,7 +114,7 @@ export class Notices {
     this.#add({ kind: "session", message, rule: null, program: null, count: 1, span_id: this.#span });
   }
 
-  /** Adds the fate of the changes; `said` is the command's standard error. */
+  /** Adds the fate of the changes; `said` is the output in which its errors are. */
   takeChanges(changes: FsDiff, said = ""): void {
     const { held, world_only } = changes;
     const own = { rule: null, program: null, span_id: this.#span };

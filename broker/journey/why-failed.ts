@@ -27,7 +27,7 @@ export function whyFailed(
 ): readonly FailureTold[] {
   const { ending } = ran;
   const failed = ending.kind === "signalled" || (ending.kind === "exited" && ending.code !== 0);
-  const words = { stderr: saidBy(ran), cwd: job.place.cwd, failed, isolated: isIsolated(job) };
+  const words = { said: saidBy(job, ran), cwd: job.place.cwd, failed, isolated: isIsolated(job) };
   const paths = explainErrors(words, writes);
   const lacking = lacks.told({
     argv: job.argv,
@@ -36,16 +36,20 @@ export function whyFailed(
     namespacesTold,
     sockets,
     builtins: job.decision.builtins.map(({ fragment }) => fragment),
-    stderr: () => words.stderr.toString("latin1"),
+    said: () => words.said.toString("latin1"),
   });
   const unfound = notInOwnHome(job, ran, writes);
   return [...[...paths, ...unfound].map((message) => ({ program: null, message })), ...lacking];
 }
 
-/** Errors are among the output of `cmd 2>&1 | tail` too, at its end. */
-function saidBy({ stdout, stderr }: Ran): Buffer {
-  const errors = stderr.bytes().subarray(0, MAX_BYTES);
-  return Buffer.concat([errors, Buffer.from("\n"), stdout.bytes().subarray(-MAX_BYTES_OUT)]);
+/**
+ * Returns the output in which errors are looked for: the beginning of standard error, or of the one pipe for both, and the end of
+ * standard output, where the errors of `cmd 2>&1 | tail` are.
+ */
+export function saidBy({ request }: Job, { stdout, stderr }: Ran): Buffer {
+  const out = stdout.bytes();
+  const errors = request.outputs === "together" ? out : stderr.bytes();
+  return Buffer.concat([errors.subarray(0, MAX_BYTES), Buffer.from("\n"), out.subarray(-MAX_BYTES_OUT)]);
 }
 
 /**
@@ -138,8 +142,8 @@ const BUSY = /\b(?:Device or resource busy|EBUSY)\b/;
 const NAMED = /['"`‘]([^'"`’\n]+)['"`’]|config file ([^:\n]+): Device/g;
 
 type SaidWords = {
-  /** Standard error, and the end of standard output. */
-  readonly stderr: Buffer;
+  /** By {@link saidBy}. */
+  readonly said: Buffer;
   readonly cwd: string;
   readonly failed: boolean;
   /** Whether the command is isolated: its refused writes are reported in no other way. */
@@ -148,12 +152,12 @@ type SaidWords = {
 
 /** Returns a sentence for each path, at most {@link MAX_PATHS}. */
 export function explainErrors(
-  { stderr, cwd, failed, isolated }: SaidWords,
+  { said, cwd, failed, isolated }: SaidWords,
   rules: WriteRules,
 ): readonly string[] {
   if (!failed && !isolated) return [];
   const told = new Map<string, string | undefined>();
-  const lines = stderr.toString("utf8").split("\n");
+  const lines = said.toString("utf8").split("\n");
   for (const [at, line] of lines.entries()) {
     if (told.size >= MAX_PATHS) break;
     if (line.length > MAX_LINE) continue;
@@ -166,7 +170,7 @@ export function explainErrors(
     told.set(path, written === undefined ? (hiddenBy(path, rules) ?? masked) : notWritten(path, rules));
   }
   const paths = [...told.values()].filter((sentence) => sentence !== undefined);
-  return failed ? [...paths, ...repositoryAbove(stderr, rules)] : paths;
+  return failed ? [...paths, ...repositoryAbove(said, rules)] : paths;
 }
 
 /** git at the edge of a mount. */
@@ -176,8 +180,8 @@ const AT_A_MOUNT = /^fatal: not a git repository \(or any parent up to mount poi
  * Explains a repository above the project that git finds without a world: a subfolder with a `.substrate-profile` is a project,
  * and so a mount. Names only what the command could see for itself.
  */
-function repositoryAbove(stderr: Buffer, rules: WriteRules): readonly string[] {
-  if (!AT_A_MOUNT.test(stderr.toString("latin1"))) return [];
+function repositoryAbove(said: Buffer, rules: WriteRules): readonly string[] {
+  if (!AT_A_MOUNT.test(said.toString("latin1"))) return [];
   if (SCRATCH.some((folder) => isWithin(rules.project, folder))) return [];
   const above = foldersAbove(rules.project).find((folder) => {
     const path = join(folder, ".git");

@@ -169,7 +169,7 @@ export type CommandEnd = {
   /** Names of the host's sockets that the world shares. */
   readonly sockets: readonly string[];
   /** What was printed: the kept part of standard error, and the end of standard output. */
-  readonly stderr: () => string;
+  readonly said: () => string;
 };
 
 /** Tracks the programs of a command. */
@@ -209,14 +209,14 @@ export class WorldLacks {
       if (lack?.isNamespaces === true && end.namespacesTold) continue;
       const { socket } = lack ?? {};
       if (socket !== undefined && end.sockets.some((shared) => shared.includes(socket))) continue;
-      if (lack?.says !== undefined && !lack.says.test(end.stderr())) continue;
+      if (lack?.says !== undefined && !lack.says.test(end.said())) continue;
       if (lack !== undefined && !told.has(lack))
         told.set(lack, { program: name, message: `'${name}' failed: ${lack.sentence}` });
     }
     const raises = end.builtins.some((fragment) => RAISES.test(fragment));
-    const bounded = raises && (end.failed || NOT_RAISED.test(end.stderr()));
+    const bounded = raises && (end.failed || NOT_RAISED.test(end.said()));
     const explained = end.explained || told.size > 0 || bounded;
-    const nobody = end.failed && this.#isRoot && !explained && NO_RIGHT.test(end.stderr());
+    const nobody = end.failed && this.#isRoot && !explained && NO_RIGHT.test(end.said());
     return [
       ...told.values(),
       ...(bounded ? [{ program: "ulimit", message: BOUNDED }] : []),

@@ -37,6 +37,7 @@ export type RunRequest = {
   readonly stdin: Uint8Array | undefined;
   /** Takes the outputs as they come, and may send input; absent: the outputs are only kept. */
   readonly live?: Live | undefined;
+  /** Whether standard error is standard output's pipe. */
   readonly isOneOutput?: boolean;
   readonly background: "kill" | "keep";
   readonly timeoutMs: number;

@@ -1289,7 +1289,7 @@ export interface ExecuteRequest {
   /** Processes that outlive the command: kill them (default), or keep them in the session's world. */
   readonly background?: "kill" | "keep";
   /**
-   * separate (default), or together: standard output and error are one pipe, which keeps the order of what is written, and all of it is told as stdout.
+   * separate (default), or together: standard output and error are one pipe, which keeps the order of what the command writes, and all of that is told as stdout. Substrate's own lines stay in stderr.
    */
   readonly outputs?: "separate" | "together";
   /**

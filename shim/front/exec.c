@@ -48,7 +48,7 @@ static bool write_request(struct buffer *body, const struct caller *caller, cons
   if (options->keep) buffer_text(body, ",\"background\":\"keep\"");
   if (options->requires_approval) buffer_text(body, ",\"require_approval\":true");
   if (stream->has_terminal) terminal_add(body);
-  else if (standard_outputs_are_one()) buffer_text(body, ONE_OUTPUT);
+  else if (standard_outputs_are_one()) buffer_text(body, OUTPUTS_TOGETHER);
   /* Without the field the command would get a pipe that stays open (api/README.md). */
   if (stream->asker != NULL) buffer_text(body, QUESTIONS);
   buffer_text(body, stream->takes_input ? ",\"stdin\":true}" : ",\"stdin\":false}");

@@ -49,7 +49,7 @@ static bool write_request(struct buffer *body, const struct caller *caller, cons
   buffer_field(body, "home", options->real_home ? "real" : "own");
   buffer_text(body, ",\"no_time_limit\":true,\"stdin\":true");
   if (stream->has_terminal) terminal_add(body);
-  else if (standard_outputs_are_one()) buffer_text(body, ONE_OUTPUT);
+  else if (standard_outputs_are_one()) buffer_text(body, OUTPUTS_TOGETHER);
   if (stream->asker != NULL) buffer_text(body, QUESTIONS);
   buffer_text(body, "}");
   return !body->failed && body->length <= MOST_REQUEST;

@@ -11,10 +11,11 @@ bool standard_is_open(void);
 bool standard_open(void);
 /* Whether a command reads standard input: not a terminal's, which stays for the shell, and not the null device. */
 bool standard_has_input(void);
-/* Whether descriptors 1 and 2 are one file, as after 2>&1: over two pipes the order of what is written would be lost. */
+/* Whether descriptors 1 and 2 are the same open file, pipe or terminal, as after 2>&1: over two pipes the order of what a command writes
+   would be lost. */
 bool standard_outputs_are_one(void);
-/* What a request says then (schemas/execute-request). */
-#define ONE_OUTPUT ",\"outputs\":\"together\""
+/* The field that a front or a shim adds to its request then, behind another one. */
+#define OUTPUTS_TOGETHER ",\"outputs\":\"together\""
 
 /* As read(2) and write(2) on a descriptor that poll(2) found ready, with errno EAGAIN instead of waiting. The open
    files of descriptors 0 to 2 belong to other processes too, so O_NONBLOCK is never set. */

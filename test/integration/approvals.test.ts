@@ -154,6 +154,9 @@ describe.each(actors())("approvals, as $kind", (actor) => {
       decision: { verdict: "isolate" },
       fs_diff: { writes: ["isolated"], held: true },
     });
+    // The rule is the one that asked, and did not isolate.
+    expect(reply.decision.rule?.list).toBe("commands.ask");
+    expect(reply.hint).not.toContain("ran isolated");
     expect(existsSync(inProject("isolated"))).toBe(false);
   });
 

@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ExecuteReply, Span } from "../../schemas/generated/types.ts";
 import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
 import { processesWith } from "../support/processes/processes.ts";
-import { actors } from "../support/users/users.ts";
+import { actors, runAs } from "../support/users/users.ts";
 
 const POLICY = (more = ""): string => `id: default
 name: Disabled
@@ -37,6 +38,17 @@ describe.each(actors())("a command with SUBSTRATE_WORLD=disabled, as $kind", (ac
     expect(await exec(["--", "kill -9 $$"])).toMatchObject({ code: 137 });
     const much = await exec(["--", "head -c 3000000 /dev/zero | tr '\\0' x"]);
     expect(much.stdout).toHaveLength(3_000_000);
+  });
+
+  test("keeps the order of two outputs that are one", async () => {
+    const { root } = await installationFor(actor);
+    const words = ["sh", "-c", 'exec "$@" 2>&1', "sh", join(root, ".build/substrate"), "exec", "--"];
+    const place = { cwd: broker.project, env: { SUBSTRATE_HOME: broker.home, ...OFF.env } };
+    const cmd = "for i in $(seq 200); do echo out; echo err >&2; done; exit 3";
+    const ran = await runAs(actor, [...words, cmd], place);
+    expect(ran).toMatchObject({ code: 3, stdout: "out\nerr\n".repeat(200) });
+    const missing = await runAs(actor, [...words, "no-such-program", "x"], place);
+    expect(missing.code).toBe(127);
   });
 
   test("says in the reply and in its span that every isolation is off", async () => {

@@ -66,7 +66,10 @@ describe.each(actors())("execute, as $kind", (actor) => {
     expect(ran).toMatchObject({ exit: 3, stdout: "out\nerr\n".repeat(200), stderr: "", stderr_bytes: 0 });
     expect(await broker.span(ran.span_id)).toMatchObject({ given: { form: "sh", outputs: "together" } });
     expect((await broker.run({ cmd, outputs: "separate" })).stdout).toBe("out\n".repeat(200));
-    expect(await broker.run({ argv: ["no-such-program"], outputs: "together" })).toMatchObject({ exit: 127 });
+    expect(await broker.run({ argv: ["no-such-program"], outputs: "together" })).toMatchObject({
+      ...{ exit: 127, stdout: "" },
+      stderr: "substrate: no-such-program: command not found\n",
+    });
   });
 
   test("standard input arrives whole, and without one there is an end of file", async () => {

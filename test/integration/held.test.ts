@@ -219,8 +219,9 @@ describe.each(actors())("held changes, as $kind", (actor) => {
   test("are named in the reply's hint, with the calls that decide about them", async () => {
     const reply = await isolated(broker, "echo x > f");
     expect(reply.hint).toContain(`substrate apply ${reply.span_id}`);
-    expect(reply.hint).toContain("no later command sees them. The command ran isolated: '");
-    expect(reply.hint).toContain(`' in ${reply.decision.rule?.list} (${reply.decision.rule?.source})`);
+    expect(reply.hint).toContain("no later command sees them");
+    const { list, source } = reply.decision.rule ?? {};
+    expect(reply.hint).toContain(` The command ran isolated by ${list} (${source}): `);
     expect((await broker.run("cat f; true")).stdout).toBe("");
     expect(await broker.run("true")).toMatchObject({ hint: null });
     expect(await isolated(broker, "true")).toMatchObject({ hint: null });

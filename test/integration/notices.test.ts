@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hostGit } from "../support/git/git.ts";
-import { actors } from "../support/users/users.ts";
+import { actors, runAs } from "../support/users/users.ts";
 import { HomeFolder } from "../support/users/folders.ts";
 import { TestBroker } from "../support/broker/broker.ts";
+import { installationFor } from "../support/broker/installation.ts";
 import { freePort, holdPort } from "../support/broker/published.ts";
 
 const POLICY = `id: default
@@ -69,6 +70,18 @@ describe.each(actors())("what a reply tells of what happened inside, as $kind", 
     expect(exit).toBe(0);
     expect(notices).toMatchObject([{ kind: "network", program: null, rule: null }]);
     expect(notices[0]?.message).toContain("refused.example");
+  });
+
+  test("a file that is hidden is told whichever way the error went, and however much came after it", async () => {
+    const cmd = "cat ~/.ssh/id_rsa; seq 30000; exit 1";
+    for (const outputs of ["separate", "together"] as const) {
+      const { notices } = await broker.run({ cmd, outputs });
+      expect(notices.map(({ message }) => message)).toEqual([expect.stringContaining("id_rsa' is hidden")]);
+    }
+    const { root } = await installationFor(actor);
+    const words = ["sh", "-c", 'exec "$@" 2>&1', "sh", join(root, ".build/substrate"), "exec", "--", cmd];
+    const live = await runAs(actor, words, { cwd: broker.project, env: { SUBSTRATE_HOME: broker.home } });
+    expect(live.stdout).toContain("id_rsa' is hidden");
   });
 
   test("changes that are held, and a name that was taken out with where it lies", async () => {

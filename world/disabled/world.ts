@@ -98,6 +98,9 @@ export class DisabledWorld implements World {
   }
 }
 
+/** Node gives a child no pipe twice; a shell does. */
+const ONE_OUTPUT = ["/bin/sh", "-c", 'exec "$@" 2>&1', "sh"];
+
 class HostRun implements CommandRun {
   readonly ending: Promise<Ending>;
   readonly closed: Promise<void>;
@@ -107,7 +110,7 @@ class HostRun implements CommandRun {
 
   constructor(request: ExecRequest) {
     const { argv, cwd, env, live, stdin, background } = request;
-    const [program = "", ...words] = argv;
+    const [program = "", ...words] = request.isOneOutput === true ? [...ONE_OUTPUT, ...argv] : argv;
     this.#request = request;
     const hasInput = live !== undefined || stdin !== undefined;
     // A session of its own, as in a world: no terminal of the broker's, and a group that can be ended as a whole.
@@ -117,11 +120,8 @@ class HostRun implements CommandRun {
     });
     this.#child = child;
     const credit = { left: request.window };
-    // Node gives a child no pipe twice, so here the order of the two is nearly kept.
     const output = (name: "stdout" | "stderr", from: Readable): Output =>
-      new Output(from, credit, (bytes) =>
-        request.onOutput(request.isOneOutput === true ? "stdout" : name, bytes),
-      );
+      new Output(from, credit, (bytes) => request.onOutput(name, bytes));
     this.#outputs = [output("stdout", child.stdout as Readable), output("stderr", child.stderr as Readable)];
     child.stdin?.on("error", () => {
       // The command reads no more, ignoring: as a pipe's writer that ignores SIGPIPE.

@@ -1,6 +1,6 @@
 /**
- * Interface between the broker, which decides, and a backend, which isolates: a world's spec, a world, a command.
- * `world/backend.ts` exports the interface to everything above `world/`; modules of `world/` import this file.
+ * Interface between the broker, which decides, and a backend, which isolates: a world's spec, a world, a command. `world/backend.ts`
+ * exports it to everything above `world/`; modules of `world/` import this file.
  *
  * Code above the interface knows no mounts; code below knows no policy, no agent and no HTTP. A backend is chosen by its
  * abilities, and reports every missing isolation in `Isolation`.
@@ -35,8 +35,7 @@ export type FileScope = {
   /** As `denyWrite`, but only for existing names: a name made by a command stays writable. */
   readonly seal: readonly string[];
   /**
-   * The patterns of `seal` for files whose replacement `ExecRequest.replacements` judges, if the file's folder has a sealed
-   * folder `hooks`. Absent: empty.
+   * Patterns of `seal` for files whose replacement `ExecRequest.replacements` judges, if their folder has a sealed `hooks`. Absent: empty.
    */
   readonly judged?: readonly string[];
   /** Folders (`path/**`) whose writes stay in the world; `write` takes precedence. Absent: empty. */

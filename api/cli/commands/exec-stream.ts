@@ -34,11 +34,13 @@ export type StreamCall = {
 };
 
 /**
- * What a request says when descriptors 1 and 2 are one file, as after `2>&1`: over two pipes the order of what is written would be lost.
+ * The field that asks for one pipe when descriptors 1 and 2 are the same open file, pipe or terminal, as after `2>&1`: over two pipes the
+ * order of what a command writes would be lost. Also for a file that was opened twice, where nobody counts on the order.
  */
-export function outputsOf(): { readonly outputs?: "together" } {
-  const [one, other] = [fstatSync(1), fstatSync(2)];
-  return one.dev === other.dev && one.ino === other.ino ? { outputs: "together" } : {};
+export function togetherField(): { readonly outputs?: "together" } {
+  const [out, error] = [fstatSync(1, { bigint: true }), fstatSync(2, { bigint: true })];
+  // Sockets have no number on macOS.
+  return out.ino !== 0n && out.dev === error.dev && out.ino === error.ino ? { outputs: "together" } : {};
 }
 
 /** What became of a stream: the last message or the refusal; or the exit code when this side ended it. */

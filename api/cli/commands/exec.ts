@@ -12,7 +12,7 @@ import {
   isWorldDisabled,
   parentSpan,
 } from "./command-body.ts";
-import { outputsOf, streamed } from "./exec-stream.ts";
+import { streamed, togetherField } from "./exec-stream.ts";
 import { DETACHED, detached } from "./run.ts";
 import { readsInput, stdinField } from "./stdin-field.ts";
 
@@ -50,11 +50,11 @@ export async function execCommand(
 
 async function printOutput(terminal: Terminal, body: object, options: ExecOptions): Promise<number> {
   const socket = commandSocket(terminal, options);
-  if (options.detach === true)
-    return await detached(terminal, socket, { ...body, ...outputsOf(), ...DETACHED });
+  // Its outputs will be those of whoever attaches.
+  if (options.detach === true) return await detached(terminal, socket, { ...body, ...DETACHED });
   const input = readsInput(terminal, options.stdin === true);
   const asking = {
-    body: { ...body, ...outputsOf(), stdin: input },
+    body: { ...body, ...togetherField(), stdin: input },
     wait: options.wait === true,
     silent: false,
     // What was typed as the command's input has used up the terminal's.

@@ -12,7 +12,7 @@ import {
   refuseWithoutWorld,
   variable,
 } from "./command-body.ts";
-import { outputsOf, streamed } from "./exec-stream.ts";
+import { streamed, togetherField } from "./exec-stream.ts";
 
 export type RunOptions = Omit<CommandOptions, "shell"> & {
   readonly detach?: boolean;
@@ -34,7 +34,7 @@ export async function runCommand(
     ...parentSpan(terminal),
     no_time_limit: true,
     home: options.realHome === true ? "real" : "own",
-    ...(pty ? { pty, ...sizeOf(terminal.out), ...(term === undefined ? {} : { term }) } : outputsOf()),
+    ...(pty ? { pty, ...sizeOf(terminal.out), ...(term === undefined ? {} : { term }) } : togetherField()),
     ...(options.detach === true ? DETACHED : { stdin: true, ...(pty ? { job_control: true } : {}) }),
   };
   const socket = commandSocket(terminal, options);

@@ -8,7 +8,7 @@ import { isTerminal, sizeOf } from "../terminal/raw-mode.ts";
 import { Complaint, harmlessLine, type Terminal } from "../terminal/terminal.ts";
 import { callerShell } from "./caller-shell.ts";
 import { commandSocket, parentSpan, spotOf, variable } from "./command-body.ts";
-import { outputsOf, streamed } from "./exec-stream.ts";
+import { streamed, togetherField } from "./exec-stream.ts";
 import { endOf } from "./run.ts";
 import { shellCommand } from "./shell.ts";
 import { shVariables } from "./sh-variables.ts";
@@ -52,7 +52,7 @@ export async function shCommand(terminal: Terminal, words: readonly string[]): P
     env: shVariables(terminal.environment),
     ...parentSpan(terminal),
     no_time_limit: true,
-    ...(pty ? terminalOf(terminal) : outputsOf()),
+    ...(pty ? terminalOf(terminal) : togetherField()),
     stdin: input,
   };
   const call = { socket: commandSocket(terminal, {}), path: "/v1/stream", hasInput: input };

@@ -95,7 +95,7 @@ const ERROR_RULES = {
 
 function explained(stderr: string, isolated = true, failed = true): readonly string[] {
   return explainErrors(
-    { stderr: Buffer.from(stderr), cwd: "/projects/app/src", failed, isolated },
+    { said: Buffer.from(stderr), cwd: "/projects/app/src", failed, isolated },
     ERROR_RULES,
   );
 }
@@ -180,7 +180,7 @@ describe("a hidden name is told by what a command says of it", () => {
 describe("a denied file that is busy, because it is a mount point, is told where the command is isolated", () => {
   const rules = { ...ERROR_RULES, policies: [policyOf({}, {})] };
   const told = (stderr: string, isolated: boolean): readonly string[] =>
-    explainErrors({ stderr: Buffer.from(stderr), cwd: "/projects/app", failed: true, isolated }, rules);
+    explainErrors({ said: Buffer.from(stderr), cwd: "/projects/app", failed: true, isolated }, rules);
 
   test.each([
     "error: could not write config file .git/config: Device or resource busy",
@@ -207,7 +207,7 @@ describe("a denied file that is busy, because it is a mount point, is told where
 test("a path whose reason lines later tell is told too, where the command is isolated", () => {
   const stderr =
     "error: failed to open: /home/ann/.cargo/.crates.toml\n\nCaused by:\n  Read-only file system (os error 30)\n";
-  const said = { stderr: Buffer.from(stderr), cwd: "/projects/app", failed: true };
+  const said = { said: Buffer.from(stderr), cwd: "/projects/app", failed: true };
   expect(explainErrors({ ...said, isolated: true }, ERROR_RULES)).toEqual([
     expect.stringMatching(/^'\/home\/ann\/\.cargo\/\.crates\.toml' was not written: /),
   ]);
@@ -226,7 +226,7 @@ test("no text that a command prints holds the broker up", () => {
     "mkdir '",
   ])
     explainErrors(
-      { stderr: Buffer.from(piece.repeat(81_920 / piece.length)), cwd: "/p", failed: true, isolated: true },
+      { said: Buffer.from(piece.repeat(81_920 / piece.length)), cwd: "/p", failed: true, isolated: true },
       ERROR_RULES,
     );
   // Processor time, not the clock's: the first version of one pattern took minutes.

@@ -19,7 +19,7 @@ const END: CommandEnd = {
   namespacesTold: false,
   sockets: [],
   builtins: [],
-  stderr: () => "",
+  said: () => "",
 };
 
 function told(
@@ -56,9 +56,9 @@ describe("what a world lacks is told", () => {
   });
 
   test("of a mount that was refused, and of no other failure of mount's", () => {
-    const refused = { stderr: () => "umount: /tmp: must be superuser to unmount.\n" };
+    const refused = { said: () => "umount: /tmp: must be superuser to unmount.\n" };
     expect(told(1000, ran("/usr/bin/umount", { code: 32 }), refused)).toHaveLength(1);
-    const missing = { stderr: () => "umount: /tmp/x: no mount point specified.\n" };
+    const missing = { said: () => "umount: /tmp/x: no mount point specified.\n" };
     expect(told(1000, ran("/usr/bin/umount", { code: 32 }), missing)).toEqual([]);
     expect(told(1000, ran("/usr/bin/mount", { code: null, signal: 13 }))).toEqual([]);
   });
@@ -66,8 +66,8 @@ describe("what a world lacks is told", () => {
   test("of an agent's socket that the world does not share", () => {
     const add = ran("/usr/bin/ssh-add", { code: 2 });
     const sign = ran("/usr/bin/gpg", { code: 2 });
-    const noKey = { stderr: () => "gpg: signing failed: No secret key\n" };
-    const noAgent = { stderr: () => "Could not open a connection to your authentication agent.\n" };
+    const noKey = { said: () => "gpg: signing failed: No secret key\n" };
+    const noAgent = { said: () => "Could not open a connection to your authentication agent.\n" };
     expect(told(1000, add)).toEqual([]);
     expect(told(1000, add, noAgent)).toEqual([
       "'ssh-add' failed: this world has no ssh-agent. 'world.socket",
@@ -76,7 +76,7 @@ describe("what a world lacks is told", () => {
     expect(told(1000, sign, noKey)).toEqual(["'gpg' failed: this world has no gpg-agent, and so no secret "]);
     expect(told(1000, sign, { ...noKey, sockets: ["ssh-agent"] })).toHaveLength(1);
     expect(told(1000, sign, { ...noKey, sockets: ["gpg-agent"] })).toEqual([]);
-    expect(told(1000, sign, { stderr: () => "gpg: BAD signature\n" })).toEqual([]);
+    expect(told(1000, sign, { said: () => "gpg: BAD signature\n" })).toEqual([]);
   });
 
   test.each([
@@ -106,7 +106,7 @@ describe("what a world lacks is told", () => {
   ])("of '%s', which says %j of what the world keeps from it", (program, says, words) => {
     const lacks = new WorldLacks(1000);
     lacks.add(ran(`/usr/bin/${program}`, { code: 1 }));
-    const [told, ...more] = lacks.told({ ...END, stderr: () => `${says}\n` });
+    const [told, ...more] = lacks.told({ ...END, said: () => `${says}\n` });
     expect(more).toEqual([]);
     expect(told).toMatchObject({ program, message: expect.stringContaining(words) });
   });
@@ -118,25 +118,25 @@ describe("what a world lacks is told", () => {
       ["git", "pre-commit: Unauthorized, wrong credentials"],
       ["npm", "npm error 404 Not Found - GET https://registry.example/no-such-package"],
     ] as const)
-      expect(told(1000, ran(`/usr/bin/${program}`, { code: 1 }), { stderr: () => `${says}\n` })).toEqual([]);
+      expect(told(1000, ran(`/usr/bin/${program}`, { code: 1 }), { said: () => `${says}\n` })).toEqual([]);
   });
 
   test("not of docker or ssh where they fail for another reason, or the socket is shared", () => {
     const docker = ran("/usr/bin/docker", { code: 1 });
-    expect(told(1000, docker, { stderr: () => "no such image\n" })).toEqual([]);
-    expect(told(1000, ran("/usr/bin/ssh", { code: 2 }), { stderr: () => "usage: ssh\n" })).toEqual([]);
+    expect(told(1000, docker, { said: () => "no such image\n" })).toEqual([]);
+    expect(told(1000, ran("/usr/bin/ssh", { code: 2 }), { said: () => "usage: ssh\n" })).toEqual([]);
     const stderr = (): string => "Is the docker daemon running?\n";
-    expect(told(1000, docker, { stderr })).toHaveLength(1);
-    expect(told(1000, docker, { stderr, sockets: ["/run/docker.sock"] })).toEqual([]);
+    expect(told(1000, docker, { said: stderr })).toHaveLength(1);
+    expect(told(1000, docker, { said: stderr, sockets: ["/run/docker.sock"] })).toEqual([]);
   });
 
   test("not of perf where it reads no file, or the program that it watched failed", () => {
     const perf = ran("/usr/bin/perf", { code: 255 });
     for (const says of ["failed to open perf.data: No such file or directory", "make: *** [all] Error 1"])
-      expect(told(1000, perf, { stderr: () => `${says}\n` })).toEqual([]);
+      expect(told(1000, perf, { said: () => `${says}\n` })).toEqual([]);
     const stderr = (): string => "Error:\nNo permission to enable cycles:u event.\n";
-    expect(told(1000, perf, { stderr })).toHaveLength(1);
-    expect(told(1000, ran("/usr/bin/perf", { code: 0 }), { stderr, failed: false })).toEqual([]);
+    expect(told(1000, perf, { said: stderr })).toHaveLength(1);
+    expect(told(1000, ran("/usr/bin/perf", { code: 0 }), { said: stderr, failed: false })).toEqual([]);
   });
 
   test("once of a kind, however many fail", () => {
@@ -166,17 +166,17 @@ describe("what a world lacks is told", () => {
       "core file size: cannot modify limit: x",
     ])
       expect(
-        told(1000, [], { builtins, failed: false, stderr: () => `sh: 1: ulimit: ${said}\n` }),
+        told(1000, [], { builtins, failed: false, said: () => `sh: 1: ulimit: ${said}\n` }),
       ).toHaveLength(1);
   });
 
   test("of root's rights where something was not permitted and nothing else says why", () => {
     const stderr = (): string => "cat: f: Permission denied\n";
-    expect(told(0, [], { stderr })).toHaveLength(1);
-    expect(told(0, [], { stderr, explained: true })).toEqual([]);
-    expect(told(0, [], { stderr, failed: false })).toEqual([]);
-    expect(told(1000, [], { stderr })).toEqual([]);
-    expect(told(0, [], { stderr: () => "cat: f: No such file or directory\n" })).toEqual([]);
+    expect(told(0, [], { said: stderr })).toHaveLength(1);
+    expect(told(0, [], { said: stderr, explained: true })).toEqual([]);
+    expect(told(0, [], { said: stderr, failed: false })).toEqual([]);
+    expect(told(1000, [], { said: stderr })).toEqual([]);
+    expect(told(0, [], { said: () => "cat: f: No such file or directory\n" })).toEqual([]);
   });
 });
 
