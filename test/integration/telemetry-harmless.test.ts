@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TestBroker } from "../support/broker/broker.ts";
 import { listening, tell } from "../support/broker/telemetry.ts";
@@ -280,7 +280,8 @@ describe.each(actors())("a program that reports, as $kind,", (actor) => {
   test("that clears its environment, or is static, is not seen, and is not told to be", async () => {
     const cleared = await tell(broker, "exec env -i /bin/sh -c ': >unseen; rm unseen; env'");
     expect(cleared.stdout).not.toContain("PRELOAD");
-    expect(cleared.programs).toEqual([expect.stringMatching(/env$/), "/bin/sh"]);
+    // The shell tries each folder of PATH in turn.
+    expect([...new Set(cleared.programs?.map((path) => basename(path)))]).toEqual(["env", "sh"]);
     expect(cleared).toMatchObject({ written: [], unlinked: [] });
     const { exit, counts, programs } = await tell(broker, "exec ./static");
     expect(exit).toBe(0);
