@@ -25,6 +25,7 @@ import { shellScript } from "../live/shell-script.ts";
 import { ShellLines } from "./shell-lines.ts";
 import { lookFirst } from "../held/first-look.ts";
 import { heldHint } from "../held/hint.ts";
+import { setIdWords } from "../project/set-id-files.ts";
 import { Notices } from "./notices.ts";
 import { staleWords } from "./stale-words.ts";
 import type { Outcome } from "../model/outcome.ts";
@@ -184,6 +185,8 @@ async function runAndRecord(
     const { rule } = job.decision;
     const hint = heldHint(job.span, job.effective, changes, auto, canChange, operators, rule);
     notices.takeChanges(changes, saidBy(job, ran).toString());
+    const setId = changes.held ? undefined : setIdWords(project, [...changes.writes, ...changes.mods]);
+    if (setId !== undefined) notices.takePolicy(setId);
     const { network, programs, telemetry } = witnesses;
     const result = { ran, changes, notices: notices.list(), hint, cutShort: cut?.message, network };
     const outcome = replyOf(job, world, result);

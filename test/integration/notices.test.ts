@@ -84,6 +84,20 @@ describe.each(actors())("what a reply tells of what happened inside, as $kind", 
     expect(live.stdout).toContain("id_rsa' is hidden");
   });
 
+  test("a program that is left set-user-id or set-group-id, and none that only looks like it", async () => {
+    const told = async (cmd: string): Promise<readonly string[]> =>
+      (await broker.run(cmd)).notices.map(({ message }) => message);
+    expect(await told("echo x > tool; chmod 4755 tool")).toEqual([
+      expect.stringMatching(/^'tool': set-user-id or set-group-id, .* with your rights/),
+    ]);
+    expect(await told("chmod 755 tool; touch other; chmod 2711 other; cp -p other more")).toEqual([
+      expect.stringMatching(/^'(other|more)' and 1 more: set-user-id/),
+    ]);
+    expect(
+      await told("rm tool other more; touch a; chmod 4644 a; mkdir d; chmod 2775 d; touch d/b; ln -s a l"),
+    ).toEqual([]);
+  });
+
   test("changes that are held, and a name that was taken out with where it lies", async () => {
     const held = await broker.run("true iso; echo x > isolated");
     expect(held.notices).toMatchObject([{ kind: "held", count: 1, span_id: held.span_id }]);
