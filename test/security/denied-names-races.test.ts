@@ -1,16 +1,8 @@
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-} from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { removeTrees } from "../support/users/folders.ts";
 import { actors } from "../support/users/users.ts";
 import { eventually, type Ran, TestBroker } from "../support/broker/broker.ts";
 import { needs } from "../support/run/needs.ts";
@@ -211,7 +203,7 @@ for i in range(5000):
       ).toEqual([".git", "kept"]);
       expect(told(ran)).toHaveLength(2);
     } finally {
-      rmSync(shm, { recursive: true, force: true });
+      removeTrees(shm);
     }
   });
 });
