@@ -77,7 +77,9 @@ describe.each(actors().filter(() => process.arch === "x64"))("seccomp: log, as $
       "cc -o again probe.c && ./again 39 && (sleep 5 & kill $!; wait $!; echo ended)",
     );
     expect([one.stdout, two.stdout]).toEqual(["thread\n", "ok\nended\n"]);
-    expect([...told(one.span_id), ...told(two.span_id)]).toEqual([]);
+    // The event loop of Node 24 asks for io_uring, and goes on without it.
+    expect(subjects(one.span_id).filter((call) => call !== "io_uring_setup")).toEqual([]);
+    expect(told(two.span_id)).toEqual([]);
   });
 
   test("commands of one world that run at once are told apart, also by what they left without a parent", async () => {
