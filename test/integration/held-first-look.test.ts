@@ -37,18 +37,23 @@ describe.each(actors())("what went in the project since an isolated command, as 
   });
 
   test("is not told from another folder that stood in its place when it was looked at", async () => {
-    fill(broker, { f: "old\n" });
-    const { span_id: span } = await isolated(broker, "echo new > f");
-    const away = `${broker.project}-away`;
-    renameSync(broker.project, away);
-    fill(broker, { f: "another one\n" });
-    // Longer than a first look lets wait.
-    await sleep(500);
-    expect(existsSync(join(layersOf(span), "seen"))).toBe(false);
-    renameSync(broker.project, `${broker.project}-other`);
-    renameSync(away, broker.project);
-    await changed(broker, "apply", span);
-    expect(readFileSync(join(broker.project, "f"), "utf8")).toBe("new\n");
+    for (let attempt = 1; ; attempt += 1) {
+      fill(broker, { f: "old\n" });
+      const { span_id: span } = await isolated(broker, "echo new > f");
+      const away = `${broker.project}-away`;
+      renameSync(broker.project, away);
+      fill(broker, { f: "another one\n" });
+      // Longer than a first look lets wait.
+      await sleep(500);
+      const wasSeen = existsSync(join(layersOf(span), "seen"));
+      rmSync(broker.project, { recursive: true });
+      renameSync(away, broker.project);
+      await changed(broker, "apply", span);
+      expect(readFileSync(join(broker.project, "f"), "utf8")).toBe("new\n");
+      if (!wasSeen) return;
+      // On a busy machine the look may come before the folder is moved, but not each time.
+      expect(attempt).toBeLessThan(5);
+    }
   });
 
   test("is told, and is no bug, when another folder took the project's place while a call waited for its turn", async () => {
