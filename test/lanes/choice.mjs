@@ -60,11 +60,18 @@ export const ANYBODYS = [
   ...paths("security", ANYBODY.security),
 ];
 
-/** Of those, minutes of much output, many programs and many texts, which `.ci/run` leaves to whoever works on what they are about. */
-export const OF_VOLUME = paths(
-  "integration",
-  "exec-trees output-room policy-corpus policy-fuzz self stream-volume",
-);
+/**
+ * Of those, minutes of much output, many programs and texts, races, kills at every moment, waiting and screens: `.ci/run` has no time for
+ * them, and whoever works on what they are about runs them.
+ */
+export const NOT_AT_LANDING = [
+  ...paths(
+    "integration",
+    `direct-random exec-trees held-faults held-kill-points held-killed hook-unanswered output-room policy-corpus policy-fuzz
+    screens self shims-unanswered stream-volume time-limits trace-kills`,
+  ),
+  ...paths("security", "clones-at-once"),
+];
 
 /** Left out of `npm test`. */
 export const SLOW_FILES = [

@@ -1,14 +1,14 @@
-// npm run test:plain-user [-- [--node VERSION] [--without-volume] [FILE…]]: the suite as a newcomer runs it, who is not root, has the checkout at home and maybe another Node.
+// npm run test:plain-user [-- [--node VERSION] [--landing] [FILE…]]: the suite as a newcomer runs it, who is not root, has the checkout at home and maybe another Node.
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, copyFileSync, mkdirSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { findProgram } from "../../api/setup/programs.mjs";
 import { journey } from "../../api/setup/journey.mjs";
 import { SetUpError } from "../../api/setup/say.mjs";
 import { EVERYTHING, setUp } from "../../api/setup/set-up.mjs";
 import { addUser, asUser, removeUser } from "./accounts.mjs";
-import { AS_PLAIN_USER, OF_VOLUME } from "./choice.mjs";
+import { AS_PLAIN_USER, NOT_AT_LANDING } from "./choice.mjs";
 import { copyCheckout } from "./checkout.mjs";
 import { differences, furnish, lookAt } from "./home-of-a-person.mjs";
 import { nodeOf } from "./other-node.mjs";
@@ -18,7 +18,7 @@ const NOT_LOOKED_AT = ["substrate", "node", ".npm"];
 
 const { values: options, positionals: files } = parseArgs({
   allowPositionals: true,
-  options: { node: { type: "string" }, "without-volume": { type: "boolean", default: false } },
+  options: { node: { type: "string" }, landing: { type: "boolean", default: false } },
 });
 const version = options.node;
 
@@ -74,9 +74,10 @@ function asNewcomer(account, node) {
 }
 
 function chosen() {
-  if (!options["without-volume"]) return AS_PLAIN_USER;
-  console.log(`SKIP ${OF_VOLUME.length} files of volume — '--without-volume' was given`);
-  return AS_PLAIN_USER.filter((file) => !OF_VOLUME.includes(file));
+  if (!options.landing) return AS_PLAIN_USER;
+  const names = NOT_AT_LANDING.map((file) => basename(file, ".test.ts"));
+  console.log(`SKIP ${names.join(" ")} — '--landing' was given: 'npm run test:plain-user' runs them`);
+  return AS_PLAIN_USER.filter((file) => !NOT_AT_LANDING.includes(file));
 }
 
 /**

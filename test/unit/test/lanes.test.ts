@@ -7,7 +7,7 @@ import {
   AS_PLAIN_USER,
   AT_LENGTH,
   NAMED_FILES,
-  OF_VOLUME,
+  NOT_AT_LANDING,
   SLOW_AS_ROOT,
   SLOW_FILES,
 } from "../../lanes/choice.mjs";
@@ -50,6 +50,6 @@ describe("the lanes of the whole run", () => {
     const walls = filesOf("security").filter((file) => !ANYBODYS.includes(file));
     expect(walls.length).toBeGreaterThan(80);
     expect(walls.filter((file) => !asRoot.has(file) || !asUser.has(file))).toEqual([]);
-    expect(OF_VOLUME.filter((file) => !asUser.has(file) || !ANYBODYS.includes(file))).toEqual([]);
+    expect(NOT_AT_LANDING.filter((file) => !asUser.has(file) || !ANYBODYS.includes(file))).toEqual([]);
   });
 });
