@@ -16,6 +16,14 @@ const HIDDEN = /^(python3(\.\d+)?|perl(\d[\d.]*)?|nft|podman|docker)$/;
 /** What names one, or stands on the tests' internet, whose clients are Python. */
 const CONCERNED = /\b(python3|perl|nft|podman|docker)\b|NetworkPlace|TestInternet/;
 
+/** Tests of the reader have the programs' names in texts alone, and a virtual machine is no barer for what is hidden here. */
+const UNCONCERNED = [
+  "test/machine/",
+  "test/unit/broker/policy/",
+  "test/unit/broker/policy-cases/",
+  "test/pins/",
+];
+
 /** Minutes each, of which one row or two stand on a python3 or perl. */
 const LEFT_OUT = ["integration/screens", "security/clones-at-once", "security/exec-gate"].map(
   (name) => `test/${name}.test.ts`,
@@ -63,14 +71,6 @@ function hidden() {
   );
   return [...new Set(paths)];
 }
-
-/** Tests of the reader have the programs' names in texts alone, and a virtual machine is no barer for what is hidden here. */
-const UNCONCERNED = [
-  "test/machine/",
-  "test/unit/broker/policy/",
-  "test/unit/broker/policy-cases/",
-  "test/pins/",
-];
 
 function concerned() {
   return filesOf(CHECKOUT, [".test.ts"]).filter(
