@@ -37,7 +37,7 @@ type Case = {
   readonly stdin?: string;
   /** A script that runs the front as `"$@"`. */
   readonly within?: string;
-  /** Of both fronts; absent: whatever it is, it is the same. */
+  /** What both fronts print to standard output; absent: their outputs are compared with each other alone. */
   readonly stdout?: string;
 };
 

@@ -61,8 +61,8 @@ export const ANYBODYS = [
 ];
 
 /**
- * Of those, minutes of much output, many programs and texts, races, kills at every moment, waiting and screens: `.ci/run` has no time for
- * them, and whoever works on what they are about runs them.
+ * Of {@link ANYBODYS}, files of minutes: much output, many programs and texts, races, kills at every moment, waiting, screens. `.ci/run`
+ * has no time for them; run them after a change of the code that they test.
  */
 export const NOT_AT_LANDING = [
   ...paths(
