@@ -38,7 +38,7 @@ export type Ending = "stopped" | "replaced";
 /** Interval of the look for the home: a broker in a removed home answers nobody, and its worlds would stay. */
 const HOME_CHECK_MS = 5000;
 
-/** Of the process of a broker that cannot start; 125 stands for Substrate itself everywhere. */
+/** Of the process of a broker that cannot start, or whose home is removed; 125 stands for Substrate itself everywhere. */
 const EXIT_FAILED = 125;
 
 /** Time for whoever started the broker to print why it cannot run. */
@@ -86,7 +86,7 @@ export async function runBroker(options: ProcessOptions): Promise<Ending> {
         `substrate: '${options.home.root}' was removed; the broker ends its worlds and itself\n`,
       );
       await running.abandon();
-      process.exit(125);
+      process.exit(EXIT_FAILED);
     });
     const stopping = new AbortController();
     const replaced = options.followsInstallation

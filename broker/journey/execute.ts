@@ -184,7 +184,7 @@ async function runAndRecord(
     const operators = forOperator(world, changes);
     const { rule } = job.decision;
     const hint = heldHint(job.span, job.effective, changes, auto, canChange, operators, rule);
-    notices.takeChanges(changes, saidBy(job, ran).toString());
+    notices.takeChanges(changes, () => saidBy(job, ran).toString());
     const setId = changes.held ? undefined : setIdWords(project, [...changes.writes, ...changes.mods]);
     if (setId !== undefined) notices.takePolicy(setId);
     const { network, programs, telemetry } = witnesses;

@@ -114,8 +114,8 @@ export class Notices {
     this.#add({ kind: "session", message, rule: null, program: null, count: 1, span_id: this.#span });
   }
 
-  /** Adds the fate of the changes; `said` is the output in which its errors are. */
-  takeChanges(changes: FsDiff, said = ""): void {
+  /** Adds the fate of the changes; `said` returns the output in which its errors are, and is called only where that matters. */
+  takeChanges(changes: FsDiff, said: () => string = () => ""): void {
     const { held, world_only } = changes;
     const own = { rule: null, program: null, span_id: this.#span };
     if (held) {
@@ -123,7 +123,7 @@ export class Notices {
       const message = `Changes are held, not yet in the project: ${words}`;
       this.#add({ ...own, kind: "held", message, count: Math.max(all, 1) });
     }
-    const stayed = world_only.filter((path) => !NPM_LOG.test(path) || said.includes(path));
+    const stayed = world_only.filter((path) => !NPM_LOG.test(path) || said().includes(path));
     if (stayed.length === 0) return;
     const message = `Writes stayed in the world and did not reach the host: ${placesWords(stayed)}`;
     this.#add({ ...own, kind: "world_only", message, count: stayed.length });

@@ -37,7 +37,7 @@ type Case = {
   readonly stdin?: string;
   /** A script that runs the front as `"$@"`. */
   readonly within?: string;
-  /** What both fronts print to standard output; absent: their outputs are compared with each other alone. */
+  /** The standard output that both fronts must print; without it the test compares one front with the other. */
   readonly stdout?: string;
 };
 

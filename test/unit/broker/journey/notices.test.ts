@@ -126,11 +126,11 @@ describe("the notices of a reply", () => {
   test("leave out npm's logs, unless npm said that one of them is to be read", () => {
     const logs = ["/h/.npm/_logs/1-debug-0.log", "/h/.npm/_logs/2-debug-0.log"];
     const quiet = new Notices("spn_own");
-    quiet.takeChanges({ ...UNCHANGED, world_only: logs }, "npm error something\n");
+    quiet.takeChanges({ ...UNCHANGED, world_only: logs }, () => "npm error something\n");
     expect(quiet.list()).toEqual([]);
     const told = new Notices("spn_own");
     const said = `npm error A complete log of this run can be found in: ${logs[1]}\n`;
-    told.takeChanges({ ...UNCHANGED, world_only: [...logs, "/h/.npm/x"] }, said);
+    told.takeChanges({ ...UNCHANGED, world_only: [...logs, "/h/.npm/x"] }, () => said);
     expect(told.list()).toMatchObject([
       { kind: "world_only", count: 2, message: expect.stringContaining("2 paths below '/h/.npm'") },
     ]);
