@@ -24,3 +24,18 @@ export async function leastWaitMs(work: () => Promise<unknown>): Promise<number>
   }
   return Math.min(...all);
 }
+
+/**
+ * How many times the processor time of a small size a size 64 times as large takes.
+ * What grows with the size takes 64 times as much, and here up to 550: larger strings miss the caches and cost the
+ * collector more. What grows with the square takes 4,096 times as much. A smaller step does not tell them apart: of
+ * 8 times the size the one took 25 times as long, and the other would take 64.
+ */
+export function growthOverSixtyFour(smallest: number, workOn: (size: number) => () => unknown): number {
+  const [small, large] = [workOn(smallest), workOn(64 * smallest)];
+  cpuMs(large);
+  const smalls = Array.from({ length: 9 }, () => cpuMs(small)).toSorted((one, other) => one - other);
+  return leastCpuMs(large) / Math.max(smalls[4] ?? Number.NaN, 0.001);
+}
+
+export const MOST_GROWTH = 1500;

@@ -6,6 +6,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { namesCode } from "../../../../broker/git/commands.ts";
 import { gitSettings, treeSettings } from "../../../../broker/git/config.ts";
 import { runsCode } from "../../../../broker/git/harmless-settings.ts";
+import { growthOverSixtyFour, MOST_GROWTH } from "../../../support/processes/cost.ts";
 
 const base = mkdtempSync(join(tmpdir(), "substrate-config-"));
 const file = join(base, "config");
@@ -43,25 +44,16 @@ describe("git's config is read as git reads it:", () => {
   });
 
   test.each(["[core]\n", "a=b\n", '[core] a = "\\\n', "#\n"])(
-    "sixteen times as much of %j takes about sixteen times the work",
+    "64 times as much of %j takes about 64 times the work",
     (part) => {
-      const least = (bytes: number): number => {
+      const reading = (bytes: number) => {
         const text = `[core]\n${part.repeat(Math.floor(bytes / part.length))}`;
-        return Math.min(...Array.from({ length: 5 }, () => workOf(() => treeSettings(text))));
+        return () => treeSettings(text);
       };
-      // What grows with the square would take 256 times as much; larger strings cost the collector some more.
-      expect(least(1024 * 1024) / least(64 * 1024)).toBeLessThan(160);
+      expect(growthOverSixtyFour(16 * 1024, reading)).toBeLessThan(MOST_GROWTH);
     },
   );
 });
-
-/** Microseconds of processor time: a busy machine does not count. */
-function workOf(run: () => void): number {
-  const before = process.cpuUsage();
-  run();
-  const { user, system } = process.cpuUsage(before);
-  return Math.max(user + system, 1);
-}
 
 /** The names of settings in a text that count as code. */
 function code(text: string): readonly string[] {

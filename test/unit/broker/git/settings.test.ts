@@ -7,6 +7,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { gitSettings } from "../../../../broker/git/config.ts";
 import { Remotes } from "../../../../broker/git/remotes.ts";
 import { JudgedSettings } from "../../../../broker/git/settings.ts";
+import { growthOverSixtyFour, MOST_GROWTH } from "../../../support/processes/cost.ts";
 
 const PATH = "/work/.git/config";
 const CORE = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n";
@@ -296,27 +297,18 @@ test("a judged file whose bytes were changed, and its size and time not, is judg
   }
 });
 
-test("eight times as many settings that run code take about eight times the work", () => {
-  const work = (count: number): number => {
+test("64 times as many settings that run code take about 64 times the work", () => {
+  const judging = (count: number) => {
     const lines = Array.from({ length: count }, (_each, at) => `[alias]\n\ta${at} = !x\n`);
     const [before, after] = [lines, lines.toReversed()].map((all) => Buffer.from(all.join("")));
     const judge = (): string | undefined =>
       new JudgedSettings(new Remotes(mkdtempSync(join(base, "r")), process.getuid?.() ?? 0, () => {})).judge({
-        path: "/work/.git/config",
+        path: PATH,
         before: before ?? Buffer.of(),
         after: after ?? Buffer.of(),
       })?.message;
     expect(judge()).toContain("would change their order");
-    return Math.min(...Array.from({ length: 3 }, () => workOf(judge)));
+    return judge;
   };
-  // What grows with the square would take 64 times as much.
-  expect(work(16_000) / work(2000)).toBeLessThan(24);
+  expect(growthOverSixtyFour(400, judging)).toBeLessThan(MOST_GROWTH);
 });
-
-/** Microseconds of processor time: a busy machine does not count. */
-function workOf(run: () => void): number {
-  const before = process.cpuUsage();
-  run();
-  const { user, system } = process.cpuUsage(before);
-  return Math.max(user + system, 1);
-}
