@@ -16,8 +16,8 @@ import { BoundedOutput } from "./output.ts";
 /** Output bytes in flight; after half of the window, the used bytes are granted again in a frame. */
 const WINDOW = 512 * 1024;
 
-/** Milliseconds from SIGTERM to SIGKILL of the whole tree. */
-const GRACE_MS = 250;
+/** Milliseconds from SIGTERM to SIGKILL of the whole tree: tests remove what they made, databases write what they hold. */
+const GRACE_MS = 2000;
 
 /** Milliseconds from SIGKILL to giving up output that nobody takes. */
 const DISCARD_MS = 1000;

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hostGit } from "../support/git/git.ts";
@@ -43,6 +44,25 @@ describe.each(actors())("what a reply tells of what happened inside, as $kind", 
     expect([late.stdout, late.notices]).toEqual(["on\nlate\n", []]);
     const kept = await broker.run({ cmd: "sleep 1 & echo on", background: "keep" });
     expect([kept.stdout, kept.notices]).toEqual(["on\n", []]);
+  });
+
+  test("what is left in the background may tidy up after itself, and what does not want to is ended all the same", async () => {
+    const polite = "(trap 'sleep 0.4; rm pid; exit' TERM; touch pid; while :; do sleep 0.05; done) &";
+    const deaf = "(trap '' TERM; touch deaf; while :; do sleep 0.05; done) &";
+    const ran = await broker.run(
+      `${polite} ${deaf} until [ -e pid ] && [ -e deaf ]; do sleep 0.05; done; echo on`,
+    );
+    expect([ran.stdout, ran.exit]).toEqual(["on\n", 0]);
+    expect(ran.notices).toMatchObject([
+      { kind: "session", message: expect.stringContaining("ended with it") },
+    ]);
+    expect(await broker.run("ls pid; ls deaf")).toMatchObject({ stdout: "deaf\n" });
+  });
+
+  test("a child of a command that is ended by a signal may tidy up after itself too", async () => {
+    const cmd = "(trap 'sleep 0.4; rm child; exit' TERM; touch child; while :; do sleep 0.05; done) & wait";
+    expect(await broker.run({ cmd, timeout_ms: 1000 })).toMatchObject({ timed_out: true, signal: "SIGTERM" });
+    expect(existsSync(join(broker.project, "child"))).toBe(false);
   });
 
   test("a program that was refused three times is one notice with its rule, its count and its span", async () => {

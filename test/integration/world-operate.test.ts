@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { renameSync } from "node:fs";
+import { existsSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type {
@@ -83,6 +83,15 @@ describe.each(actors())("an operator's worlds, as $kind", (actor) => {
     expect(after.world_id).not.toBe(before.world_id);
     expect(after.exit).not.toBe(0);
     expect(after.session_id).toBe(before.session_id);
+  });
+
+  test("what was kept may tidy up after itself before its world ends", async () => {
+    const cmd =
+      "(trap 'sleep 0.4; rm kept; exit' TERM; touch kept; while :; do sleep 0.05; done) & until [ -e kept ]; do sleep 0.05; done";
+    await broker.run({ agent_id: "tidy", cmd, background: "keep" });
+    expect(existsSync(join(broker.project, "kept"))).toBe(true);
+    await restart(spot("tidy"));
+    expect(existsSync(join(broker.project, "kept"))).toBe(false);
   });
 
   test("restarting where nothing is warm makes a world", async () => {

@@ -67,6 +67,8 @@ export class LinuxCommand implements CommandRun {
   readonly #send: SendFrame;
   readonly onViolation: ExecRequest["onViolation"];
   readonly #request: CommandSide;
+  /** Its end is told, and processes that it left go on. */
+  isKept = false;
   #isOver = false;
   #end: (ending: Ending) => void = () => {};
   #close: () => void = () => {};
@@ -198,7 +200,8 @@ export class LinuxCommand implements CommandRun {
       untold: numberOf(fields, TAG.UNTOLD) ?? 0,
     });
     this.#end(ended(list, measured));
-    return numberOf(fields, TAG.CLOSED) === 1 ? this.#finish() : false;
+    this.isKept = numberOf(fields, TAG.CLOSED) !== 1;
+    return this.isKept ? false : this.#finish();
   }
 
   takeLoss(cause: string): void {

@@ -41,6 +41,9 @@ import type { WorldFacts } from "./world-facts.ts";
 /** Time limit for init's exit after its channel is closed; a few milliseconds are usual. */
 const END_PATIENCE_MS = 2000;
 
+/** Time limit for what earlier commands left running, from SIGTERM to SIGKILL: servers remove sockets and pid files. */
+const ASKED_MS = 1000;
+
 /** Time limit for reading the channel of an ended init; the kernel closes the channel at once. */
 const LAST_WORDS_MS = 1000;
 
@@ -82,6 +85,8 @@ export class LinuxWorld implements World {
   #mayHaveStrays = false;
   #lastOnSealed: ExecRequest["onSealed"];
   #nextId = 1;
+  /** Settles when what was kept in an ending world has had time to end on SIGTERM. */
+  #asked: Promise<void> | undefined;
   #loss: string | undefined;
   /** How init ended; undefined while init runs. */
   #fate: string | undefined;
@@ -204,11 +209,22 @@ export class LinuxWorld implements World {
   }
 
   async end(cause: string): Promise<void> {
+    this.#asked ??= this.#askToEnd();
+    await this.#asked;
     // Close only the broker's side: init ends every process and then still reports the remaining denied names.
     this.#channel.end();
     this.#loss ??= cause;
     await this.#gone();
     this.#settle(cause);
+  }
+
+  /** Asks what earlier commands left. A command that still runs is told of the world's end, and is not made to look as if it ended. */
+  async #askToEnd(): Promise<void> {
+    if (this.#loss !== undefined || this.#commands.size === 0) return;
+    const commands = [...this.#commands.values()].filter(({ isKept }) => isKept);
+    for (const command of commands) command.signal("SIGTERM");
+    const gone = Promise.all(commands.map(({ closed }) => closed));
+    await Promise.race([gone, sleep(ASKED_MS, undefined, { ref: false })]);
   }
 
   /** Waits until init has ended and its last frames were read. */

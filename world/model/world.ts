@@ -360,7 +360,7 @@ export interface World {
   settle(folders: readonly string[], mayBeMore: boolean): Promise<Settled>;
   /** Returns the writes that stayed in the world, each reported once. */
   strays(): Promise<Strayed>;
-  /** Ends every process inside; settles when the world is gone. */
+  /** Ends every process inside, where it can by SIGTERM and a second later by SIGKILL; settles when the world is gone. */
   end(cause: string): Promise<void>;
 }
 

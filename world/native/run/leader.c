@@ -26,6 +26,9 @@
    which have the last lines of the output still to write. */
 #define PATIENCE_MS 200
 
+/* Time from SIGTERM to SIGKILL for what did not: servers remove their sockets and pid files, and databases write what they hold. */
+#define ASKED_MS 1000
+
 static int channel, proc_fd, signal_fd;
 static int group_folder, group_kill_file; /* -1: the command has no cgroup */
 static uint32_t group_killed; /* cgroup.kill was written */
@@ -33,12 +36,14 @@ static pid_t main_pid;
 static int main_status;
 static int main_ended, main_reported, keep;
 static bool has_job; /* the main process is a job of this session */
-static int64_t patience_end; /* 0: the main process runs, or was ended */
+static int64_t patience_end; /* 0: the main process runs */
+static int64_t asked_end; /* 0: what it left has not been asked to end */
+static bool has_sigterm; /* the whole tree was sent one while the main process ran */
 static int64_t end_deadline; /* 0: not ending */
 static int end_passes;
 static uint32_t seen; /* most processes seen at once during a signal or the end */
 static uint32_t reaped_at_end;
-static uint32_t killed_after; /* PATIENCE_MS after the main process had exited */
+static uint32_t killed_after; /* ended by SIGTERM or SIGKILL when patience was over */
 
 static void report_ending(uint32_t kind, int leftover, int kept) {
   struct report report = {.kind = kind, .ending = {.leftover = (uint32_t)leftover, .kept = (uint32_t)kept, .killed_after = killed_after, .seen = seen, .group_killed = group_killed}};
@@ -101,7 +106,10 @@ static bool take_order(void) {
   ssize_t length = job_receive(channel, &order, sizeof order, fds, &count, MSG_DONTWAIT);
   if (length < 0 && errno == EAGAIN) return true;
   if (length != sizeof order || order.kind != ORDER_SIGNAL || order.signal == SIGKILL) begin_end();
-  else see((uint32_t)tree_signal(proc_fd, getpid(), 1, (int)order.signal));
+  else {
+    if (order.signal == SIGTERM) has_sigterm = true;
+    see((uint32_t)tree_signal(proc_fd, getpid(), 1, (int)order.signal));
+  }
   return length > 0;
 }
 
@@ -129,7 +137,7 @@ static int reap(void) {
   pid_t pid;
   while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
     if (end_deadline != 0) see(++reaped_at_end);
-    if (end_deadline != 0 && patience_end != 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) killed_after++;
+    if (asked_end != 0) killed_after++;
     if (pid != main_pid || main_ended) continue;
     main_status = status;
     main_ended = 1;
@@ -144,11 +152,23 @@ static void report_stop(void) {
   if (job_send(channel, &report, sizeof report, NULL, 0, NULL, 0, 0) < 0) _exit(1);
 }
 
-/* Kills what the main process left running: after a signal at once, after an exit when it had time to end by itself. */
+/* Many programs take a second SIGTERM for an order to end without tidying up. A stopped process gets it when it goes on. */
+static void ask_to_end(void) {
+  if (!has_sigterm) see((uint32_t)tree_signal(proc_fd, getpid(), 1, SIGTERM));
+  tree_signal(proc_fd, getpid(), 1, SIGCONT);
+}
+
+/* Ends what the main process left running: it has time to end by itself, then to end on SIGTERM. */
 static void end_left(void) {
   if (end_deadline != 0) return;
-  if (WIFEXITED(main_status) && patience_end == 0) patience_end = now_ms() + PATIENCE_MS;
-  if (now_ms() >= patience_end) begin_end();
+  int64_t now = now_ms();
+  if (patience_end == 0) patience_end = now + PATIENCE_MS;
+  if (now < patience_end) return;
+  if (asked_end == 0) {
+    asked_end = now + ASKED_MS;
+    ask_to_end();
+  }
+  if (now >= asked_end) begin_end();
 }
 
 /* Decides after each change: report an end or a stop, kill, or exit. */
