@@ -13,7 +13,7 @@ describe("rows of a walk over an upper layer, also on disk as the first look", (
     expect([...Object.values(FLAG), "i"].join("")).toBe(flags);
   });
 
-  test("are read as earlier versions kept them", () => {
+  test("are read as earlier versions kept them", async () => {
     const file = "f 33188 4 1500000000000000001 7 1500000000000000002 1 0 0";
     const fields = ["d", "", "", "", "", "", ".", "d/x", "", "", "", file, "w", "d", "i", "", "", file];
     expect([...rowsOf(fields)].map(({ type, path }) => [type, path])).toEqual([
@@ -21,7 +21,7 @@ describe("rows of a walk over an upper layer, also on disk as the first look", (
       [".", "d/x"],
       ["w", "d"],
     ]);
-    const entry = entriesOf(fields).get("d");
+    const entry = (await entriesOf(fields)).get("d");
     expect(entry).toMatchObject({ kind: "delete", replaced: [{ path: "d/x" }] });
     expect(entry?.below).toMatchObject({ ctime: 1500000000000000002n, links: 1, text: file });
     expect([modeIn(file), modeIn("")]).toEqual([0o100_644, undefined]);

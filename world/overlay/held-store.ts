@@ -63,7 +63,7 @@ export class LayerStore implements HeldStore {
     await using session = new NativeSession(this.#init, "held");
     await session.demand(["look", bytesOf(held.layers), bytesOf(held.project), held.identity], signal);
     const seen = await fieldsIn(join(held.layers, SEEN));
-    if (seen !== null) await keepContents(held, entriesOf(seen));
+    if (seen !== null) await keepContents(held, await entriesOf(seen));
   }
 
   async list(held: Held, signal: AbortSignal): Promise<readonly HeldChange[]> {
@@ -199,8 +199,9 @@ async function read(session: NativeSession, held: Held, signal: AbortSignal): Pr
   const rows = fieldsOf(await session.demand(["scan", upper, bytesOf(held.project), held.identity], signal));
   const first = await fieldsIn(join(held.layers, SEEN));
   if (first === null && held.identity !== ANY_FOLDER) await writeFields(held.layers, SEEN, rows);
-  const entries = entriesOf(rows);
-  return stateOf(held, entries, first === null ? entries : entriesOf(first), await readJournal(held.layers));
+  const entries = await entriesOf(rows);
+  const before = first === null ? entries : await entriesOf(first);
+  return stateOf(held, entries, before, await readJournal(held.layers));
 }
 
 function orderOf(

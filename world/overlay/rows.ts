@@ -1,4 +1,5 @@
 /** Decodes the rows of a walk over an overlay's upper layer (world/native/changes/overlay_walk.h), and the states in them. */
+import { setImmediate as turn } from "node:timers/promises";
 import type { HeldKind } from "../model/held.ts";
 import { isAutorun } from "./autorun.ts";
 
@@ -83,11 +84,20 @@ export type Entry = Omit<Row, "above" | "below"> & {
   readonly kind: HeldKind | null;
 };
 
-/** Returns entries by path, folders before their content; the project itself is "". */
-export function entriesOf(fields: readonly string[]): ReadonlyMap<string, Entry> {
+/** Rows decoded in one turn of the event loop: a few milliseconds. */
+const PER_TURN = 1000;
+
+/**
+ * Returns entries by path, folders before their content; the project itself is "". A command that wrote 100,000 files takes seconds
+ * here, so others have their turns meanwhile.
+ */
+export async function entriesOf(fields: readonly string[]): Promise<ReadonlyMap<string, Entry>> {
+  let count = 0;
   const entries = new Map<string, Entry>();
   let replaced: Below[] = [];
   for (const row of rowsOf(fields)) {
+    count += 1;
+    if (count % PER_TURN === 0) await turn();
     const below = sightOf(row.below);
     if (row.type === ROW.below && below !== null) {
       replaced.push({ path: row.path, sight: below });
@@ -107,6 +117,7 @@ function withOtherNames(entries: ReadonlyMap<string, Entry>): ReadonlyMap<string
   );
   const changed = new Set(several.filter(({ kind }) => kind !== null).map(({ above }) => above?.inode));
   const joined = several.filter(({ kind, above }) => kind === null && changed.has(above?.inode));
+  if (joined.length === 0) return entries;
   return new Map([
     ...entries,
     ...joined.map((entry): [string, Entry] => [entry.path, { ...entry, kind: "mode" }]),
