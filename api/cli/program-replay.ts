@@ -9,7 +9,10 @@ export function describeReplay(program: Command, choose: (action: Action) => voi
     .description(
       "Run a recorded command again in a world of its own and compare the results; its changes are dropped",
     )
-    .argument("<span>", "the command's span: spn_…, as 'substrate trace list' shows it")
+    .argument(
+      "<span>",
+      "the command's span: spn_…, as 'substrate trace list' shows it, or 'last' for the newest in this folder",
+    )
     .option(
       "--policy <policy>",
       "run under this policy instead of the one in force, to see what that would change",

@@ -22,7 +22,7 @@ export function describeTrace(program: Command, choose: (action: Action) => void
   const trace = program
     .command("trace")
     .description("Show, list, follow and verify recorded spans")
-    .argument("[span]", "a span id to show")
+    .argument("[span]", "a span id to show, or 'last' for the newest command in this folder")
     .option(
       "--tree",
       "with everything below it: programs, connections, builtins, violations, nested commands",
@@ -52,7 +52,7 @@ export function describeTrace(program: Command, choose: (action: Action) => void
   trace
     .command("show")
     .description("Show one span with everything recorded about it")
-    .argument("<span>", "a span id")
+    .argument("<span>", "a span id, or 'last'")
     .option("--tree", "with everything below it")
     .option("--all", "every entry of the tree, instead of a count for many alike")
     .option("--json", "as JSON")

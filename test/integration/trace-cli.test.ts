@@ -62,6 +62,24 @@ describe.each(actors())("substrate trace, as $kind", (actor) => {
     expect((await broker.cli(["trace", "spn_none", "--tree"])).code).toBe(125);
   });
 
+  test("'last' is the newest command in this folder, below it or above it, in 'trace' and in 'replay'", async () => {
+    const { span_id: first } = await broker.run("true the-first");
+    const { span_id: id } = await broker.run("true the-last");
+    const said = `substrate: ${id}  true the-last\n`;
+    expect(await broker.cli(["trace", "last"])).toMatchObject({ code: 0, stderr: said });
+    expect((await broker.cli(["trace", "last", "--tree"])).stdout).toContain("true the-last");
+    const replayed = await broker.cli(["replay", "last"]);
+    expect([replayed.code, replayed.stderr]).toEqual([0, said]);
+    // The replay is a command too: one of it would be of no use.
+    expect((await broker.cli(["replay", "last"])).stderr).toBe(said);
+    expect(await broker.cli(["replay", first])).toMatchObject({ code: 0, stderr: "" });
+    const elsewhere = await broker.cli(["trace", "last"], { cwd: "/proc" });
+    expect(elsewhere).toMatchObject({
+      code: 125,
+      stderr: expect.stringContaining("is a command in '/proc'. Name a span"),
+    });
+  });
+
   test("has a value of a variable with such a name in none of its files", async () => {
     await expect
       .poll(() => broker.spans().filter(({ cmd }) => cmd?.includes("env.MY_TOKEN")).length)

@@ -10,6 +10,7 @@ import { type Answer, call } from "../../client/client.ts";
 import { coloursFor } from "../words/colours.ts";
 import { paintPatch, statLines } from "../words/patch-words.ts";
 import { commandWords } from "../words/program-words.ts";
+import { leadsOut } from "../terminal/last-command.ts";
 import { ask, errorOf, exitOfRefusal, wordsOf } from "../terminal/replies.ts";
 import { saying } from "../words/saying.ts";
 import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
@@ -203,10 +204,6 @@ function changePathOf(terminal: Terminal, path: string, overlay: Span["overlay"]
   const within = relative(overlay.project, resolve(terminal.cwd, path));
   if (within !== "" && !leadsOut(within)) return within.startsWith('"') ? quotedHere(within) : within;
   throw new Complaint(`Cannot use '${path}': it is not below the project '${overlay.project}'`);
-}
-
-function leadsOut(path: string): boolean {
-  return path === ".." || path.startsWith("../");
 }
 
 /** A name that begins with a quotation mark is quoted on the wire. */

@@ -1,5 +1,6 @@
 import type { ReplayReply, TraceReply } from "../../../schemas/generated/types.ts";
 import { type Answer, call } from "../../client/client.ts";
+import { idOf } from "../terminal/last-command.ts";
 import { ask, exitOfRefusal, wordsOf } from "../terminal/replies.ts";
 import { printReplay, printRuns } from "../words/replay-words.ts";
 import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
@@ -28,19 +29,19 @@ export async function replaySpan(
 ): Promise<number> {
   const times = timesOf(options.times);
   const body = await bodyOf(terminal, words, options);
+  const id = await idOf(terminal, span, ({ given }) => given?.replays === undefined);
   const replies: ReplayReply[] = [];
   for (let run = 0; run < times; run += 1) {
-    const path = `/v1/replay/${encodeURIComponent(span)}`;
+    const path = `/v1/replay/${encodeURIComponent(id)}`;
     const answer = await call(terminal.home.controlSocket, "POST", path, body);
-    if (answer.status !== 200) return await refused(terminal, span, options, answer);
+    if (answer.status !== 200) return await refused(terminal, id, options, answer);
     replies.push(answer.document as ReplayReply);
   }
   const alike = allAlike(replies);
   const same =
     alike && replies.every(({ matches }) => Object.values(matches).every((match) => match === true));
   if (options.json === true) {
-    const document =
-      options.times === undefined ? replies[0] : { span_id: span, times, alike, runs: replies };
+    const document = options.times === undefined ? replies[0] : { span_id: id, times, alike, runs: replies };
     printJson(terminal, document);
   } else if (times === 1 && replies[0] !== undefined) printReplay(terminal, replies[0], options.policy);
   else printRuns(terminal, replies, alike, options.policy);

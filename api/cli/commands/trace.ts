@@ -9,6 +9,7 @@ import type {
 } from "../../../schemas/generated/types.ts";
 import { previewWords } from "../words/approval-words.ts";
 import { programEnd } from "../words/program-words.ts";
+import { idOf } from "../terminal/last-command.ts";
 import { ask } from "../terminal/replies.ts";
 import { spanLine, trafficWords } from "../words/span-lines.ts";
 import { telemetryRows } from "../words/telemetry-words.ts";
@@ -36,7 +37,7 @@ const MAX_SHOWN = 20;
 
 /** One span with everything that was recorded of it. */
 export async function showSpan(terminal: Terminal, id: string, json: boolean): Promise<number> {
-  const reply = await ask<TraceReply>(terminal, `/v1/trace/${encodeURIComponent(id)}`);
+  const reply = await ask<TraceReply>(terminal, `/v1/trace/${encodeURIComponent(await idOf(terminal, id))}`);
   const { span, children, next_cursor: next } = reply;
   if (json) {
     printJson(terminal, reply);
@@ -358,7 +359,7 @@ type Found = { readonly tree: Tree; readonly depth: number };
 type TreeOptions = { readonly json?: boolean; readonly all?: boolean };
 
 export async function showTree(terminal: Terminal, id: string, options: TreeOptions): Promise<number> {
-  const tree = await grow(terminal, id);
+  const tree = await grow(terminal, await idOf(terminal, id));
   if (options.json === true) printJson(terminal, tree);
   else printTree(terminal, tree, options.all === true);
   return 0;
