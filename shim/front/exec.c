@@ -63,6 +63,7 @@ int exec_run(const struct options *options) {
   stream.has_terminal = options->has_terminal;
   stream.asker = asker_for(options);
   stream.waits = options->waits;
+  stream.has_node = true;
   if (stream.asker != NULL && !questions_name(stream.call)) return TO_NODE;
   stream.takes_input = options->has_terminal || standard_has_input();
   if (!write_request(&body, &caller, options, &stream)) return TO_NODE;

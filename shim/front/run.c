@@ -66,6 +66,7 @@ int run_run(const struct options *options) {
   if (stream.has_terminal) stream.asker = &ASKER;
   if (stream.asker != NULL && !questions_name(stream.call)) return TO_NODE;
   if (!write_request(&body, &caller, options, &stream)) return TO_NODE;
+  stream.has_node = true;
   int code = call_run(&stream, caller.socket, &body);
   return code == NOT_CALLED ? TO_NODE : code;
 }

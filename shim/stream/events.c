@@ -57,9 +57,20 @@ static void note_world(struct stream *stream, struct json world) {
   free(id);
 }
 
+/* A broker of an older version does not know every field of a newer front's request. Nothing has run, and Node replaces that broker
+   or says that it is old. */
+static bool is_too_old(const struct stream *stream, struct json error) {
+  static const char UNKNOWN[] = "Unknown field '";
+  char *message = json_copy(json_member(error, "message"));
+  bool unknown = message != NULL && strncmp(message, UNKNOWN, sizeof UNKNOWN - 1) == 0;
+  free(message);
+  return stream->has_node && !stream->started && unknown;
+}
+
 /* The words of `exec` in Node (api/cli/questions/ask-here.ts) for what the person at this terminal denied. */
 static int refused(const struct stream *stream, struct json error) {
   bool denied = questions_over(stream);
+  if (is_too_old(stream, error)) return NOT_CALLED;
   if (stream->waits && json_is(json_member(error, "code"), "approval_required")) {
     say("no answer in time; asking again", NULL);
     return ASK_AGAIN;

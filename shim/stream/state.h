@@ -42,6 +42,7 @@ struct stream {
   bool has_terminal;         /* the command's terminal is shown at this process's */
   const struct asker *asker; /* NULL: nobody can be asked */
   bool waits;                /* a question without an answer is asked again: by Node */
+  bool has_node;             /* Node takes a call over that the broker is too old for */
   const char *path;          /* NULL: GET /v1/stream; else that of a command to attach to */
   leaves leaves;             /* NULL: no key leaves */
   char call[CALL_SIZE];      /* the request id, by which the questions are found; empty without one */

@@ -9,6 +9,20 @@ const place = new FrontPlace();
 afterAll(() => place.remove());
 afterEach(() => place.stopServing());
 
+test("a broker that is too old for the request is left to Node, and any other refusal is printed", async () => {
+  const refusing = (message: string): Serve =>
+    async function (call) {
+      call.accept();
+      await call.request();
+      call.text({ type: "error", error: { code: "invalid_request", message, hint: "Look" } });
+    };
+  const old = await place.runs(refusing("Unknown field 'outputs' (did you mean 'output'?)"));
+  expect([old.stdout.toString(), old.stderr]).toEqual([expect.stringMatching(/^Node: exec/), ""]);
+  const other = await place.runs(refusing("Field 'cwd' must be an absolute path"));
+  expect([other.code, other.stdout.toString()]).toEqual([125, ""]);
+  expect(other.stderr).toContain("Field 'cwd' must be");
+});
+
 describe("a command's output", () => {
   test("goes to the two standard outputs byte by byte, and the exit code is the command's", async () => {
     const all = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
