@@ -40,13 +40,36 @@ const SECTIONS = new Set(["pager", "alias"]);
 
 const LEADS_ON = new Set(["include.path", "includeif.path", "core.hookspath"]);
 
-/** Values that start only git's own programs or common system programs. */
-const HARMLESS =
-  /^(?:|true|false|yes|no|on|off|0|1|cat|less|more|vi|vim|nano|emacs|code --wait|gpg|gpg2|ssh|cache|store|manager|libsecret|git-lfs (?:clean|smudge) -- %f|git-lfs filter-process)$/;
+/** Programs that do nothing with what git gives them but print it. */
+const ANYWHERE = /^(?:|true|false|cat)$/;
 
-/** Whether the value is a command that starts only git's own programs or common system programs. */
+/**
+ * Common programs, each for the key that git starts it by: `vi` as a filter would type the bytes of a file as keys, `ssh` as a program
+ * that shows changes would take a file's name for an option. No editor is a pager, for the same reason.
+ */
+const EDITOR = /^(?:vi|vim|nano|emacs|code --wait)$/;
+const PAGER = /^(?:less|more|yes|no|on|off|0|1)$/;
+const IN_PLACE: ReadonlyMap<string, RegExp> = new Map([
+  ["core.editor", EDITOR],
+  ["sequence.editor", EDITOR],
+  ["core.pager", PAGER],
+  ["pager", PAGER],
+  ["core.fsmonitor", /^(?:yes|no|on|off|0|1)$/],
+  ["core.sshcommand", /^ssh$/],
+  ["gpg.program", /^gpg2?$/],
+  ["credential.helper", /^(?:cache|store|manager|libsecret)$/],
+  ["filter.clean", /^git-lfs clean -- %f$/],
+  ["filter.smudge", /^git-lfs smudge -- %f$/],
+  ["filter.process", /^git-lfs filter-process$/],
+]);
+
+/** Whether the value is a command that can only do what the key is for. */
 export function isHarmlessCommand(setting: GitSetting): boolean {
-  return !setting.name.startsWith("remote.") && isCommand(setting) && HARMLESS.test(setting.value);
+  const { name, value } = setting;
+  if (name.startsWith("remote.") || !isCommand(setting)) return false;
+  return (
+    ANYWHERE.test(value) || (IN_PLACE.get(keyOf(name)) ?? IN_PLACE.get(sectionOf(name)))?.test(value) === true
+  );
 }
 
 /** Whether the setting is git's, and its value is a command or leads to more settings. */
@@ -55,7 +78,13 @@ export function namesCode(setting: GitSetting): boolean {
 }
 
 function isCommand({ name }: GitSetting): boolean {
-  const section = name.slice(0, name.indexOf("."));
-  const key = name.slice(name.lastIndexOf(".") + 1);
-  return COMMANDS.has(`${section}.${key}`) || SECTIONS.has(section);
+  return COMMANDS.has(keyOf(name)) || SECTIONS.has(sectionOf(name));
+}
+
+function keyOf(name: string): string {
+  return `${sectionOf(name)}.${name.slice(name.lastIndexOf(".") + 1)}`;
+}
+
+function sectionOf(name: string): string {
+  return name.slice(0, name.indexOf("."));
 }

@@ -8,7 +8,7 @@ import { fileIdentity, lookExactlyAt, realPath } from "../model/host-paths.ts";
 import type { GitLink } from "../model/site.ts";
 import { readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { treeSettings } from "./config.ts";
+import { treeNamedIn } from "./links.ts";
 import { isWithin, neverBecause, type ProjectRules } from "../project/projects.ts";
 import { readSmallFile } from "../model/small-file.ts";
 
@@ -27,9 +27,6 @@ type Known = { readonly found: Found; readonly identity: string; readonly link: 
 
 /** `PATH_MAX` of Linux, the prefix and the line end. */
 const MAX_POINTER = 4096 + 16;
-
-/** 256 KiB: a submodule's config takes some hundred bytes, plus some for each tracking branch. */
-const MAX_CONFIG = 256 * 1024;
 
 const MAX_KNOWN = 256;
 
@@ -156,10 +153,7 @@ function foldersIn(path: string): readonly string[] {
 function asSubmodule(own: string, project: string, uid: number): Found | undefined {
   if (!/\/\.git\/(?:.+\/)?modules\/./.test(own)) return undefined;
   const files = [join(own, "config"), join(own, "config.worktree")] as const;
-  const settings = treeSettings(readSmallFile(files[0], MAX_CONFIG, uid) ?? "");
-  if (settings === undefined) return undefined;
-  const more = settings.worktreeConfig ? readSmallFile(files[1], MAX_CONFIG, uid) : undefined;
-  const tree = (more === undefined ? undefined : treeSettings(more)?.worktree) ?? settings.worktree;
+  const tree = treeNamedIn(own, uid);
   if (tree === undefined || tree === "") return undefined;
   return realPath(resolve(own, tree)) === project ? { folder: own, own, shared: false, files } : undefined;
 }

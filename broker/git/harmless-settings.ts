@@ -15,6 +15,7 @@
  *   elsewhere.
  * - `mergetool.vimdiff.layout`, `gui.diffOpts`: commands of vim, and options of `git diff` that write files.
  * - `gc.repackFilterTo`, `fsmonitor.socketDir`: git writes there.
+ * - `rebase.instructionFormat`: its text becomes lines of a rebase's to-do list, and `%nexec …` one that runs.
  * - `help.*`, `man.*`, `browser.*`, `instaweb.*`, `imap.*`, `gitcvs.*`, `completion.*`, `trace2.*`: never set in a
  *   repository.
  */
@@ -76,7 +77,7 @@ const HARMLESS = new Set(
     promisor: "quiet",
     protocol: "version",
     push: "pushoption usebitmaps",
-    rebase: "backend instructionformat maxlabellength",
+    rebase: "backend maxlabellength",
     receive:
       "advertiseatomic advertisepushoptions autogc certnonceseed certnonceslop denycurrentbranch denydeletecurrent denydeletes denynonfastforwards fsckobjects hiderefs keepalive maxinputsize shallowupdate unpacklimit updateserverinfo",
     remote:
@@ -131,8 +132,13 @@ const ADDRESSES = new Set([
   "fetch.bundleuri",
 ]);
 
-/** Keys that rewrite an address; the sub-section is the new address. */
+/** Keys that rewrite an address; the sub-section is the beginning of the new one. */
 const REWRITES = new Set(["url.insteadof", "url.pushinsteadof"]);
+
+/**
+ * Beginnings that say by themselves how git reaches the address, whatever stands behind them: `e` before `xt::COMMAND` would not.
+ */
+const BEGINNING = /^(?:https?:\/\/|(?:ssh|git):\/\/[^/]+\/|file:\/\/\/|[\w.-]+@[\w.-]+:|\.{0,2}\/)/;
 
 /** Tools whose name selects a script file read by git. */
 const TOOLS = new Set(["merge.tool", "merge.guitool", "diff.tool", "diff.guitool"]);
@@ -180,7 +186,7 @@ export function runsCode(setting: GitSetting): boolean {
   if (isSafe(setting) || HARMLESS.has(name) || WHOLE.has(section)) return false;
   if (WHOLE_BELOW.has(`${section}.${subsection ?? ""}`)) return false;
   if (ADDRESSES.has(name)) return !isPlainAddress(value);
-  if (REWRITES.has(name)) return !isPlainAddress(subsection ?? "");
+  if (REWRITES.has(name)) return !(BEGINNING.test(subsection ?? "") && isPlainAddress(subsection ?? ""));
   if (TOOLS.has(name)) return value.includes("/");
   // A repository's alias overrides a person's alias of the same name, and could contain `-c core.pager=…`.
   if (section === "alias") return !PLAIN_ALIAS.test(value);

@@ -4,16 +4,13 @@ import { basename, dirname, join } from "node:path";
 import { lookAt } from "../model/host-paths.ts";
 import { literalPattern } from "../policy/files/file-scope.ts";
 import { namesCode } from "./commands.ts";
-import { gitSettings } from "./config.ts";
+import { gitSettings, treeSettings } from "./config.ts";
 import { runsCode } from "./harmless-settings.ts";
-import { leadsAstray } from "./links.ts";
+import { leadsAstray, MAX_CONFIG, worksAtHome, worksElsewhere } from "./links.ts";
 import type { Outside } from "./opened.ts";
 import { isPlainAddress } from "./safe-settings.ts";
 import type { MadeRepositories } from "./made-repositories.ts";
 import { readSmallFile } from "../model/small-file.ts";
-
-/** Git's own settings take some hundred bytes. Longer files are not read and count as code. */
-const MAX_CONFIG = 1024 * 1024;
 
 const NOBODY_KNOWS = "the programs that git would run because of it are unknown";
 
@@ -66,9 +63,10 @@ function isSealedAs(gitFolder: string, sealed: readonly string[]): boolean {
 /** Git ignores a plain file not named `.git`. */
 function linkWhy(place: string, brought: LinkJudge): string | undefined {
   const isFollowed = basename(place) === ".git" || lookAt(place)?.isSymbolicLink() === true;
-  return isFollowed && leadsAstray(place, brought, (folder) => isLookedAt(folder, brought))
-    ? "it leads git to a folder where any command could change what git runs"
-    : undefined;
+  if (!isFollowed) return undefined;
+  if (leadsAstray(place, brought, (folder) => isLookedAt(folder, brought)))
+    return "it leads git to a folder where any command could change what git runs";
+  return worksElsewhere(place, brought.uid) ? OTHER_FILES : undefined;
 }
 
 /** A HEAD turns a folder into a git folder, so settings written before the HEAD are judged now. */
@@ -177,14 +175,16 @@ function settingsWhy(place: string, uid: number, inGitFolder: boolean): string |
   // Other programs have files of this name and format. In a git folder the whole file is judged.
   const found = settings.find(inGitFolder ? runsCode : namesCode);
   if (found !== undefined) return `git may run what its '${found.name}' names`;
-  // Git sets it only for a submodule. Elsewhere the person's next `git reset` would write the command's files into that
-  // folder.
-  const leads =
-    inGitFolder && !OF_SUBMODULE.test(place) && settings.some(({ name }) => name === "core.worktree");
-  return leads ? "git would work on the files of another folder, which its 'core.worktree' names" : undefined;
+  // Git sets it for a submodule, whose folder leads back. For any other folder the person's next `git reset --hard` would write the
+  // command's files there.
+  const tree = inGitFolder && text !== undefined ? treeSettings(text)?.worktree : undefined;
+  const isOwn = tree === undefined || (OF_SUBMODULE.test(place) && worksAtHome(dirname(place), tree, uid));
+  return isOwn ? undefined : OTHER_FILES;
 }
 
 const OF_SUBMODULE = /\.git\/(?:[^/]+\/)*modules\//;
+
+const OTHER_FILES = "git would work on the files of another folder, which its 'core.worktree' names";
 
 /**
  * Whether a folder is, or may become, a git folder. Git requires HEAD, objects and refs, but no HEAD behind a

@@ -2,7 +2,7 @@ import { lstatSync, type Stats } from "node:fs";
 import { join } from "node:path";
 
 /** Bound on the files of one command that are looked at, each for some microseconds. */
-const MAX_LOOKS = 1000;
+const MAX_LOOKS = 10_000;
 
 /** S_ISUID with a right to execute, S_ISGID with the group's: without it the bit means mandatory locks (inode(7)). */
 const SET_USER_ID = 0o4000;

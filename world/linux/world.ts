@@ -85,6 +85,8 @@ export class LinuxWorld implements World {
   #mayHaveStrays = false;
   #lastOnSealed: ExecRequest["onSealed"];
   #nextId = 1;
+  /** Why the world ends; set at once, so that no command begins in an ending world. */
+  #ending: string | undefined;
   /** Settles when what was kept in an ending world has had time to end on SIGTERM. */
   #asked: Promise<void> | undefined;
   #loss: string | undefined;
@@ -145,10 +147,11 @@ export class LinuxWorld implements World {
     this.#lastOnSealed = request.onSealed ?? this.#lastOnSealed;
     const gated = request.gate !== undefined && this.#facts.gated;
     // Sends the GATE frame, which must precede EXEC.
-    const gate = gated && this.#loss === undefined ? this.#gates.numberOf(request.gate) : undefined;
+    const over = this.#loss ?? this.#ending;
+    const gate = gated && over === undefined ? this.#gates.numberOf(request.gate) : undefined;
     const frame = encodeExec(id, request, gate, this.#addressFor(request));
-    if (this.#loss !== undefined) {
-      command.takeLoss(this.#loss);
+    if (over !== undefined) {
+      command.takeLoss(over);
       return command;
     }
     this.#commands.set(id, command);
@@ -209,6 +212,7 @@ export class LinuxWorld implements World {
   }
 
   async end(cause: string): Promise<void> {
+    this.#ending ??= cause;
     this.#asked ??= this.#askToEnd();
     await this.#asked;
     // Close only the broker's side: init ends every process and then still reports the remaining denied names.
