@@ -26,20 +26,9 @@ static void say_no_input(const char *name) {
   say("'", name, "' gets no input from this terminal: it runs isolated, and its output goes elsewhere or it runs in the background", NULL);
 }
 
-/* JSON has no other bytes: another word would arrive as another name of a file. */
-static bool is_text(const char *word) {
-  const unsigned char *at = (const unsigned char *)word;
-  while (*at != 0) {
-    size_t length = buffer_character(at);
-    if (length == 0) return false;
-    at += length;
-  }
-  return true;
-}
-
 static bool are_text(char *const words[]) {
   for (; *words != NULL; words++) {
-    if (!is_text(*words)) return false;
+    if (!buffer_is_text(*words)) return false;
   }
   return true;
 }

@@ -28,6 +28,8 @@ export async function bash(mcp: Mcp, args: Readonly<Record<string, unknown>>, tu
     cmd: args["command"],
     ...(existsSync("/bin/bash") ? { shell: "bash" } : {}),
     outputs: "together",
+    // Nobody types: a program that reads its input finds the end of it, as in an agent's own shell.
+    stdin: false,
     timeout_ms: typeof timeout === "number" ? Math.min(timeout, LONGEST_MS) : TIMEOUT_MS,
     ...(args["background"] === true ? { background: "keep" } : {}),
     approval_wait_ms: mcp.waitMs,

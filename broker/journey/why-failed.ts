@@ -27,7 +27,8 @@ export function whyFailed(
 ): readonly FailureTold[] {
   const { ending } = ran;
   const failed = ending.kind === "signalled" || (ending.kind === "exited" && ending.code !== 0);
-  const words = { said: saidBy(job, ran), cwd: job.place.cwd, failed, isolated: isIsolated(job) };
+  const command = job.request.cmd ?? job.argv.join(" ");
+  const words = { said: saidBy(job, ran), cwd: job.place.cwd, failed, isolated: isIsolated(job), command };
   const paths = explainErrors(words, writes);
   const lacking = lacks.told({
     argv: job.argv,
@@ -128,7 +129,8 @@ const MAX_LINE = 8192;
 const READ: readonly RegExp[] = [
   // ssh and ssh-keygen, also behind `git commit -S`.
   /\b(?:public key|Identity file) (\/[^:\n]+?)(?: not accessible)?: No such file or directory[.?]?$/,
-  /['"`‘]([^'"`’\n]+)['"`’](?: for reading)?: (?:No such file or directory|Permission denied)$/,
+  /['"`‘]([^'"`’\n]+)['"`’](?: for reading)?: (?:\[Errno \d+\] )?(?:No such file or directory|Permission denied)$/,
+  /\bCannot find module '(\/[^'\n]+)'$/,
   /: (?:cannot open |can't open )?([^:\n]+): (?:No such file or directory|Permission denied|No such file)$/,
   /\b(?:ENOENT|EACCES): [a-z ]+, [a-z]+ '([^'\n]+)'/,
   /\b(?:No such file or directory|Permission denied): '([^'\n]+)'/,
@@ -148,13 +150,13 @@ type SaidWords = {
   readonly failed: boolean;
   /** Whether the command is isolated: its refused writes are reported in no other way. */
   readonly isolated: boolean;
+  /** The caller's own words. */
+  readonly command?: string;
 };
 
 /** Returns a sentence for each path, at most {@link MAX_PATHS}. */
-export function explainErrors(
-  { said, cwd, failed, isolated }: SaidWords,
-  rules: WriteRules,
-): readonly string[] {
+export function explainErrors(words: SaidWords, rules: WriteRules): readonly string[] {
+  const { said, cwd, failed, isolated } = words;
   if (!failed && !isolated) return [];
   const told = new Map<string, string | undefined>();
   const lines = said.toString("utf8").split("\n");
@@ -167,7 +169,12 @@ export function explainErrors(
     const path = written ?? (failed ? pathIn(line, READ, cwd) : undefined);
     if (path === undefined || told.has(path)) continue;
     const masked = written === undefined && MASKED.test(line) ? notMade(path, rules) : undefined;
-    told.set(path, written === undefined ? (hiddenBy(path, rules) ?? masked) : notWritten(path, rules));
+    told.set(
+      path,
+      written === undefined
+        ? (hiddenBy(path, rules) ?? masked ?? onHostOnly(path, words, rules))
+        : notWritten(path, rules),
+    );
   }
   const paths = [...told.values()].filter((sentence) => sentence !== undefined);
   return failed ? [...paths, ...repositoryAbove(said, rules)] : paths;
@@ -235,4 +242,15 @@ function hiddenBy(path: string, rules: WriteRules): string | undefined {
   if (isCoveredByOwnHome(path, rules)) return notShown(`'${path}'`);
   const reason = hiddenReason(path, rules);
   return reason === undefined ? undefined : `'${path}' ${reason}`;
+}
+
+/**
+ * Explains a missing path of a folder that a world has for itself, where the caller's own words name it: an agent's file tools write
+ * there on the host. Programs that look for files of their own there are no news.
+ */
+function onHostOnly(path: string, { command }: SaidWords, { project }: WriteRules): string | undefined {
+  const own = SCRATCH.find((folder) => isWithin(path, folder) && !isWithin(path, project));
+  return own === undefined || command?.includes(path) !== true
+    ? undefined
+    : `'${path}' is not in the world, which has a '${own}' of its own: what lies there on the host does not reach commands, and what they write there does not reach the host. Put files that both need into the project`;
 }

@@ -42,6 +42,16 @@ size_t buffer_character(const unsigned char *at) {
   return length;
 }
 
+bool buffer_is_text(const char *text) {
+  const unsigned char *at = (const unsigned char *)text;
+  while (*at != 0) {
+    size_t length = buffer_character(at);
+    if (length == 0) return false;
+    at += length;
+  }
+  return true;
+}
+
 /* Length of invalid UTF-8 that a decoder replaces by one U+FFFD: the longest beginning of a character, else one
    byte ("U+FFFD Substitution of Maximal Subparts", Unicode 16, 3.9). */
 static size_t broken_length(const unsigned char *at) {

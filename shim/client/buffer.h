@@ -22,4 +22,7 @@ void buffer_free(struct buffer *buffer);
 /* Length in bytes of the UTF-8 character at `at` (RFC 3629); 0 for invalid UTF-8. */
 size_t buffer_character(const unsigned char *at);
 
+/* Whether a text is UTF-8. JSON has no other bytes: another word would arrive as another name of a file. */
+bool buffer_is_text(const char *text);
+
 #endif

@@ -61,7 +61,20 @@ static bool add_set_variables(struct buffer *body, const struct options *options
   return true;
 }
 
+/* Node refuses others, with a sentence. */
+static bool are_text(const struct options *options) {
+  for (size_t i = 0; options->command[i] != NULL; i++) {
+    if (!buffer_is_text(options->command[i])) return false;
+  }
+  for (size_t i = 0; i < options->env_count; i++) {
+    const char *value = strchr(options->env[i], '=') == NULL ? getenv(options->env[i]) : options->env[i];
+    if (value != NULL && !buffer_is_text(value)) return false;
+  }
+  return true;
+}
+
 bool request_add(struct buffer *body, const struct caller *caller, const struct options *options) {
+  if (!are_text(options)) return false;
   const char *profile = options->profile == NULL ? variable("SUBSTRATE_PROFILE") : options->profile;
   buffer_text(body, "{");
   buffer_field(body, "agent_id", caller->agent);

@@ -70,16 +70,6 @@ static bool read_words(struct asked *asked, char *const words[]) {
   return false;
 }
 
-static bool is_text(const char *word) {
-  const unsigned char *at = (const unsigned char *)word;
-  while (*at != 0) {
-    size_t length = buffer_character(at);
-    if (length == 0) return false;
-    at += length;
-  }
-  return true;
-}
-
 /* The world's own /bin/sh, with the same words. */
 static int become_sh(char *const words[]) {
   size_t count = 0;
@@ -131,7 +121,7 @@ int sh_run(char *const words[]) {
   if (inside_world()) return become_sh(words);
   if (!read_words(&asked, words + 1)) return EXIT_FAILED;
   for (char *const *word = words + 1; *word != NULL; word++) {
-    if (!is_text(*word)) return refuse("…", "a word is not UTF-8, and the broker would get another one");
+    if (!buffer_is_text(*word)) return refuse("…", "a word is not UTF-8, and the broker would get another one");
   }
   bool is_typed = !asked.has_command && !asked.from_input && *asked.rest == NULL && isatty(STDIN_FILENO) == 1;
   int code = is_typed ? TO_NODE : run(&asked, words + 1);

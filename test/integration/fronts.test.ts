@@ -1,7 +1,7 @@
 /** The CLI's two fronts: whatever the native one does itself, Node does the same, byte by byte. */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, copyFileSync, mkdirSync, readFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -244,6 +244,20 @@ describe.each(actors())("the native front and Node, as $kind", (actor) => {
       );
     }
   });
+
+  test.each([`exec -- "$(printf 'touch \\351')"`, `exec --env "X=$(printf '\\351')" -- touch other`])(
+    "refuse words that are not UTF-8, instead of acting on other files: %s",
+    async (words) => {
+      for (const front of fronts) {
+        const ended = await runAs(actor, ["/bin/sh", "-c", `"$@" ${words}`, "sh", ...front], {
+          cwd: broker.project,
+          env: { SUBSTRATE_HOME: broker.home },
+        });
+        expect(ended).toMatchObject({ code: 125, stdout: "", stderr: expect.stringContaining("not UTF-8") });
+        expect(readdirSync(broker.project).filter((name) => /other|\uFFFD/.test(name))).toEqual([]);
+      }
+    },
+  );
 
   test("say the same of what --keep leaves running", async () => {
     const left: Ended[] = [];

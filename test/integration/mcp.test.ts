@@ -53,6 +53,13 @@ describe.each(actors())("substrate mcp, as $kind", (actor) => {
     expect((await other.use("read", { path: "note" })).isError).toBe(true);
   });
 
+  test("a command that reads its input finds the end of it", async () => {
+    await using mcp = await McpClient.connect(broker, []);
+    const read = await mcp.use("bash", { command: "cat; echo end", timeout_ms: 20_000 });
+    expect(read.text).toMatch(/^end\n/);
+    expect(read.text).not.toContain("timed out");
+  });
+
   test.each([
     { modern: false, version: "2025-11-25" },
     { modern: true, version: "2026-07-28" },

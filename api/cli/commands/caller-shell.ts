@@ -1,4 +1,6 @@
 /** The variables of the shell that this process was started from, for `exec` and `check`. */
+import { isUtf8 } from "node:buffer";
+import { readFileSync } from "node:fs";
 import { Complaint, type Terminal } from "../terminal/terminal.ts";
 
 /** What the broker takes of a variable (schemas/shared, `Environment`). A longer one no command could get either. */
@@ -30,6 +32,11 @@ export function setVariables(
   return { env: Object.fromEntries(given.map((one) => setVariable(environment, one))) };
 }
 
+/** Whether this process's words are UTF-8: Node has replaced the bytes of others, and a command would act on another file. */
+export function areWordsText(): boolean {
+  return process.platform !== "linux" || isUtf8(readFileSync("/proc/self/cmdline"));
+}
+
 function setVariable(environment: Terminal["environment"], given: string): [string, string] {
   const equals = given.indexOf("=");
   const name = equals < 0 ? given : given.slice(0, equals);
@@ -37,6 +44,10 @@ function setVariable(environment: Terminal["environment"], given: string): [stri
     throw new Complaint(`Cannot use '${given}' as --env: it must be NAME=VALUE, or the NAME of a variable`);
   if (equals >= 0) return [name, given.slice(equals + 1)];
   const value = environment[name];
+  if (value?.includes("\uFFFD") === true)
+    throw new Complaint(
+      `Cannot pass '${name}' on: its value is not UTF-8, and the command would get another one`,
+    );
   if (value !== undefined) return [name, value];
   throw new Complaint(`Cannot pass '${name}' on: it is not set here. Set it, or write --env ${name}=VALUE`);
 }

@@ -2,7 +2,7 @@ import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { refuseMisspeltAgent } from "../terminal/agent-name.ts";
 import { Complaint, type Terminal } from "../terminal/terminal.ts";
-import { callerShell, setVariables } from "./caller-shell.ts";
+import { areWordsText, callerShell, setVariables } from "./caller-shell.ts";
 
 export type WhoseOptions = { readonly agent?: string; readonly profile?: string };
 
@@ -17,6 +17,8 @@ export function commandBody(
   words: readonly string[],
   options: CommandOptions,
 ): Record<string, unknown> {
+  if (!areWordsText())
+    throw new Complaint("Cannot send the command: a word is not UTF-8, and the broker would get another one");
   return {
     ...spotOf(terminal, options),
     ...wordsOf(words, options.shell),

@@ -1,12 +1,11 @@
 /** The program `substrate-sh`: a shell for SHELL, make, npm and child processes. Does the same as `shim/front/sh.c`. */
-import { isUtf8 } from "node:buffer";
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { askingHere } from "../questions/ask-here.ts";
 import { isTerminal, sizeOf } from "../terminal/raw-mode.ts";
 import { Complaint, harmlessLine, type Terminal } from "../terminal/terminal.ts";
-import { callerShell } from "./caller-shell.ts";
+import { areWordsText, callerShell } from "./caller-shell.ts";
 import { commandSocket, parentSpan, spotOf, variable } from "./command-body.ts";
 import { streamed, togetherField } from "./exec-stream.ts";
 import { endOf } from "./run.ts";
@@ -34,8 +33,7 @@ type Asked = {
 export async function shCommand(terminal: Terminal, words: readonly string[]): Promise<number> {
   if (isInsideWorld(terminal)) return becomeSh(words);
   const asked = askedBy(words);
-  if (process.platform === "linux" && !isUtf8(readFileSync("/proc/self/cmdline")))
-    throw cannot("…", "a word is not UTF-8, and the broker would get another one");
+  if (!areWordsText()) throw cannot("…", "a word is not UTF-8, and the broker would get another one");
   const isTyped = !asked.hasCommand && !asked.fromInput && asked.rest.length === 0;
   if (isTyped && terminal.stdin.isTTY) return await shellCommand(terminal, {});
   if (terminal.environment["SUBSTRATE_WORLD"] === "disabled") {

@@ -204,6 +204,24 @@ describe("a denied file that is busy, because it is a mount point, is told where
   });
 });
 
+test.each([
+  "python3: can't open file '/tmp/s.py': [Errno 2] No such file or directory",
+  "cat: /tmp/s.py: No such file or directory",
+  "Error: Cannot find module '/tmp/s.py'",
+  "sh: 0: cannot open /tmp/s.py: No such file",
+])("a missing file of /tmp that the caller names is told: %s", (line) => {
+  const said = { said: Buffer.from(`${line}\n`), cwd: "/projects/app", failed: true, isolated: false };
+  expect(explainErrors({ ...said, command: "python3 /tmp/s.py" }, ERROR_RULES)).toEqual([
+    expect.stringMatching(/^'\/tmp\/s\.py' is not in the world, which has a '\/tmp' of its own: /),
+  ]);
+  // What programs look for there by themselves, and what is missing elsewhere, is no news.
+  expect(explainErrors({ ...said, command: "npm test" }, ERROR_RULES)).toEqual([]);
+  const elsewhere = Buffer.from(`${line.replace("/tmp/s.py", "/projects/app/s.py")}\n`);
+  expect(
+    explainErrors({ ...said, said: elsewhere, command: "python3 /projects/app/s.py" }, ERROR_RULES),
+  ).toEqual([]);
+});
+
 test("a path whose reason lines later tell is told too, where the command is isolated", () => {
   const stderr =
     "error: failed to open: /home/ann/.cargo/.crates.toml\n\nCaused by:\n  Read-only file system (os error 30)\n";
