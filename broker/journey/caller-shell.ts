@@ -50,16 +50,24 @@ const SHELLS_OWN =
 const BASHS_OWN =
   /^(?:HOSTNAME|HOSTTYPE|MACHTYPE|OSTYPE|GROUPS|DIRSTACK|SHELLOPTS|REPLY|SRANDOM|EPOCH\w+|FUNCNAME|PIPESTATUS)$/;
 
+/** By these git works in another repository, with another index, or as somebody else (git(1)); no text needs to name them. */
+const GITS_OWN =
+  /^GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|NAMESPACE|CONFIG_GLOBAL|CONFIG_COUNT|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL|DATE))$/;
+
 /**
- * Returns a sentence about variables that the command's text names, that the caller's shell has, and that the command does not get:
- * the shell would take each for empty without a word.
+ * Returns a sentence about variables that the command's text names or its git would read, that the caller's shell has, and that the
+ * command does not get: the shell would take each for empty, and git for unset, without a word.
  */
 export function missedVariables({
   request,
   environment,
 }: Pick<Job, "request" | "environment">): string | undefined {
-  const { cmd = "", shell, caller_env: callers = {}, env = {} } = request;
-  const named = new Set([...cmd.matchAll(/\$\{?([A-Za-z_]\w*)/g)].map(([, name = ""]) => name));
+  const { cmd = "", argv = [], shell, caller_env: callers = {}, env = {} } = request;
+  const ofGit = /\bgit\b/.test(cmd) || argv[0] === "git" ? Object.keys(callers).filter(isGits) : [];
+  const named = new Set([
+    ...[...cmd.matchAll(/\$\{?([A-Za-z_]\w*)/g)].map(([, name = ""]) => name),
+    ...ofGit,
+  ]);
   const unpassed = [...named].filter(
     (name) =>
       Object.hasOwn(callers, name) &&
@@ -75,6 +83,10 @@ export function missedVariables({
   if (first === undefined) return undefined;
   const [is, them] = others.length === 0 ? ["is", "it"] : ["are", "them"];
   return `'${missed.join("', '")}' ${is} set in the calling shell and empty in the world: no 'world.env' of the policies in force passes ${them} on. "substrate exec --env ${first}" gives a variable to one command, SUBSTRATE_SH_ENV=${first} to those of substrate-sh`;
+}
+
+function isGits(name: string): boolean {
+  return GITS_OWN.test(name);
 }
 
 /** Statements with one of these words may set any name in them. */

@@ -63,6 +63,18 @@ describe.each(actors())("the caller's shell, as $kind", (actor) => {
       expect(await told(...words), words.join(" ")).not.toContain("in the calling shell");
   });
 
+  test("variables by which git works elsewhere or as somebody else are told where the command runs git", async () => {
+    const env = { GIT_INDEX_FILE: "/tmp/other", GIT_AUTHOR_NAME: "Joe", GIT_PAGER: "cat", GIT_ASKPASS: "x" };
+    const ofGit = await broker.cli(["exec", "--", "git --version"], { env });
+    expect(ofGit.stderr).toMatch(
+      /^substrate: 'GIT_INDEX_FILE', 'GIT_AUTHOR_NAME' are set in the calling shell/,
+    );
+    expect((await broker.cli(["exec", "--", "git", "--version"], { env })).stderr).toBe(ofGit.stderr);
+    expect((await broker.cli(["exec", "--", "echo digit"], { env })).stderr).toBe("");
+    const given = ["exec", "--env", "GIT_INDEX_FILE", "--env", "GIT_AUTHOR_NAME", "--", "git --version"];
+    expect((await broker.cli(given, { env })).stderr).toBe("");
+  });
+
   test("soft limits of the shell do not hold for the command, which can lower them for itself; the help says so", async () => {
     const { node, launcher } = await installationFor(actor);
     const limited = ["/bin/sh", "-c", 'ulimit -S -n 256; exec "$@"', "sh", node, launcher, "exec", "--"];
