@@ -177,6 +177,7 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
       "--session <key>",
       "begin in the folder and with the exported variables that the last command of this key left in the project",
     )
+    .option("--session-state <what>", "what this one leaves to the next: all (default), folder or none")
     .option("--keep", "let the command's background processes go on after it has ended")
     .option("--require-approval", "ask a person first, even if the policy allows the command")
     .option("--wait", "if a person must approve the command, wait for the answer, given here or elsewhere")

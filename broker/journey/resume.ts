@@ -99,7 +99,7 @@ export function launchOf(job: Job, onReport: (reported: Reported) => void): Laun
   const { env } = request;
   const plain = { argv, env };
   const startsWith = env?.["BASH_ENV"] ?? environment.variables["BASH_ENV"];
-  if (request.session_key === undefined || replays !== undefined || startsWith !== undefined) return plain;
+  if (!leavesState(request) || replays !== undefined || startsWith !== undefined) return plain;
   const path = `/run/.substrate-${randomBytes(12).toString("hex")}`;
   const shell = reporting(request, argv, path);
   if (shell === undefined) return plain;
@@ -114,12 +114,16 @@ export function launchOf(job: Job, onReport: (reported: Reported) => void): Laun
   };
 }
 
+function leavesState({ session_key: key, session_state: state }: ExecuteRequest): boolean {
+  return key !== undefined && state !== "none";
+}
+
 /** Notes that a command of the session begins. */
 export function beginState(
   { shellStates }: Broker,
   { request, session, called, place, isFileCall }: Job,
 ): void {
-  if (request.session_key === undefined || isFileCall === true) return;
+  if (!leavesState(request) || isFileCall === true) return;
   const before = shellStates.of(session.id);
   const state = { caller: called.cwd, folder: place.cwd, variables: before?.variables ?? {} };
   shellStates.keep(session, state);
@@ -169,6 +173,7 @@ const NEVER = /^(?:HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|SHLVL|_|ENV|BASH_ENV|BASHO
 
 /** Leaves out what the next command gets anyway, and what the caller set for this one. */
 function exported({ request, environment, sent }: Job, reported: ReadonlyMap<string, string>): Variables {
+  if (request.session_state === "folder") return {};
   const own = Object.fromEntries(
     [...reported].filter(
       ([name, value]) => !NEVER.test(name) && value !== environment.variables[name] && value !== sent?.[name],

@@ -194,6 +194,10 @@ export type ErrorCode =
  * session_start, session_end; prompt: a prompt was submitted; stop: the agent's turn is over; tool: one of its tools ended.
  */
 export type AgentEventKind = "session_start" | "session_end" | "prompt" | "stop" | "tool";
+/**
+ * What this command leaves to the next one of its session_key. all: folder and exported variables; folder; none, for callers that begin each command anew. Absent: all.
+ */
+export type SessionState = "all" | "folder" | "none";
 /** Errors that keep the file from loading, each with line and column; empty when it loads. */
 export type ReloadProblems = readonly string[];
 /** A path, or path/**. Starts with /, ~/, $HOME or $PROJECT; no other globs. */
@@ -1266,6 +1270,7 @@ export interface ExecuteRequest {
   /** A session that an earlier reply gave; it belongs to (agent, project). Default: their session. */
   readonly session_id?: string;
   readonly session_key?: SessionKey;
+  readonly session_state?: SessionState;
   /**
    * Of a check: true has a denial leave a violation span, for a caller that sends no call after it. A call that runs always leaves one.
    */

@@ -79,11 +79,11 @@ static const struct tool TEXT_PATCH = {"Edit", PATCH, "write", {NULL}, false};
 static const struct agent AGENTS[] = {
     {.name = "claude-code", CLAUDE, .asks = true},
     /* It takes `ask` for an error, after which it runs the tool as it is. */
-    {.name = "codex", CLAUDE},
+    {.name = "codex", CLAUDE, .keeps = "none"},
     /* Its plugin (api/cli/init/opencode-plugin.ts) sends Claude Code's names. */
-    {.name = "opencode", CLAUDE},
+    {.name = "opencode", CLAUDE, .keeps = "none"},
     {.name = "gemini", .event = "BeforeTool", .tools = GEMINI_TOOLS, .form = GEMINI_FORM, .background = "is_background",
-     .folder = "dir_path", .limit = "timeout"},
+     .folder = "dir_path", .limit = "timeout", .keeps = "none"},
     /* It ignores `ask`. After its `timeout` a command goes on in the background. */
     {.name = "cursor", .event = "preToolUse", .tools = CURSOR_TOOLS, .form = CURSOR_FORM, .folder = "working_directory",
      .last_event = "beforeShellExecution"},

@@ -33,6 +33,7 @@ struct agent {
   enum form form;
   bool asks;               /* a hook may have the person asked */
   bool explains_on_stdout; /* the model is shown why only by an answer, also with exit code 2 */
+  const char *keeps;       /* what a command leaves to the next one, in the agent's own shell; NULL: folder and variables */
   const char *background;  /* of a command that goes on by itself: true, or "async" */
   const char *folder;      /* of a command's folder */
   const char *limit;       /* of the milliseconds after which the agent ends a command */

@@ -51,6 +51,8 @@ static void add_command(struct buffer *to, const struct call *call, const struct
   if (call->session != NULL) {
     buffer_text(to, " --session ");
     buffer_text(to, call->session);
+    buffer_text(to, call->agent->keeps == NULL ? "" : " --session-state ");
+    buffer_text(to, call->agent->keeps == NULL ? "" : call->agent->keeps);
   }
   buffer_text(to, limit);
   if (command->keep) buffer_text(to, " --keep");

@@ -61,6 +61,7 @@ static bool read_option(struct options *options, char *const **at) {
   else if (is_option(at, "--env", &value)) options->env[options->env_count++] = value;
   else if (options->verb == EXEC && is_option(at, "--timeout", &value)) time = value;
   else if (options->verb == EXEC && is_option(at, "--session", &value)) options->session = value;
+  else if (options->verb == EXEC && is_option(at, "--session-state", &value)) options->session_state = value;
   if (value == NULL || *value == 0) return false;
   return time == NULL || read_time(time, &options->timeout_ms);
 }

@@ -9,7 +9,7 @@ enum verb { EXEC, RUN, ATTACH, CHECK };
 
 struct options {
   enum verb verb;
-  const char *agent, *profile, *shell, *session; /* NULL: not given */
+  const char *agent, *profile, *shell, *session, *session_state; /* NULL: not given */
   const char **env;                    /* values of --env */
   size_t env_count;
   long timeout_ms;     /* 0: no limit */

@@ -81,6 +81,7 @@ bool request_add(struct buffer *body, const struct caller *caller, const struct 
   buffer_field(body, "cwd", caller->cwd);
   if (profile != NULL) buffer_field(body, "profile", profile);
   if (options->session != NULL) buffer_field(body, "session_key", options->session);
+  if (options->session_state != NULL) buffer_field(body, "session_state", options->session_state);
   add_command(body, options);
   return variables_add(body, NULL) && add_set_variables(body, options) && !body->failed;
 }

@@ -33,7 +33,7 @@ describe.each(actors())("the commands of one session, as $kind", (actor) => {
     front = join((await installationFor(actor)).root, ".build/substrate");
     broker = await TestBroker.start(actor, {
       policies: { default: POLICY, narrow: NARROW },
-      config: "agents:\n  claude-code: {}\n",
+      config: "agents:\n  claude-code: {}\n  codex: {}\n  opencode: {}\n",
     });
     for (const name of ["sub/deep/a", "secret/key", ".git/HEAD", "inner/.git/HEAD"])
       broker.write(join(broker.project, name), "a\n");
@@ -44,12 +44,12 @@ describe.each(actors())("the commands of one session, as $kind", (actor) => {
   const newKey = (): string => `session-${number++}`;
 
   /** One tool call of an agent: the hook first, then the shell. */
-  async function tool(session: string, command: string): Promise<Ended> {
+  async function tool(session: string, command: string, agent = "claude-code"): Promise<Ended> {
     const env = { SUBSTRATE_HOME: broker.home };
     const cwd = broker.project;
     const event = { session_id: session, cwd, hook_event_name: "PreToolUse", tool_name: "Bash" };
     const stdin = JSON.stringify({ ...event, tool_input: { command } });
-    const answer = await runAs(actor, [front, "hook", "claude-code"], { cwd, env, stdin });
+    const answer = await runAs(actor, [front, "hook", agent], { cwd, env, stdin });
     const { hookSpecificOutput: output } = JSON.parse(answer.stdout) as {
       hookSpecificOutput: {
         permissionDecision: string;
@@ -68,6 +68,24 @@ describe.each(actors())("the commands of one session, as $kind", (actor) => {
   }
 
   const text = ({ stdout_b64 }: ExecuteReply): string => Buffer.from(stdout_b64, "base64").toString();
+
+  test.each(["codex", "opencode"])(
+    "begin anew where the agent's own shell does, and share a session: %s",
+    async (agent) => {
+      const key = newKey();
+      expect(await tool(key, "cd sub && export X=left", agent)).toMatchObject({ code: 0 });
+      const next = await tool(key, 'echo "${PWD##*/} $X"', agent);
+      expect(next.stdout).toBe(`${broker.project.split("/").pop() ?? ""} \n`);
+      const [one, other] = broker.spans().filter(({ agent_id: id }) => id === agent);
+      expect(one?.session_id).toBe(other?.session_id);
+    },
+  );
+
+  test("keep the folder alone where the caller asks for that", async () => {
+    const key = newKey();
+    await call(key, "cd sub && export X=left", { session_state: "folder" });
+    expect(text(await call(key, 'echo "${PWD##*/},$X"', { session_state: "folder" }))).toBe("sub,\n");
+  });
 
   test("keep the folder and the exported variables of the one before, and share a session", async () => {
     const key = newKey();

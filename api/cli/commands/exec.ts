@@ -20,6 +20,7 @@ export type ExecOptions = CommandOptions & {
   readonly timeout?: string;
   readonly keep?: boolean;
   readonly session?: string;
+  readonly sessionState?: string;
   readonly detach?: boolean;
   readonly stdin?: boolean;
   readonly requireApproval?: boolean;
@@ -39,6 +40,7 @@ export async function execCommand(
     ...parentSpan(terminal),
     ...(limit === undefined ? { no_time_limit: true } : { timeout_ms: limit }),
     ...(options.session === undefined ? {} : { session_key: options.session }),
+    ...(options.sessionState === undefined ? {} : { session_state: options.sessionState }),
     ...(options.keep === true ? { background: "keep" } : {}),
     ...(isWorldDisabled(terminal) ? { world: "disabled" } : {}),
     ...(options.requireApproval === true ? { require_approval: true } : {}),

@@ -28,6 +28,8 @@ export type Agent = {
   readonly form: "claude" | "gemini" | "cursor";
   /** The model is shown why only by an answer, also with exit code 2. */
   readonly explainsOnStdout?: true;
+  /** What a command leaves to the next one, in the agent's own shell; absent: its folder and its exported variables. */
+  readonly keeps?: "folder" | "none";
   /** Fields of a command: whether it goes on by itself (true, or `async`), its folder, its time limit in milliseconds. */
   readonly background?: string;
   readonly folder?: string;
@@ -106,14 +108,15 @@ const CURSOR: Agent = {
 
 const AGENTS: readonly Agent[] = [
   { ...CLAUDE, name: "claude-code", asks: true },
-  { ...CLAUDE, name: "codex", asks: false },
+  { ...CLAUDE, name: "codex", asks: false, keeps: "none" },
   // Its plugin (api/cli/init/opencode-plugin.ts) sends Claude Code's names.
-  { ...CLAUDE, name: "opencode", asks: false },
+  { ...CLAUDE, name: "opencode", asks: false, keeps: "none" },
   {
     name: "gemini",
     event: "BeforeTool",
     form: "gemini",
     asks: false,
+    keeps: "none",
     limit: "timeout",
     background: "is_background",
     folder: "dir_path",

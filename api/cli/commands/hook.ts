@@ -196,6 +196,7 @@ function rewritten(
     ...front(terminal).map(quoted),
     `exec --agent ${agent.name} --shell bash`,
     ...(session === undefined ? [] : [`--session ${session}`]),
+    ...(session === undefined || agent.keeps === undefined ? [] : [`--session-state ${agent.keeps}`]),
     ...(timeoutMs === undefined || keep ? [] : [`--timeout ${timeoutMs}ms`]),
     ...(keep ? ["--keep"] : []),
     ...(asks ? ["--wait"] : []),
