@@ -10,7 +10,6 @@ import { type Answer, call } from "../../client/client.ts";
 import { coloursFor } from "../words/colours.ts";
 import { paintPatch, statLines } from "../words/patch-words.ts";
 import { commandWords } from "../words/program-words.ts";
-import { leadsOut } from "../terminal/last-command.ts";
 import { ask, errorOf, exitOfRefusal, wordsOf } from "../terminal/replies.ts";
 import { saying } from "../words/saying.ts";
 import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
@@ -197,6 +196,34 @@ function wasApplied({ span_id: id }: Span, spans: readonly Span[]): boolean {
   return spans.some(({ parent_span: parent, held_changes: event }) => parent === id && event !== undefined);
 }
 
+/**
+ * Returns an id as given, and for `last` that of the newest command in this folder, below it or above it, which a line on standard
+ * error then names.
+ */
+export async function idOf(
+  terminal: Terminal,
+  id: string,
+  isWanted: (span: Span) => boolean = () => true,
+): Promise<string> {
+  if (id !== "last") return id;
+  const { spans } = await ask<SpansReply>(terminal, `/v1/spans?limit=${LOOKED_THROUGH}`);
+  const found = spans.find((span) => isCommand(span) && isNear(terminal, span) && isWanted(span));
+  if (found === undefined)
+    throw new Complaint(
+      `Cannot find 'last': none of the last ${LOOKED_THROUGH} spans is a command in '${terminal.cwd}'. Name a span: 'substrate trace list' shows them`,
+    );
+  terminal.err.write(`substrate: ${found.span_id}  ${harmlessLine(commandWords(found.cmd ?? ""))}\n`);
+  return found.span_id;
+}
+
+function isCommand({ event_type: type }: Span): boolean {
+  return type === "command_complete" || type === "command_start";
+}
+
+function isNear({ cwd: here }: Terminal, { cwd }: Span): boolean {
+  return cwd !== null && [relative(here, cwd), relative(cwd, here)].some((path) => !leadsOut(path));
+}
+
 /** What a diff shows is relative to the project; what begins with / or ./ is looked for from here. */
 function changePathOf(terminal: Terminal, path: string, overlay: Span["overlay"]): string {
   const isFromHere = isAbsolute(path) || /^\.{1,2}(\/|$)/.test(path);
@@ -204,6 +231,10 @@ function changePathOf(terminal: Terminal, path: string, overlay: Span["overlay"]
   const within = relative(overlay.project, resolve(terminal.cwd, path));
   if (within !== "" && !leadsOut(within)) return within.startsWith('"') ? quotedHere(within) : within;
   throw new Complaint(`Cannot use '${path}': it is not below the project '${overlay.project}'`);
+}
+
+function leadsOut(path: string): boolean {
+  return path === ".." || path.startsWith("../");
 }
 
 /** A name that begins with a quotation mark is quoted on the wire. */

@@ -1,6 +1,6 @@
 import type { ReplayReply, TraceReply } from "../../../schemas/generated/types.ts";
 import { type Answer, call } from "../../client/client.ts";
-import { idOf } from "../terminal/last-command.ts";
+import { idOf } from "./changes.ts";
 import { ask, exitOfRefusal, wordsOf } from "../terminal/replies.ts";
 import { printReplay, printRuns } from "../words/replay-words.ts";
 import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";

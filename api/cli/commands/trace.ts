@@ -9,7 +9,7 @@ import type {
 } from "../../../schemas/generated/types.ts";
 import { previewWords } from "../words/approval-words.ts";
 import { programEnd } from "../words/program-words.ts";
-import { idOf } from "../terminal/last-command.ts";
+import { idOf } from "./changes.ts";
 import { ask } from "../terminal/replies.ts";
 import { spanLine, trafficWords } from "../words/span-lines.ts";
 import { telemetryRows } from "../words/telemetry-words.ts";
