@@ -71,6 +71,20 @@ static void add_folder(struct buffer *others, const char *folder, size_t length)
   else buffer_add(others, folder, length);
 }
 
+/* The broker writes this file beside its shims whenever it reads its policies. */
+#define OF_BROKER "/shims/.offline"
+
+static void note_home(struct program *program, const char *folder, size_t length) {
+  static const char SHIMS[] = "/shims";
+  const size_t end = sizeof SHIMS - 1;
+  char file[PATH_MAX];
+  if (program->home[0] != 0 || folder[0] != '/' || length <= end || length >= PATH_MAX) return;
+  if (memcmp(folder + length - end, SHIMS, end) != 0) return;
+  int written = snprintf(file, sizeof file, "%.*s" OF_BROKER, (int)(length - end), folder);
+  if (written < 0 || (size_t)written >= sizeof file || access(file, R_OK) < 0) return;
+  memcpy(program->home, folder, length - end);
+}
+
 void program_find(struct program *program, const char *name) {
   const char *rest = getenv("PATH");
   *program = (struct program){.name = name};
@@ -87,6 +101,7 @@ void program_find(struct program *program, const char *name) {
     bool there = written > 0 && (size_t)written < sizeof candidate && stat(candidate, &file) == 0 && S_ISREG(file.st_mode) &&
                  access(candidate, X_OK) == 0;
     bool shim = there && is_shim(candidate);
+    if (shim) note_home(program, rest, length);
     if (!shim && !is_again(path, rest, length)) {
       add_folder(&program->others, rest, length);
       if (there && program->path[0] == 0) {

@@ -10,6 +10,7 @@ struct program {
   const char *name;
   char path[PATH_MAX]; /* of the real program; empty: not installed */
   struct buffer others; /* PATH without the folders of shims of the name: the broker's search path */
+  char home[PATH_MAX]; /* SUBSTRATE_HOME around the folder of the shims on PATH; empty: none is known by it */
   bool is_far; /* in a folder of `others` beyond MOST_FOLDERS, which the broker does not search */
 };
 

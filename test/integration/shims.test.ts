@@ -72,6 +72,16 @@ describe.each(actors())("shims, as $kind", (actor) => {
     ]);
   });
 
+  test("a program is on record also with another HOME, and without an environment", async () => {
+    const path = `${join(broker.home, "shims")}:${bin}:/usr/bin:/bin`;
+    for (const [number, own] of [`HOME=${broker.project}`, "A=b"].entries()) {
+      const words = ["tool", `without-${number}`, "true"];
+      const ended = await shell(`exec env -i '${own}' 'PATH=${path}' ${words.join(" ")}`);
+      expect(ended).toMatchObject({ code: 0, stderr: "" });
+      expect(await closed(words)).toMatchObject({ component: "shim", exit: 0 });
+    }
+  });
+
   test("what a terminal would obey, or nobody sees, is written as a number in what it says", async () => {
     const words = "\u009b31m \u0085 \u202e \u200b \u{e0041} \u001b[31m ünï → 🙂";
     const { code, stderr } = await shell(`tool denied '${words}'; LC_ALL=C tool denied "$(printf '\\233c')"`);
