@@ -3,7 +3,7 @@ import type { FailureTold, WorldLacks } from "../programs/world-lacks.ts";
 import { hiddenReason, isCoveredByOwnHome, reasonOf, type WriteRules } from "./refused-writes.ts";
 import type { Ran } from "../worlds/run.ts";
 import { existsSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { deniedBy, isCovered, isWithin } from "../policy/files/path-denials.ts";
 import { SCRATCH } from "../project/unmarked.ts";
 import { fileLists } from "../policy/files/file-lists.ts";
@@ -157,7 +157,7 @@ type SaidWords = {
 /** Returns a sentence for each path, at most {@link MAX_PATHS}. */
 export function explainErrors(words: SaidWords, rules: WriteRules): readonly string[] {
   const { said, cwd, failed, isolated } = words;
-  if (!failed && !isolated) return [];
+  if (!failed && !isolated && !SAYS_MISSING.some((text) => said.includes(text))) return [];
   const told = new Map<string, string | undefined>();
   const lines = said.toString("utf8").split("\n");
   for (const [at, line] of lines.entries()) {
@@ -166,18 +166,25 @@ export function explainErrors(words: SaidWords, rules: WriteRules): readonly str
     const written = isolated
       ? (pathIn(line, WRITTEN, cwd) ?? busyIn(line, cwd, rules) ?? namedBefore(lines, at, cwd))
       : undefined;
-    const path = written ?? (failed ? pathIn(line, READ, cwd) : undefined);
+    const path = written ?? pathIn(line, READ, cwd);
     if (path === undefined || told.has(path)) continue;
-    const masked = written === undefined && MASKED.test(line) ? notMade(path, rules) : undefined;
+    const masked = failed && written === undefined && MASKED.test(line) ? notMade(path, rules) : undefined;
     told.set(
       path,
-      written === undefined
-        ? (hiddenBy(path, rules) ?? masked ?? onHostOnly(path, words, rules))
-        : notWritten(path, rules),
+      written === undefined ? (whyMissing(path, words, rules) ?? masked) : notWritten(path, rules),
     );
   }
   const paths = [...told.values()].filter((sentence) => sentence !== undefined);
   return failed ? [...paths, ...repositoryAbove(said, rules)] : paths;
+}
+
+/** Of commands that end well too: `cat FILE | wc -l` and `cat FILE; ls` do. */
+const SAYS_MISSING = ["No such file or directory", "Permission denied"] as const;
+
+/** What a program of a command that ended well misses is news only where the caller's own words name it: programs look for many files. */
+function whyMissing(path: string, words: SaidWords, rules: WriteRules): string | undefined {
+  const isNews = words.failed || words.command?.includes(basename(path)) === true;
+  return isNews ? (hiddenBy(path, rules) ?? onHostOnly(path, words, rules)) : undefined;
 }
 
 /** git at the edge of a mount. */

@@ -222,6 +222,16 @@ test.each([
   ).toEqual([]);
 });
 
+test("a hidden file is told of a command that ended well too, where the caller's words name it", () => {
+  const said = Buffer.from("cat: /home/ann/.ssh/id_rsa: No such file or directory\n");
+  const told = (command: string): readonly string[] =>
+    explainErrors({ said, cwd: "/projects/app", failed: false, isolated: false, command }, ERROR_RULES);
+  expect(told("cat ~/.ssh/id_rsa | wc -l")).toEqual([
+    expect.stringMatching(/^'\/home\/ann\/\.ssh\/id_rsa' is hidden, whether it exists or not/),
+  ]);
+  expect(told("npm test")).toEqual([]);
+});
+
 test("a path whose reason lines later tell is told too, where the command is isolated", () => {
   const stderr =
     "error: failed to open: /home/ann/.cargo/.crates.toml\n\nCaused by:\n  Read-only file system (os error 30)\n";
