@@ -38,7 +38,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 try {
   process.exitCode = await runCli(terminalOf(process), process.argv.slice(2));
 } catch (error) {
-  process.stderr.write(`substrate: ${error instanceof HomeRefused ? error.message : String(error)}\n`);
+  process.stderr.write(`substrate: ${error instanceof HomeRefused || error instanceof Complaint ? error.message : String(error)}\n`);
   process.exitCode = EXIT_SUBSTRATE;
 }
 
@@ -91,11 +91,21 @@ function terminalOf(host: NodeJS.Process): Terminal {
     },
     environment: host.env,
     uid,
-    cwd: host.cwd(),
+    cwd: folderOf(host),
     out: host.stdout,
     err: host.stderr,
     stdin: host.stdin,
   };
+}
+
+function folderOf(host: NodeJS.Process): string {
+  try {
+    return host.cwd();
+  } catch {
+    throw new Complaint(
+      "Cannot find the current folder: it was removed or is closed to this user. Go to another one",
+    );
+  }
 }
 
 type Place = { readonly home: Home; readonly installation: Installation; readonly uid: number };

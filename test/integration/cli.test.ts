@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runAtTerminal } from "../support/programs/at-terminal.ts";
-import { actors } from "../support/users/users.ts";
+import { actors, runAs } from "../support/users/users.ts";
 import { TestBroker } from "../support/broker/broker.ts";
 import { installationFor } from "../support/broker/installation.ts";
 
@@ -52,6 +52,21 @@ describe.each(actors())("the command line, as $kind", (actor) => {
       code: 125,
     });
     expect(await broker.cli(["no-such-command"])).toMatchObject({ code: 125 });
+  });
+
+  test("a folder that was removed is named as what is wrong", async () => {
+    const { root } = await installationFor(actor);
+    const script = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" "$@"';
+    for (const words of [["status"], ["exec", "--", "true"]]) {
+      const ended = await runAs(actor, ["/bin/sh", "-c", script, join(root, ".build/substrate"), ...words], {
+        cwd: broker.project,
+        env: { SUBSTRATE_HOME: broker.home },
+      });
+      expect(ended).toMatchObject({
+        code: 125,
+        stderr: expect.stringMatching(/^substrate: Cannot find the current folder: /),
+      });
+    }
   });
 
   test("check explains a verdict and runs nothing", async () => {
