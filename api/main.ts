@@ -38,7 +38,9 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 try {
   process.exitCode = await runCli(terminalOf(process), process.argv.slice(2));
 } catch (error) {
-  process.stderr.write(`substrate: ${error instanceof HomeRefused || error instanceof Complaint ? error.message : String(error)}\n`);
+  process.stderr.write(
+    `substrate: ${error instanceof HomeRefused || error instanceof Complaint ? error.message : String(error)}\n`,
+  );
   process.exitCode = EXIT_SUBSTRATE;
 }
 

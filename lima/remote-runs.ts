@@ -198,6 +198,7 @@ function execOf(run: number, world: string, request: ExecRequest): Exec {
     live:
       live === undefined ? null : { terminal: live.terminal ?? null, isJob: live.onStopped !== undefined },
     isOneOutput: request.isOneOutput === true,
+    umask: request.umask ?? null,
     memoryFile: memoryFile ?? null,
     stateFile: stateFile === undefined ? null : { path: stateFile.path, script: stateFile.script },
     gate:

@@ -115,6 +115,7 @@ struct buffer question_stream(const struct program *program, const char *agent, 
   char rest[96];
   add_caller(&body, agent);
   if (add_words(&body, program->name, words) > 0 || !variables_add(&body, program->others.data)) body.failed = true;
+  variables_add_umask(&body);
   if (terminal) terminal_add(&body);
   else if (standard_outputs_are_one()) buffer_text(&body, OUTPUTS_TOGETHER);
   snprintf(rest, sizeof rest, ",\"approval_wait_ms\":%d,\"no_time_limit\":true,\"stdin\":%s}", APPROVAL_SECONDS * 1000,

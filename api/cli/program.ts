@@ -247,7 +247,7 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
 
 const EXEC_HELP = `
 The first Ctrl-C goes to the command, a second one ends it. 'ulimit' settings of this shell do not apply: the world has resource limits
-of its own, and umask 022, which the command can change for itself (exec -- 'umask 077; ulimit -n 256; COMMAND').`;
+of its own, which the command can lower for itself (exec -- 'ulimit -n 256; COMMAND').`;
 
 /** Names of errors written for people: shown without a stack trace. */
 const KNOWN: readonly string[] = [

@@ -189,3 +189,12 @@ function promise<T>(): Deferred<T> {
   });
   return { promise: made, resolve, reject };
 }
+
+/** The file mode creation mask of a command whose caller sends none. */
+const USUAL_UMASK = 0o022;
+
+/** This process's own mask, where it is not {@link USUAL_UMASK}. */
+export function umaskField(): { readonly umask?: string } {
+  const mask = process.umask();
+  return mask === USUAL_UMASK ? {} : { umask: mask.toString(8).padStart(4, "0") };
+}

@@ -1,5 +1,6 @@
 /** The tool `bash`: a command as a stream, with progress while it runs. */
 import { existsSync } from "node:fs";
+import { umaskField } from "../client/command.ts";
 import { Stream } from "../client/stream.ts";
 import type { ExecuteReply } from "../../schemas/generated/types.ts";
 import { Output } from "./outputs.ts";
@@ -25,6 +26,7 @@ export async function bash(mcp: Mcp, args: Readonly<Record<string, unknown>>, tu
   const body = {
     ...(await mcp.spot(args)),
     ...mcp.session,
+    ...umaskField(),
     cmd: args["command"],
     ...(existsSync("/bin/bash") ? { shell: "bash" } : {}),
     outputs: "together",

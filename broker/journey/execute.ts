@@ -285,6 +285,7 @@ function runRequest(
     live: job.live,
     stdin: request.stdin_b64 === undefined ? undefined : Buffer.from(request.stdin_b64, "base64"),
     isOneOutput: request.outputs === "together",
+    umask: request.umask === undefined ? undefined : Number.parseInt(request.umask, 8),
     background: request.background ?? "kill",
     timeoutMs,
     more,

@@ -54,6 +54,7 @@ function requestOf(broker: Broker, recorded: Recorded, under: Under): ExecuteReq
     ...shellOf(recorded),
     ...(stdin === undefined ? {} : { stdin_b64: stdin }),
     ...(given.outputs === undefined ? {} : { outputs: given.outputs }),
+    ...(recorded.context.umask === null ? {} : { umask: recorded.context.umask }),
     ...(profile === undefined || under.kind === "instead" ? {} : { profile }),
     parent_span: span.span_id,
     ...(span.timeout_ms === undefined ? { no_time_limit: true } : { timeout_ms: span.timeout_ms }),

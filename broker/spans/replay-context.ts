@@ -24,7 +24,7 @@ export function replayContext(job: Job): {
     redacted,
     context: {
       ...surroundings,
-      umask: "0022",
+      umask: (job.request.umask ?? "022").padStart(4, "0"),
       cwd: job.place.cwd,
       policy_id: job.effective.id,
       policy_commit: job.effective.commit,

@@ -39,6 +39,7 @@ export type RunRequest = {
   readonly live?: Live | undefined;
   /** Whether standard error is standard output's pipe. */
   readonly isOneOutput?: boolean;
+  readonly umask?: number | undefined;
   readonly background: "kill" | "keep";
   readonly timeoutMs: number;
   /** Called when the time is over: returns additional milliseconds, or 0 to end the command. Absent: no extension. */
@@ -95,6 +96,7 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
     stdin: request.stdin,
     live: live?.input,
     isOneOutput: request.isOneOutput,
+    umask: request.umask,
     background: request.background,
     window: WINDOW,
     onOutput: (stream, bytes) => {

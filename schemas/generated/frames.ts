@@ -91,6 +91,8 @@ export interface ExecFrame {
    * 1, without a terminal: standard error is standard output's pipe, and STDOUT carries all that is written to it.
    */
   readonly one_output?: number;
+  /** The file mode creation mask (umask(2)) plus 01000; absent: 022. */
+  readonly umask?: number;
   /** 1: processes that outlive the command stay. */
   readonly keep?: number;
   /** Output credit in bytes, shared by stdout and stderr. */
@@ -777,4 +779,6 @@ export const TAG = {
   KILLED_AFTER: 126,
   /** u64: 1, without a terminal: standard error is standard output's pipe, and STDOUT carries all that is written to it. */
   ONE_OUTPUT: 127,
+  /** u64: The file mode creation mask (umask(2)) plus 01000; absent: 022. */
+  UMASK: 128,
 } as const;

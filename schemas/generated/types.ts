@@ -198,6 +198,8 @@ export type AgentEventKind = "session_start" | "session_end" | "prompt" | "stop"
  * What this command leaves to the next one of its session_key. all: folder and exported variables; folder; none, for callers that begin each command anew. Absent: all.
  */
 export type SessionState = "all" | "folder" | "none";
+/** The file mode creation mask of the command, octal, as umask(1) prints it. Absent: 0022. */
+export type Umask = string;
 /** Errors that keep the file from loading, each with line and column; empty when it loads. */
 export type ReloadProblems = readonly string[];
 /** A path, or path/**. Starts with /, ~/, $HOME or $PROJECT; no other globs. */
@@ -1271,6 +1273,7 @@ export interface ExecuteRequest {
   readonly session_id?: string;
   readonly session_key?: SessionKey;
   readonly session_state?: SessionState;
+  readonly umask?: Umask;
   /**
    * Of a check: true has a denial leave a violation span, for a caller that sends no call after it. A call that runs always leaves one.
    */

@@ -1,8 +1,10 @@
 #define _GNU_SOURCE
 #include "variables.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 extern char **environ;
 
@@ -65,4 +67,13 @@ bool variables_add(struct buffer *body, const char *path) {
   }
   buffer_text(body, "}");
   return true;
+}
+
+void variables_add_umask(struct buffer *body) {
+  char text[8];
+  mode_t mask = umask(0);
+  umask(mask);
+  if (mask == 022) return;
+  snprintf(text, sizeof text, "%04o", (unsigned)(mask & 0777));
+  buffer_field(body, "umask", text);
 }

@@ -18,4 +18,8 @@ void variable_add(struct buffer *body, const char *variable);
    PATH unless NULL. False for more or longer variables than the broker takes. */
 bool variables_add(struct buffer *body, const char *path);
 
+
+/* Adds the caller's file mode creation mask, where it is not that of commands whose caller sends none. */
+void variables_add_umask(struct buffer *body);
+
 #endif

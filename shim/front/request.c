@@ -83,5 +83,6 @@ bool request_add(struct buffer *body, const struct caller *caller, const struct 
   if (options->session != NULL) buffer_field(body, "session_key", options->session);
   if (options->session_state != NULL) buffer_field(body, "session_state", options->session_state);
   add_command(body, options);
+  variables_add_umask(body);
   return variables_add(body, NULL) && add_set_variables(body, options) && !body->failed;
 }

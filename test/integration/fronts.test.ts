@@ -245,6 +245,26 @@ describe.each(actors())("the native front and Node, as $kind", (actor) => {
     }
   });
 
+  test("give a command the caller's file mode creation mask, and its replay too", async () => {
+    const env = { SUBSTRATE_HOME: broker.home };
+    for (const front of fronts) {
+      const masked = (mask: string, ...words: readonly string[]): Promise<Ended> =>
+        runAs(actor, ["/bin/sh", "-c", `umask ${mask}; exec "$@"`, "sh", ...front, ...words], {
+          cwd: broker.project,
+          env,
+        });
+      const made = 'umask; : > "made.$1"; stat -c %a "made.$1"; rm "made.$1"';
+      const words = ["exec", "--", "sh", "-c", made, "sh"];
+      expect((await masked("077", ...words, "secret")).stdout).toBe("0077\n600\n");
+      expect((await masked("002", ...words, "shared")).stdout).toBe("0002\n664\n");
+      expect((await masked("022", ...words, "usual")).stdout).toBe("0022\n644\n");
+      expect((await masked("027", "run", "--real-home", "--", "sh", "-c", "umask")).stdout).toBe("0027\n");
+      const span = broker.spans().findLast(({ cmd }) => cmd?.includes('"secret"'));
+      expect(span?.replay_context?.umask).toBe("0077");
+      expect((await run(front, { what: "", words: ["replay", span?.span_id ?? ""] })).code).toBe(0);
+    }
+  });
+
   test.each([`exec -- "$(printf 'touch \\351')"`, `exec --env "X=$(printf '\\351')" -- touch other`])(
     "refuse words that are not UTF-8, instead of acting on other files: %s",
     async (words) => {

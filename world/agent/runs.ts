@@ -123,6 +123,7 @@ export class AgentRuns {
               onStopped: live.isJob ? (signal) => peer.tell("stopped", { run, signal }) : undefined,
             },
       isOneOutput: exec.isOneOutput,
+      umask: exec.umask ?? undefined,
       memoryFile: memoryFile ?? undefined,
       stateFile:
         stateFile === null

@@ -101,6 +101,9 @@ export class DisabledWorld implements World {
 /** Node gives a child no pipe twice; a shell does. */
 const ONE_OUTPUT = ["/bin/sh", "-c", 'exec "$@" 2>&1', "sh"];
 
+/** Node starts a child with its own file mode creation mask. The mask and the program follow. */
+const WITH_UMASK = ["/bin/sh", "-c", 'umask "$1"; shift; exec "$@"', "sh"];
+
 class HostRun implements CommandRun {
   readonly ending: Promise<Ending>;
   readonly closed: Promise<void>;
@@ -109,8 +112,12 @@ class HostRun implements CommandRun {
   readonly #outputs: readonly [Output, Output];
 
   constructor(request: ExecRequest) {
-    const { argv, cwd, env, live, stdin, background } = request;
-    const [program = "", ...words] = request.isOneOutput === true ? [...ONE_OUTPUT, ...argv] : argv;
+    const { argv, cwd, env, live, stdin, background, umask } = request;
+    const [program = "", ...words] = [
+      ...(umask === undefined ? [] : [...WITH_UMASK, umask.toString(8)]),
+      ...(request.isOneOutput === true ? ONE_OUTPUT : []),
+      ...argv,
+    ];
     this.#request = request;
     const hasInput = live !== undefined || stdin !== undefined;
     // A session of its own, as in a world: no terminal of the broker's, and a group that can be ended as a whole.

@@ -271,6 +271,7 @@ export function encodeExec(
     if (live.onStopped !== undefined) fields.push([TAG.JOB_CONTROL, 1]);
   }
   if (request.isOneOutput === true) fields.push([TAG.ONE_OUTPUT, 1]);
+  if (request.umask !== undefined) fields.push([TAG.UMASK, request.umask + 0o1000]);
   if (gate !== undefined) fields.push([TAG.GATE, gate]);
   if (request.onPrograms !== undefined) fields.push([TAG.LINEAGE, 1]);
   if (telemetry !== undefined) fields.push([TAG.TELEMETRY, telemetry]);

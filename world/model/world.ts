@@ -88,10 +88,7 @@ export type OwnHome = {
   readonly folder: string;
   /** Identifies the folder itself: a folder replaced under the same name needs a new world. */
   readonly identity: string;
-  /**
-   * Identifies the first folder in it on the way to the project: a person who empties the home takes the mounts of warm worlds
-   * away. Null for a project outside the home.
-   */
+  /** Identifies the first folder in it on the way to the project: who empties the home takes the mounts of warm worlds away. Null: none. */
   readonly way: string | null;
 };
 
@@ -241,6 +238,8 @@ export type ExecRequest = {
   readonly live?: LiveInput | undefined;
   /** Whether standard error is standard output's pipe: `stdout` then carries both, in the order written. Not with a terminal. */
   readonly isOneOutput?: boolean | undefined;
+  /** Absent: 022. */
+  readonly umask?: number | undefined;
   /** Content for this command alone, in a sealed memory file; absent: no file. */
   readonly memoryFile?: MemoryFile | undefined;
   /** Absent: no file, and no report. */

@@ -74,6 +74,7 @@ export type Exec = OfRun &
     readonly stdin: Uint8Array | null;
     readonly live: { readonly terminal: TerminalSize | null; readonly isJob: boolean } | null;
     readonly isOneOutput: boolean;
+    readonly umask: number | null;
     readonly memoryFile: MemoryFile | null;
     readonly stateFile: { readonly path: string; readonly script: Uint8Array } | null;
     readonly gate: Omit<ProgramGate, "decide"> | null;

@@ -1,6 +1,7 @@
 /** The variables of the shell that this process was started from, for `exec` and `check`. */
 import { isUtf8 } from "node:buffer";
 import { readFileSync } from "node:fs";
+import { umaskField } from "../../client/command.ts";
 import { Complaint, type Terminal } from "../terminal/terminal.ts";
 
 /** What the broker takes of a variable (schemas/shared, `Environment`). A longer one no command could get either. */
@@ -9,7 +10,10 @@ const LONGEST_VALUE = 131_071;
 const MOST = 4096;
 
 /** All of them: which ones a command gets says the policy, and the broker forgets the others. */
-export function callerShell({ environment }: Terminal): { readonly caller_env: Record<string, string> } {
+export function callerShell({ environment }: Terminal): {
+  readonly caller_env: Record<string, string>;
+  readonly umask?: string;
+} {
   const variables = Object.entries(environment).filter(
     (one): one is [string, string] =>
       one[1] !== undefined &&
@@ -20,7 +24,7 @@ export function callerShell({ environment }: Terminal): { readonly caller_env: R
   );
   // PATH must not be among those that are too many.
   variables.sort(([one], [other]) => Number(other === "PATH") - Number(one === "PATH"));
-  return { caller_env: Object.fromEntries(variables.slice(0, MOST)) };
+  return { caller_env: Object.fromEntries(variables.slice(0, MOST)), ...umaskField() };
 }
 
 /** What `--env NAME=VALUE` sets, and `--env NAME` takes from the caller's shell. Throws {@link Complaint}. */

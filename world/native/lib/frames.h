@@ -338,5 +338,7 @@
 #define TAG_KILLED_AFTER 126
 /* u64: 1, without a terminal: standard error is standard output's pipe, and STDOUT carries all that is written to it. */
 #define TAG_ONE_OUTPUT 127
+/* u64: The file mode creation mask (umask(2)) plus 01000; absent: 022. */
+#define TAG_UMASK 128
 
 #endif

@@ -27,6 +27,7 @@ struct order {
   uint32_t memory_file;     /* ORDER_RUN: the next descriptor is the command's memory file */
   uint32_t payload_in_file; /* ORDER_RUN: the last descriptor is the payload */
   uint32_t one_output;      /* ORDER_RUN: standard error is standard output's pipe */
+  uint32_t umask;           /* ORDER_RUN: plus 01000; 0: the forker's */
   uint32_t asked; /* ORDER_RUN: the broker is asked about the start */
 };
 

@@ -41,6 +41,7 @@ static struct {
   uint64_t columns, rows; /* 0: no terminal */
   uint64_t job_control;
   uint64_t one_output;
+  uint64_t umask; /* plus 01000; 0: none is given */
   uint64_t keep;
   uint64_t gate; /* 0: no gate */
   uint64_t lineage;
@@ -106,6 +107,8 @@ static const char *parse(const struct frame *frame, struct files *files) {
       if (job.job_control != 0 || !field_u64(&field, &job.job_control) || job.job_control != 1) return "EXEC: bad JOB_CONTROL";
     } else if (field.tag == TAG_ONE_OUTPUT) {
       if (job.one_output != 0 || !field_u64(&field, &job.one_output) || job.one_output != 1) return "EXEC: bad ONE_OUTPUT";
+    } else if (field.tag == TAG_UMASK) {
+      if (job.umask != 0 || !field_u64(&field, &job.umask) || job.umask >> 9 != 1) return "EXEC: bad UMASK";
     } else if (field.tag == TAG_GATE) {
       if (job.gate != 0 || !field_u64(&field, &job.gate) || job.gate == 0) return "EXEC: bad GATE";
     } else if (field.tag == TAG_LINEAGE) {
@@ -134,7 +137,7 @@ static const char *parse(const struct frame *frame, struct files *files) {
 static bool is_for_supervisor(uint16_t tag) {
   return tag == TAG_STDIN || tag == TAG_MEMORY_FILE || tag == TAG_KEEP || tag == TAG_WINDOW || tag == TAG_GATE ||
          tag == TAG_OPEN || tag == TAG_COLUMNS || tag == TAG_ROWS || tag == TAG_JOB_CONTROL || tag == TAG_ONE_OUTPUT ||
-         tag == TAG_LINEAGE || tag == TAG_TELEMETRY || tag == TAG_STATE_PATH || tag == TAG_STATE_SCRIPT;
+         tag == TAG_UMASK || tag == TAG_LINEAGE || tag == TAG_TELEMETRY || tag == TAG_STATE_PATH || tag == TAG_STATE_SCRIPT;
 }
 
 static void compact(const struct frame *frame) {
@@ -176,7 +179,7 @@ static const char *prepare(const struct frame *frame) {
   size_t arguments, variables;
   if (frame->id == 0 || command_find(frame->id) != NULL) fail_protocol("EXEC: the id is taken");
   job.length = 0;
-  job.keep = job.window = job.gate = job.lineage = job.open = job.columns = job.rows = job.job_control = job.one_output = 0;
+  job.keep = job.window = job.gate = job.lineage = job.open = job.columns = job.rows = job.job_control = job.one_output = job.umask = 0;
   job.telemetry_length = job.script_length = 0;
   job.state_path[0] = 0;
   const char *wrong = parse(frame, &files);
@@ -219,6 +222,7 @@ static int hand_over(const struct frame *frame, struct command *command) {
                         .memory_file = job.memory_file >= 0,
                         .payload_in_file = job.length > JOB_INLINE,
                         .one_output = job.one_output != 0,
+                        .umask = (uint32_t)job.umask,
                         .asked = command->own != NULL};
   if (job.input >= 0) fds[count++] = job.input;
   if (job.memory_file >= 0) fds[count++] = job.memory_file;

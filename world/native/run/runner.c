@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -134,6 +135,8 @@ static int run(void) {
   forget_signals();
   if (job.order.terminal != 0) enter_terminal();
   if (job.order.one_output != 0 && dup2(STDOUT_FILENO, STDERR_FILENO) < 0) give_up("stderr", "", errno);
+  /* The runner shares the leader's memory, and not its mask (no CLONE_FS). */
+  if (job.order.umask != 0) umask(job.order.umask & 0777);
   if (memory && place_memory_file(fds[input]) < 0) give_up("memory file", "", errno);
   if (chdir(program.cwd) < 0) give_up("chdir", program.cwd, errno);
   sigemptyset(&none);
