@@ -54,10 +54,11 @@ dd if=/dev/zero of="$1/fill" bs=1k 2> /dev/null
 touch full
 wait $EXEC; echo "exec: $?"
 rm "$1/fill"; rmdir "$1"/inode-*
-sleep 3
-"$NODE" "$LAUNCHER" trace list --outcome ended --json | grep -c 'ran to its end'
+ended() { "$NODE" "$LAUNCHER" trace list --outcome ended --json | grep -c 'ran to its end'; }
+I=0; while [ "$(ended)" != 1 ] && [ $I -lt 20 ]; do sleep 1; I=$((I + 1)); done
+ended
 "$NODE" "$LAUNCHER" exec -- 'echo after'
-sleep 1
+I=0; while [ ! -e "$SUBSTRATE_HOME/trace/trace-0000000000000001.jsonl" ] && [ $I -lt 200 ]; do sleep 0.1; I=$((I + 1)); done
 ls "$SUBSTRATE_HOME/trace" | sed 's/^/room: /'
 "$NODE" "$LAUNCHER" broker stop
 "$NODE" "$LAUNCHER" trace verify
