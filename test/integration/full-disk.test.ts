@@ -31,7 +31,8 @@ sleep 1
 
 /**
  * The disk fills while a command runs, and the live file is past the size of one: its end cannot be written, nor can a
- * new file be made (a file system without a free inode). Both wait, and nothing that was recorded is lost.
+ * new file be made (a file system without a free inode). Both wait, and nothing that was recorded is lost. The command starts few
+ * programs: their spans would fill the live file before there is no inode left.
  */
 const FILLED_BY_COMMAND = `
 set -u
@@ -43,7 +44,7 @@ cd "$2"
 NODE="$3"; LAUNCHER="$4"
 "$NODE" "$LAUNCHER" broker start > /dev/null
 "$NODE" "$LAUNCHER" exec -- 'echo before'
-"$NODE" "$LAUNCHER" exec -- 'touch begun; while [ ! -e full ]; do sleep 0.1; done; echo ran to its end' &
+"$NODE" "$LAUNCHER" exec -- 'touch begun; while [ ! -e full ]; do sleep 2; done; echo ran to its end' &
 EXEC=$!
 while [ ! -e begun ]; do sleep 0.1; done
 I=0; while mkdir "$1/inode-$I" 2> /dev/null; do I=$((I + 1)); done
