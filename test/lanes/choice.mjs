@@ -89,6 +89,25 @@ export const AT_LENGTH = [
 /** Files of `npm run test:slow` as root: slow files whose outcome depends on the user. */
 export const SLOW_AS_ROOT = SLOW_FILES.filter((file) => !ANYBODYS.includes(file));
 
+/**
+ * Slow files about walls that `.ci/run` tries as root too: what a user namespace makes another for an ordinary user (mounts, groups,
+ * names, sockets, limits). It has no time to try all of them as both; `npm run test:slow` does.
+ */
+const WALLS_AS_ROOT = paths(
+  "security",
+  `default-denials denied-names denied-names-host exec-gate files git-settings groups host-trees host-trees-mounts installation
+  isolated-worlds limits own-home own-namespaces pid-1 places seccomp-log sockets sockets-at-connect telemetry`,
+);
+
+/** Of {@link SLOW_AS_ROOT}, what `.ci/run` runs; the plain user's lane runs the other walls there, and no slow file of integration that this does. */
+export const AS_ROOT_AT_LANDING = SLOW_AS_ROOT.filter(
+  (file) => !file.startsWith("test/security/") || WALLS_AS_ROOT.includes(file),
+);
+
+/** Whether `.ci/run` leaves a file of the plain user's lane out. */
+export const isLeftToOthers = (/** @type {string} */ file) =>
+  NOT_AT_LANDING.includes(file) || (SLOW_AS_ROOT.includes(file) && file.startsWith("test/integration/"));
+
 /** Files of the plain user's lane: files whose outcome depends on the user, and the slow files that root leaves out. */
 export const AS_PLAIN_USER = [
   ...["integration", "security", "golden", "fidelity"].flatMap(filesOf),

@@ -8,7 +8,7 @@ import { journey } from "../../api/setup/journey.mjs";
 import { SetUpError } from "../../api/setup/say.mjs";
 import { EVERYTHING, setUp } from "../../api/setup/set-up.mjs";
 import { addUser, asUser, removeUser } from "./accounts.mjs";
-import { AS_PLAIN_USER, NOT_AT_LANDING } from "./choice.mjs";
+import { AS_PLAIN_USER, isLeftToOthers } from "./choice.mjs";
 import { copyCheckout } from "./checkout.mjs";
 import { differences, furnish, lookAt } from "./home-of-a-person.mjs";
 import { nodeOf } from "./other-node.mjs";
@@ -75,9 +75,9 @@ function asNewcomer(account, node) {
 
 function chosen() {
   if (!options.landing) return AS_PLAIN_USER;
-  const names = NOT_AT_LANDING.map((file) => basename(file, ".test.ts"));
+  const names = AS_PLAIN_USER.filter(isLeftToOthers).map((file) => basename(file, ".test.ts"));
   console.log(`SKIP ${names.join(" ")} — '--landing' was given: 'npm run test:plain-user' runs them`);
-  return AS_PLAIN_USER.filter((file) => !NOT_AT_LANDING.includes(file));
+  return AS_PLAIN_USER.filter((file) => !isLeftToOthers(file));
 }
 
 /**
