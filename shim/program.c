@@ -71,7 +71,7 @@ static void add_folder(struct buffer *others, const char *folder, size_t length)
   else buffer_add(others, folder, length);
 }
 
-/* The broker writes this file beside its shims whenever it reads its policies. */
+/* Rule for calls without a broker: the broker writes the file into the shims folder at each read of the policies. */
 #define OF_BROKER "/shims/.offline"
 
 static void note_home(struct program *program, const char *folder, size_t length) {

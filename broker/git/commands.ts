@@ -40,7 +40,7 @@ const SECTIONS = new Set(["pager", "alias"]);
 
 const LEADS_ON = new Set(["include.path", "includeif.path", "core.hookspath"]);
 
-/** Programs that do nothing with what git gives them but print it. */
+/** `cat` prints the input or the named file; `true`, `false` and an empty value start no other program. */
 const ANYWHERE = /^(?:|true|false|cat)$/;
 
 /**

@@ -195,7 +195,7 @@ export type ErrorCode =
  */
 export type AgentEventKind = "session_start" | "session_end" | "prompt" | "stop" | "tool";
 /**
- * What this command leaves to the next one of its session_key. all: folder and exported variables; folder; none, for callers that begin each command anew. Absent: all.
+ * The state that a later command of the session_key begins with. all: working folder and exported variables of this command; folder: the working folder; none: neither. Absent: all.
  */
 export type SessionState = "all" | "folder" | "none";
 /** The file mode creation mask of the command, octal, as umask(1) prints it. Absent: 0022. */

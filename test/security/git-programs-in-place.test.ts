@@ -126,7 +126,7 @@ describe.each(actors())(
     ])("the person's git reset does not write elsewhere by a git folder %s", async (_what, cmd, folder) => {
       const other = join(broker.folder, `other-${folder}`);
       broker.write(join(other, "mine"), "a person's\n");
-      // Each step is a command of its own, so that each is judged.
+      // One command per step: the broker judges git folders at the end of a command.
       for (const step of cmd(other).split("; ")) await broker.run(step);
       triedGit(actor, at(folder), ["reset", "--hard"]);
       expect(readFileSync(join(other, "mine"), "utf8")).toBe("a person's\n");
