@@ -72,7 +72,13 @@ static int listen_at(int kind, const char *name, const char *end, bool abstract)
   socklen_t size = address(&at, name, end, abstract);
   int fd = socket(AF_UNIX, kind | SOCK_CLOEXEC, 0);
   if (fd < 0) err(1, "socket");
-  if (bind(fd, (struct sockaddr *)&at, size) < 0) err(1, "bind '%s%s'", name, end);
+  int bound = bind(fd, (struct sockaddr *)&at, size);
+  /* Another test may have made the same folder, and removes it once it is empty. */
+  for (int tries = 0; bound < 0 && errno == ENOENT && tries < 10; tries++) {
+    make_folders(name);
+    bound = bind(fd, (struct sockaddr *)&at, size);
+  }
+  if (bound < 0) err(1, "bind '%s%s'", name, end);
   if (!abstract) {
     remember(at.sun_path, false);
     if (chmod(at.sun_path, 0777) < 0) err(1, "chmod '%s'", at.sun_path);

@@ -42,14 +42,21 @@ class HostSockets {
       isRoot ? currentUser() : actor,
       [program, "serve", this.abstract, ...this.paths],
       // It ends, and removes what it made, when this process does: the pipe closes.
-      { cwd: "/", stdio: ["pipe", "pipe", "inherit"], within: isRoot ? OWN_RUN : [] },
+      { cwd: "/", stdio: ["pipe", "pipe", "pipe"], within: isRoot ? OWN_RUN : [] },
     );
   }
 
   static async open(actor: Actor): Promise<HostSockets> {
     const sockets = new HostSockets(actor);
+    let said = "";
+    sockets.#process.stderr?.on("data", (bytes: Buffer) => {
+      said += bytes.toString();
+      process.stderr.write(bytes);
+    });
     await new Promise<void>((resolve, reject) => {
-      sockets.#process.once("exit", () => reject(new Error("The sockets were not made")));
+      sockets.#process.once("close", (code, signal) =>
+        reject(new Error(`The sockets were not made, ${code ?? signal}: ${said}`)),
+      );
       sockets.#process.stdout?.on("data", (bytes: Buffer) => {
         if (bytes.toString().includes("up")) resolve();
         sockets.came += bytes.toString().split("came").length - 1;
