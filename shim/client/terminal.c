@@ -26,6 +26,13 @@ bool terminal_is_ours(void) {
   return is_in_foreground();
 }
 
+bool terminal_is_in_front(void) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+    if (isatty(fd) == 1 && tcgetpgrp(fd) == getpgrp()) return true;
+  }
+  return false;
+}
+
 void terminal_take(void) {
   if (!is_in_foreground() || (!is_taken && tcgetattr(STDIN_FILENO, &usual) < 0)) return;
   struct termios raw = usual;

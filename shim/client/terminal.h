@@ -6,6 +6,8 @@
 
 /* Whether descriptors 0 to 2 are terminals, and this process's job is in the foreground of the first. */
 bool terminal_is_ours(void);
+/* Whether any of them is a terminal whose foreground this process is in. */
+bool terminal_is_in_front(void);
 /* Passes every key on as it is typed, and output unchanged, until terminal_restore(). May be called again: a shell
    sets the modes anew when it continues a stopped job. Does nothing in the background. */
 void terminal_take(void);

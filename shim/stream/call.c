@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 
 #include "../client/json.h"
+#include "../client/terminal.h"
 #include "events.h"
 #include "follow.h"
 #include "refusal.h"
@@ -72,5 +74,8 @@ static int call(struct stream *stream, const struct buffer *body) {
 int call_run(struct stream *stream, const char *socket, const struct buffer *body) {
   if (!broker_open(&stream->broker, socket)) return NOT_CALLED;
   signals_take(stream->has_terminal);
-  return call(stream, body);
+  int code = call(stream, body);
+  bool interrupted = stream->interrupted || (signals_first() == SIGINT && !stream->started);
+  if (interrupted && terminal_is_in_front()) signals_interrupt();
+  return code;
 }

@@ -118,6 +118,15 @@ void signals_change(void) {
   changed = 1;
 }
 
+void signals_interrupt(void) {
+  struct sigaction own;
+  /* Ignored, as in the background of a script, it stays so. */
+  if (sigaction(SIGINT, NULL, &own) < 0 || own.sa_handler == SIG_IGN) return;
+  signal(SIGINT, SIG_DFL);
+  raise(SIGINT);
+  signals_let();
+}
+
 const sigset_t *signals_mask(void) {
   return &before;
 }

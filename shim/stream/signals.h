@@ -20,6 +20,8 @@ bool signals_changed(void);
 void signals_change(void);
 /* Stops this job as the person's Ctrl-Z would, with the terminal restored; returns when it is continued, or where nothing stops it. */
 void signals_stop(void);
+/* Ends this process by SIGINT. A shell goes on with its loop after a program that ends with 130 by itself: it takes Ctrl-C for handled. */
+void signals_interrupt(void);
 /* The mask from before signals_take(), for ppoll(2). */
 const sigset_t *signals_mask(void);
 /* Lets signals arrive during a call that may wait, and no more. */

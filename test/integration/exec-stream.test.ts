@@ -2,12 +2,14 @@
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { constants } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { eventually, type TestBroker } from "../support/broker/broker.ts";
 import { withBroker } from "../support/broker/budgets.ts";
 import { installationFor } from "../support/broker/installation.ts";
+import { Person } from "../support/programs/person.ts";
 import { processesWith } from "../support/processes/processes.ts";
 import { actors, spawnAs } from "../support/users/users.ts";
 
@@ -53,6 +55,33 @@ describe.each(actors())("exec as a stream, as $kind", (actor) => {
     });
   });
 
+  test("Ctrl-C at a terminal ends the loop around exec too, of a shell and of a script, unless the command catches it", async () => {
+    await withBroker(actor, {}, async (broker) => {
+      const { root } = await installationFor(actor);
+      const person = await Person.at(broker, { SUB: join(root, ".build/substrate") });
+      try {
+        for (const shell of ["", "bash -c ", "sh -c "]) {
+          const loop = `for i in 1 2 3; do "$SUB" exec -- 'echo ro""und $0; exec sleep 1000'; done`;
+          person.type(shell === "" ? `${loop}\r` : `${shell}${quoted(loop)}\r`);
+          await person.sees(/round [^\r]*\r\n/);
+          person.type("\x03");
+          expect(await person.sees(/OUTSIDE> $/)).not.toContain("round");
+          person.type("echo co''de $?\r");
+          await person.sees(/code 130\r\n[^]*OUTSIDE> $/);
+        }
+        const caught = `trap 'echo cau""ght; exit 9' INT; echo ro""und; while :; do sleep 0.05; done`;
+        person.type(`for i in 1 2; do "$SUB" exec -- ${quoted(caught)}; echo co''de $?; done\r`);
+        for (const _ of [1, 2]) {
+          await person.sees(/round\r\n/);
+          person.type("\x03");
+          await person.sees(/caught\r\n[^]*code 9\r\n/);
+        }
+      } finally {
+        person.leave();
+      }
+    });
+  });
+
   test("a reader that closes the pipe ends the command, as it would without exec", async () => {
     await withBroker(actor, {}, async (broker) => {
       const marker = `marker-${randomBytes(6).toString("hex")}`;
@@ -86,6 +115,8 @@ async function execOf(broker: TestBroker, command: string): Promise<ChildProcess
     stdio: ["pipe", "pipe", "pipe"],
   });
 }
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 function linesFrom(child: ChildProcess): AsyncIterator<string> {
   if (child.stdout === null) throw new Error("The program has no standard output to read");
