@@ -42,7 +42,7 @@ import { refusedSpan, startedSpan, violationSpan, warningSpans } from "../spans/
 import { recordUnjudged } from "./unjudged.ts";
 import { explainWrite, writeRules } from "./refused-writes.ts";
 import type { Lease } from "../worlds/worlds.ts";
-import { closedPortWords, leftWords, saidBy, whyFailed } from "./why-failed.ts";
+import { closedPortWords, leftWords, processWords, saidBy, whyFailed } from "./why-failed.ts";
 
 /** Decides, runs and records one command. `signal` aborts when the caller has disconnected. */
 export async function execute(
@@ -169,7 +169,7 @@ async function runAndRecord(
     const unseen = broker.npmRetries.unseenBy(lacks.npmrcReaders, world.spec.files.denyRead);
     if (unseen !== undefined) notices.takePolicy(unseen);
     for (const words of closedPortWords(ran, isIsolated(job))) notices.takeUnreached(words);
-    for (const words of leftWords(ran)) notices.takeSession(words);
+    for (const words of [...leftWords(ran), ...processWords(job, ran)]) notices.takeSession(words);
     notices.takeObserved(witnesses.network?.observed ?? []);
     // Keep the overlay until the listing proves it unchanged.
     held = holdsChanges(job);

@@ -78,6 +78,24 @@ export function leftWords({ ending }: Ran): readonly string[] {
   ];
 }
 
+/** What `kill` of sh and bash and killall(1) say. */
+const NO_PROCESS = /\bkill\b[^\n]*: No such process$|\bkill\b[^\n]* - No such process$|: no process found$/m;
+
+/** Explains a process that is not there to be ended: a server that a person or an earlier command has started. */
+export function processWords(job: Job, ran: Ran): readonly string[] {
+  const command = job.request.cmd ?? job.argv.join(" ");
+  if (
+    job.request.world === "disabled" ||
+    !command.includes("kill") ||
+    !NO_PROCESS.test(saidBy(job, ran).toString("latin1"))
+  )
+    return [];
+  const others = isIsolated(job)
+    ? "and an isolated command none but its own"
+    : 'and of earlier commands those that were kept ("background": "keep", --keep)';
+  return [`A command sees the processes of its world alone: none of this machine's, ${others}`];
+}
+
 /** Explains a program that was not found, where PATH leads to the user's home. Says nothing about files there. */
 function notInOwnHome({ argv: [program = ""] }: Job, { ending }: Ran, writes: WriteRules): readonly string[] {
   if (ending.kind !== "not_started" || ending.step !== "execve" || ending.errno !== "ENOENT") return [];

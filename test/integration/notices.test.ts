@@ -46,6 +46,17 @@ describe.each(actors())("what a reply tells of what happened inside, as $kind", 
     expect([kept.stdout, kept.notices]).toEqual(["on\n", []]);
   });
 
+  test("a process of this machine is not there to be ended, and the world's own is", async () => {
+    const wanted = [
+      { kind: "session", message: expect.stringMatching(/^A command sees the processes of its/) },
+    ];
+    for (const kill of ["kill", "env kill", "bash -c 'kill \"$0\"'"]) {
+      const ran = await broker.run(`${kill} ${process.pid} || true`);
+      expect([ran.exit, ran.notices], kill).toMatchObject([0, wanted]);
+    }
+    expect((await broker.run("sleep 30 & kill $!; wait; echo 'x: No such process'")).notices).toEqual([]);
+  });
+
   test("what is left in the background may tidy up after itself, and what does not want to is ended all the same", async () => {
     const polite = "(trap 'sleep 0.4; rm pid; exit' TERM; touch pid; while :; do sleep 0.05; done) &";
     const deaf = "(trap '' TERM; touch deaf; while :; do sleep 0.05; done) &";
