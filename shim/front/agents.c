@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../client/home.h"
 #include "blocking.h"
@@ -248,6 +249,30 @@ static void add_paths(struct buffer *body, const struct tool *tool, const char *
     free(path);
     if (!is_list) return;
   }
+}
+
+/* Whether the first name below a folder of temporary files is missing. In a folder that is there a missing file needs no words. */
+static bool is_missing_temporary(const char *path) {
+  static const char *const FOLDERS[] = {"/tmp/", "/var/tmp/"};
+  char first[PATH_MAX];
+  for (size_t i = 0; i < sizeof FOLDERS / sizeof *FOLDERS; i++) {
+    size_t length = strlen(FOLDERS[i]), name = strcspn(path + (strlen(path) < length ? 0 : length), "/");
+    if (strncmp(path, FOLDERS[i], length) != 0 || name == 0 || length + name >= sizeof first) continue;
+    memcpy(first, path, length + name);
+    first[length + name] = 0;
+    return access(first, F_OK) < 0;
+  }
+  return false;
+}
+
+char *agents_missing_file(const struct call *call) {
+  const struct tool *tool = call->tool;
+  for (size_t i = 0; tool->kind == FILES && strcmp(tool->access, "write") != 0 && i < MOST_FIELDS && tool->fields[i] != NULL; i++) {
+    char *path = json_copy(json_member(call->input, tool->fields[i]));
+    if (path != NULL && is_missing_temporary(path)) return path;
+    free(path);
+  }
+  return NULL;
 }
 
 void agents_add_files(struct buffer *body, const struct call *call) {

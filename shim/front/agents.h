@@ -65,6 +65,9 @@ struct call agents_call(const struct agent *agent, struct json event);
 struct call agents_used(const struct agent *agent, struct json event);
 /* The command, and its folder in place of the event's. Blocks for fields of a wrong type. */
 struct command agents_command(const struct call *call, char *cwd, size_t size);
+/* The file that a tool is to read and that cannot be there: a folder of /tmp or /var/tmp, or a file in them, that this machine does not
+   have. NULL: none. */
+char *agents_missing_file(const struct call *call);
 /* Adds the field `files` of POST /v1/check. Blocks for a tool's input without a path. */
 void agents_add_files(struct buffer *body, const struct call *call);
 

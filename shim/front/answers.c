@@ -228,10 +228,23 @@ static struct json judged(const struct agent *agent, const struct answer *answer
   return (struct json){0};
 }
 
-void answers_for_files(const struct agent *agent, const struct answer *answer) {
+/* The agent's tool would say only that there is no such file. */
+static void deny_missing(const struct agent *agent, const char *path) {
+  struct buffer why = {0};
+  buffer_text(&why, "'");
+  add_shown(&why, path);
+  buffer_text(&why, "' is not on this machine, where this tool looks. Commands have a /tmp of their world's own: what a command has written "
+                    "there, a command reads");
+  if (why.failed) blocking_end("Not enough memory for the answer", NULL);
+  deny(agent, why.data);
+}
+
+void answers_for_files(const struct call *call, const struct answer *answer) {
   static const char *const OPENS[] = {"allow", NULL};
-  char *reason;
-  if (judged(agent, answer, OPENS, &reason).text != NULL) answers_pass(agent);
+  char *reason, *missing;
+  if (judged(call->agent, answer, OPENS, &reason).text == NULL) return;
+  if ((missing = agents_missing_file(call)) != NULL) deny_missing(call->agent, missing);
+  else answers_pass(call->agent);
 }
 
 void answers_for_command(const struct call *call, const struct command *command, const struct answer *answer) {

@@ -82,7 +82,7 @@ static void judge_files(const struct call *call, struct caller *caller) {
   if (call->session != NULL) buffer_field(&body, "session_key", call->session);
   buffer_text(&body, RECORDED);
   struct answer answer = ask(caller, "/v1/check", &body);
-  answers_for_files(call->agent, &answer);
+  answers_for_files(call, &answer);
 }
 
 static void judge_command(const struct call *call, struct caller *caller) {

@@ -1,4 +1,5 @@
 /** Coding agents: their events, and which of their tools run commands or open files. Same rows as `shim/front/agents.c`. */
+import { existsSync } from "node:fs";
 import type { EventRequest } from "../../../schemas/generated/types.ts";
 import { isObject } from "../../http/valid-request.ts";
 
@@ -282,6 +283,20 @@ export function filesOf({
   if (paths.length === 0 && tool.here !== true)
     throw new Blocked(`'${tool.fields[0]}' of ${toolName} names no file`);
   return (paths.length === 0 ? ["."] : paths).map((path) => ({ path, access: tool.access }));
+}
+
+/**
+ * The file that a tool is to read and that cannot be there: a folder of /tmp or /var/tmp, or a file in them, that this machine does not
+ * have. In a folder that is there a missing file needs no words.
+ */
+export function missingFile({ tool, input }: Pick<AgentCall, "tool" | "input">): string | undefined {
+  if (tool.kind !== "files" || tool.access === "write") return undefined;
+  return tool.fields
+    .map((field) => input[field])
+    .find((path): path is string => {
+      const [first] = typeof path === "string" ? (/^\/(?:var\/)?tmp\/[^/]+/.exec(path) ?? []) : [];
+      return first !== undefined && !existsSync(first);
+    });
 }
 
 function trimmed(text: string): string {

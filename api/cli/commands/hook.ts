@@ -15,6 +15,7 @@ import {
   Blocked,
   eventKind,
   filesOf,
+  missingFile,
   sender,
   toldOf,
 } from "./hook-agents.ts";
@@ -66,7 +67,9 @@ async function answerTo(terminal: Terminal, named: Agent): Promise<object | unde
   const key = one.session === undefined ? {} : { session_key: one.session };
   if (one.tool.kind !== "shell") {
     const { verdict, reason } = await judged(terminal, one, one.cwd, { files: filesOf(one), ...key });
-    return verdict === "allow" ? pass(agent) : answerOf(agent, "deny", reason);
+    if (verdict !== "allow") return answerOf(agent, "deny", reason);
+    const missing = missingFile(one);
+    return missing === undefined ? pass(agent) : answerOf(agent, "deny", notHere(missing));
   }
   const command = agentCommand(one);
   if (one.isLast === true && isRewritten(terminal, one, command)) return pass(agent);
@@ -113,6 +116,11 @@ function pass({ form }: Agent): object | undefined {
 
 function notChanged({ name }: Agent): string {
   return `This command runs only in a world of Substrate, and ${name} did not have it changed before. Run this one instead, as it stands:`;
+}
+
+/** The agent's tool would say only that there is no such file. */
+function notHere(path: string): string {
+  return `'${harmlessLine(path)}' is not on this machine, where this tool looks. Commands have a /tmp of their world's own: what a command has written there, a command reads`;
 }
 
 const TOO_LONG =

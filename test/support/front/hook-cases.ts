@@ -270,6 +270,28 @@ export const HOOK_CASES: readonly HookCase[] = [
     says: "none",
   },
   {
+    what: "a read of a file that a command may have written to its world's /tmp",
+    tool: "Read",
+    input: { file_path: "/tmp/substrate-test-none/out.log" },
+    answer: "deny",
+    says: "'/tmp/substrate-test-none/out.log' is not on this machine",
+  },
+  {
+    what: "a list of a folder there",
+    tool: "LS",
+    input: { path: "/var/tmp/none" },
+    answer: "deny",
+    says: "a command reads",
+  },
+  {
+    what: "a write to /tmp",
+    tool: "Write",
+    input: { file_path: "/tmp/substrate-test-none" },
+    answer: "deny",
+    says: "fs.write",
+  },
+  { what: "a read of /tmp", tool: "LS", input: { path: "/tmp/" }, answer: "passes" },
+  {
     what: "a read in Gemini",
     agent: "gemini",
     tool: "read_file",
