@@ -16,7 +16,7 @@ const FILES = 120;
 /** Nothing of it in the project. */
 const NONE = 0;
 
-/** What an apply puts together before it is moved into place lies here. */
+/** What an apply puts together before it is moved into place lies here, where that cannot lie in the journal. */
 const STAGED = ".substrate-apply-";
 
 /** The generations of one project, over the deaths of its brokers. */
@@ -55,7 +55,9 @@ export class Generations {
 
   /** What is amiss in the project, now that nothing is on its way. */
   look(broker: TestBroker): readonly string[] {
-    const left = readdirSync(broker.project).filter((name) => name.startsWith(STAGED));
+    const left = [broker.project, join(broker.project, "..")].flatMap((folder) =>
+      readdirSync(folder).filter((name) => name.startsWith(STAGED)),
+    );
     const found = generationsIn(join(broker.project, FOLDER));
     const [only = NONE, ...others] = found;
     const wanted = this.#possible;

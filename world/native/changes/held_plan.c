@@ -74,7 +74,7 @@ static const char *read_plan(struct plan *plan) {
 
 const char *plan_open(struct plan *plan, const char *home) {
   struct stat status;
-  *plan = (struct plan){.home = -1, .layers = -1, .project = -1, .stage = -1, .made = -1, .old = -1};
+  *plan = (struct plan){.home = -1, .layers = -1, .project = -1, .place = -1, .stage = -1, .made = -1, .old = -1};
   plan->home = open(home, FOLDER);
   if (plan->home < 0) return strerror(errno);
   const char *wrong = read_plan(plan);
@@ -95,6 +95,7 @@ void plan_close(struct plan *plan) {
   close_if(plan->home);
   close_if(plan->layers);
   close_if(plan->project);
+  close_if(plan->place);
   close_if(plan->stage);
   close_if(plan->made);
   close_if(plan->old);

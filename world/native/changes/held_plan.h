@@ -40,7 +40,8 @@ struct plan {
   struct step *steps;
   size_t count;
   int home, layers, project;      /* open folders */
-  int stage, made, old;           /* folders of the staging folder; -1 until made */
+  int place;                      /* the folder of the staging folder; -1 until made, as are the next three */
+  int stage, made, old;           /* the staging folder, and folders in it */
 };
 
 /* Reads the file and opens the folders. Returns NULL, or the error as a sentence. */

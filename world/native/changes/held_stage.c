@@ -5,8 +5,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "changes/held_copy.h"
@@ -14,6 +16,7 @@
 
 #define FOLDER (O_RDONLY | O_DIRECTORY)
 #define LAYER "upper/"
+#define TRIAL "trial"
 
 struct staging {
   struct plan *plan;
@@ -32,11 +35,45 @@ bool sight_matches(const struct step *step, const struct sight *now) {
   return then->type == TYPE_NONE || then->ctime == 0 || then->ctime == now->ctime;
 }
 
-bool stage_open(struct plan *plan) {
-  plan->stage = open_beneath(plan->project, plan->stage_name, FOLDER);
-  if (plan->stage < 0) return false;
+/* Where the staging folder may lie, the best first: commands run as the same user, and what one could open, link or rename there would
+   be theirs behind every seal. The journal is in no world, and git's hooks are sealed in each; the folder above the project is
+   read-only unless a policy opens it. Versions before used the project itself. */
+enum place { JOURNAL, HOOKS, ABOVE, PROJECT };
+
+static int open_place(const struct plan *plan, enum place place) {
+  switch (place) {
+    case JOURNAL: return fcntl(plan->home, F_DUPFD_CLOEXEC, 0);
+    case HOOKS: return open_beneath(plan->project, ".git/hooks", FOLDER);
+    case ABOVE: return openat(plan->project, "..", FOLDER | O_CLOEXEC);
+    default: return fcntl(plan->project, F_DUPFD_CLOEXEC, 0);
+  }
+}
+
+static void close_place(struct plan *plan) {
+  int error = errno;
+  if (plan->stage >= 0) close(plan->stage);
+  if (plan->place >= 0) close(plan->place);
+  plan->stage = plan->place = -1;
+  errno = error;
+}
+
+static bool open_at(struct plan *plan, enum place place) {
+  plan->place = open_place(plan, place);
+  plan->stage = plan->place < 0 ? -1 : open_beneath(plan->place, plan->stage_name, FOLDER);
+  if (plan->stage < 0) close_place(plan);
+  return plan->stage >= 0;
+}
+
+static void open_folders(struct plan *plan) {
   plan->made = open_beneath(plan->stage, "new", FOLDER);
   plan->old = open_beneath(plan->stage, "old", FOLDER);
+}
+
+bool stage_open(struct plan *plan) {
+  enum place place = JOURNAL;
+  while (place <= PROJECT && !open_at(plan, place)) place++;
+  if (place > PROJECT) return false;
+  open_folders(plan);
   return true;
 }
 
@@ -46,7 +83,7 @@ static int set_mtime(int fd, int64_t mtime) {
 }
 
 int stage_remove(struct plan *plan, int64_t mtime) {
-  if (remove_tree(plan->project, plan->stage_name) < 0) return -1;
+  if (plan->place >= 0 && remove_tree(plan->place, plan->stage_name) < 0) return -1;
   return set_mtime(plan->project, mtime);
 }
 
@@ -61,22 +98,54 @@ static int hide_from_git(int stage) {
   return result;
 }
 
-static int make_folders(struct plan *plan) {
-  if (mkdirat(plan->project, plan->stage_name, 0700) < 0) return -1;
-  int stage = open_beneath(plan->project, plan->stage_name, FOLDER);
-  bool made =
-      stage >= 0 && hide_from_git(stage) == 0 && mkdirat(stage, "new", 0700) == 0 && mkdirat(stage, "old", 0700) == 0;
+/* Tries a move: mounts and subvolumes of one file system have equal device numbers or names, and refuse renames. */
+static bool leads_to_project(const struct plan *plan) {
+  if (mkdirat(plan->stage, TRIAL, 0700) < 0) return false;
+  bool moved = syscall(SYS_renameat2, plan->stage, TRIAL, plan->project, plan->stage_name, RENAME_NOREPLACE) == 0;
   int error = errno;
-  if (stage >= 0) close(stage);
-  else unlinkat(plan->project, plan->stage_name, AT_REMOVEDIR);
-  /* Open as much as was made: the rollback needs the descriptors. */
-  bool opened = stage_open(plan);
-  if (!made) {
-    errno = error;
-    return -1;
+  if (moved) unlinkat(plan->project, plan->stage_name, AT_REMOVEDIR);
+  else unlinkat(plan->stage, TRIAL, AT_REMOVEDIR);
+  errno = error;
+  return moved;
+}
+
+static bool make_at(struct plan *plan, enum place place) {
+  plan->place = open_place(plan, place);
+  bool made = plan->place >= 0 && mkdirat(plan->place, plan->stage_name, 0700) == 0;
+  if (made) plan->stage = open_beneath(plan->place, plan->stage_name, FOLDER);
+  if (plan->stage >= 0 && leads_to_project(plan)) return true;
+  int error = errno;
+  if (made) unlinkat(plan->place, plan->stage_name, AT_REMOVEDIR);
+  close_place(plan);
+  errno = error;
+  return false;
+}
+
+static const char NO_PLACE[] = "found no folder on the project's file system that commands cannot write: Substrate's home, .git/hooks "
+                               "or the folder above the project";
+
+/* Whether the last place is on another mount, missing or not the user's; a full disk would be full in the next one too. */
+static bool is_no_place(void) {
+  static const int ERRORS[] = {EXDEV, ENOENT, ENOTDIR, ELOOP, EACCES, EPERM, EROFS};
+  for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++) {
+    if (errno == ERRORS[i]) return true;
   }
-  if (!opened || plan->made < 0 || plan->old < 0) return -1;
-  return mkdirat(plan->home, "old", 0700) < 0 && errno != EEXIST ? -1 : 0;
+  return false;
+}
+
+/* Leaves open as much as was made: the rollback needs the descriptors. Returns NULL, or why not, with errno. */
+static const char *make_folders(struct plan *plan) {
+  enum place place = JOURNAL;
+  while (!make_at(plan, place)) {
+    if (!is_no_place()) return "cannot make the staging folder";
+    if (++place > ABOVE) return NO_PLACE;
+  }
+  bool made = hide_from_git(plan->stage) == 0 && mkdirat(plan->stage, "new", 0700) == 0 && mkdirat(plan->stage, "old", 0700) == 0;
+  int error = errno;
+  open_folders(plan);
+  errno = error;
+  made = made && plan->made >= 0 && plan->old >= 0 && (mkdirat(plan->home, "old", 0700) == 0 || errno == EEXIST);
+  return made ? NULL : "cannot make the staging folder";
 }
 
 static int open_source(struct staging *staging, const struct step *step, const char **name, struct copy *copy) {
@@ -196,8 +265,9 @@ static struct verdict write_placed(struct staging *staging) {
 struct verdict stage_make(struct plan *plan) {
   struct staging *staging = held_grow(NULL, sizeof *staging);
   *staging = (struct staging){.plan = plan, .sources = {.root = plan->layers, .fd = -1}};
-  if (make_folders(plan) < 0) {
-    struct verdict verdict = failed(plan->stage_name, "cannot make the staging folder");
+  const char *wrong = make_folders(plan);
+  if (wrong != NULL) {
+    struct verdict verdict = failed(plan->stage_name, wrong);
     free(staging);
     return verdict;
   }

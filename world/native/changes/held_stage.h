@@ -16,8 +16,8 @@ struct verdict {
   int error;
 };
 
-/* Makes all new files aside, in a private folder of the project, and writes their states into the journal's
-   file `placed`. Changes nothing else in the project. */
+/* Makes all new files aside, in a private folder that commands cannot write, and writes their states into the journal's file `placed`.
+   Changes nothing in the project. */
 struct verdict stage_make(struct plan *plan);
 /* Opens the staging folder of an earlier process; false: missing. */
 bool stage_open(struct plan *plan);
