@@ -5,6 +5,7 @@ import type { World, WorldViolation, WritePlace } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
 import { fileLists } from "../policy/files/file-lists.ts";
 import { fileScope } from "../policy/files/file-scope.ts";
+import { shellWord } from "../model/shell-word.ts";
 import { HELD_WHERE_ISOLATED, isHeldName } from "../policy/files/held-names.ts";
 import type { Job } from "../model/job.ts";
 import { DENIED_READS } from "../policy/files/default-denials.ts";
@@ -138,8 +139,7 @@ function listedReason(path: string, rules: WriteRules): string {
       const place = worthOpening(path, rules);
       if (place === undefined)
         return `${outside}, and no folder around it is safe to open; a person can write it outside of Substrate, or ask for another place (POST /v1/request_scopes)`;
-      const word = /^[\w@%+=:,./-]+$/.test(place) ? place : `'${place.replaceAll("'", "'\\''")}'`;
-      return `${outside}; "substrate policy allow write ${word}" allows it, or ask for the scope 'fs.write:${place}' (POST /v1/request_scopes)`;
+      return `${outside}; "substrate policy allow write ${shellWord(place)}" allows it, or ask for the scope 'fs.write:${place}' (POST /v1/request_scopes)`;
     }
   }
   const named = rules.gitReason?.(path);

@@ -18,15 +18,18 @@
 #define AROUND 1024
 #define MORE_FOR_QUOTE 4
 
+/* As broker/model/shell-word.ts: sh, bash, zsh and fish read it alike. In fish backslashes are escapes between single quotes too, and the
+   rest of a command would run on the host. */
 static void add_quoted(struct buffer *to, const char *word) {
   buffer_text(to, "'");
   for (const char *rest = word; *rest != 0;) {
-    size_t plain = strcspn(rest, "'");
+    size_t plain = strcspn(rest, "'\\");
     buffer_add(to, rest, plain);
     rest += plain;
     if (*rest == 0) break;
-    buffer_text(to, "'\\''");
-    rest++;
+    buffer_text(to, "'\\");
+    buffer_add(to, rest++, 1);
+    buffer_text(to, "'");
   }
   buffer_text(to, "'");
 }
@@ -131,10 +134,14 @@ void answers_pass(const struct agent *agent) {
   print(&text);
 }
 
+static bool is_escape(const char *text) {
+  return strncmp(text, "'\\''", 4) == 0 || strncmp(text, "'\\\\'", 4) == 0;
+}
+
 /* Whether a text is one word as add_quoted() writes it. */
 static bool is_quoted(const char *text) {
   if (*text++ != '\'') return false;
-  for (text += strcspn(text, "'"); strncmp(text, "'\\''", 4) == 0; text += strcspn(text, "'")) text += 4;
+  for (text += strcspn(text, "'\\"); is_escape(text); text += strcspn(text, "'\\")) text += 4;
   return strcmp(text, "'") == 0;
 }
 

@@ -6,6 +6,7 @@ import type { ApprovalsReply, HealthReply } from "../../schemas/generated/types.
 import { TestBroker } from "../support/broker/broker.ts";
 import { installationFor } from "../support/broker/installation.ts";
 import { eventOf, HOOK_CASES, HOOK_POLICY, type HookCase, RAN_ALIKE } from "../support/front/hook-cases.ts";
+import { needs } from "../support/run/needs.ts";
 import { actors, type Ended, runAs } from "../support/users/users.ts";
 
 type Answer = {
@@ -64,8 +65,11 @@ describe.each(actors())("the hook of both fronts, as $kind", (actor) => {
     return text;
   }
 
-  function run(command: string): Promise<Ended> {
-    return runAs(actor, ["sh", "-c", command], { cwd: broker.project, env: { SUBSTRATE_HOME: broker.home } });
+  function run(command: string, shell = "sh"): Promise<Ended> {
+    return runAs(actor, [shell, "-c", command], {
+      cwd: broker.project,
+      env: { SUBSTRATE_HOME: broker.home },
+    });
   }
 
   async function waiting(): Promise<readonly string[]> {
@@ -107,6 +111,24 @@ describe.each(actors())("the hook of both fronts, as $kind", (actor) => {
     ]);
     expect([received.code, received.stdout]).toEqual([wanted.code, wanted.stdout]);
   });
+
+  test.each(["bash", "sh", "fish", "zsh"] as const)(
+    "quotes a command alike for every shell: %s",
+    async (shell) => {
+      if (shell === "fish" || shell === "zsh") needs(shell);
+      const outside = join(broker.folder, `outside-${shell}`);
+      const spoken = await run(await rewritten(String.raw`echo a\'; touch ${outside}; echo \'`), shell);
+      expect([spoken.stdout, existsSync(outside)]).toEqual(["a'\n'\n", false]);
+      for (const text of [
+        String.raw`printf '%s\n' 'a\' "b\\" c\\ d\ e; : \\`,
+        "printf '%s|' a\\\n b $'\\'c'",
+      ]) {
+        const wanted = await runAs(actor, ["bash", "-c", text], { cwd: broker.project });
+        const received = await run(await rewritten(text), shell);
+        expect([received.code, received.stdout]).toEqual([wanted.code, wanted.stdout]);
+      }
+    },
+  );
 
   test("lets Cursor run a changed command, as it changed it for the same session", async () => {
     const [changed] = await answers({ agent: "cursor", tool: "Shell", input: { command: QUOTES } });

@@ -1,5 +1,6 @@
 import { existsSync, lstatSync } from "node:fs";
 import { join } from "node:path";
+import { quotedWord } from "../../../broker/model/shell-word.ts";
 import type { CheckReply, ErrorReply, EventReply, EventRequest } from "../../../schemas/generated/types.ts";
 import { type Answer, call } from "../../client/client.ts";
 import { harmlessLine, type Terminal } from "../terminal/terminal.ts";
@@ -201,7 +202,7 @@ function rewritten(
 ): string {
   const { timeoutMs, keep, text } = command;
   const words = [
-    ...front(terminal).map(quoted),
+    ...front(terminal).map(quotedWord),
     `exec --agent ${agent.name} --shell bash`,
     ...(session === undefined ? [] : [`--session ${session}`]),
     ...(session === undefined || agent.keeps === undefined ? [] : [`--session-state ${agent.keeps}`]),
@@ -209,26 +210,25 @@ function rewritten(
     ...(keep ? ["--keep"] : []),
     ...(asks ? ["--wait"] : []),
     "--",
-    quoted(text),
+    quotedWord(text),
   ];
   return words.join(" ");
 }
+
+/** What {@link quotedWord} makes. */
+const QUOTED = /^'[^'\\]*(?:'\\['\\]'[^'\\]*)*'$/;
 
 /** Whether a command has the form of a rewritten one, for the same agent and session. */
 function isRewritten(terminal: Terminal, one: AgentCall, command: AgentCommand): boolean {
   return [false, true].some((asks) => {
     const start = rewritten(terminal, one, { ...command, text: "" }, asks).slice(0, -2);
-    return command.text.startsWith(start) && /^'[^']*('\\''[^']*)*'$/.test(command.text.slice(start.length));
+    return command.text.startsWith(start) && QUOTED.test(command.text.slice(start.length));
   });
 }
 
 function front({ installation }: Terminal): readonly string[] {
   const native = join(installation.root, ".build/substrate");
   return existsSync(native) ? [native] : [process.execPath, installation.launcher];
-}
-
-function quoted(word: string): string {
-  return `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 function answerOf(agent: Agent, decision: "allow" | "ask" | "deny", reason?: string, input?: object): object {

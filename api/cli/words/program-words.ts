@@ -1,5 +1,6 @@
 /** Formats commands, and programs started by commands. */
 import { basename } from "node:path";
+import { quotedWord } from "../../../broker/model/shell-word.ts";
 import type { Span } from "../../../schemas/generated/types.ts";
 import { harmlessLine } from "../terminal/terminal.ts";
 
@@ -49,5 +50,5 @@ function wordsIn(cmd: string): readonly string[] | undefined {
 }
 
 function typed(word: string): string {
-  return /^[\w@%+=:,./[\]-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  return /^[\w@%+=:,./[\]-]+$/.test(word) ? word : quotedWord(word);
 }

@@ -7,7 +7,16 @@ import { type Actor, actors } from "../users/users.ts";
 
 const OPTIONAL = ["python3", "perl", "nft", "systemd-analyze"] as const;
 /** Programs of terminals: of a command, `less` is also a word. */
-export type Optional = (typeof OPTIONAL)[number] | "setfacl" | "tmux" | "vim" | "fzf" | "less" | "htop";
+export type Optional =
+  | (typeof OPTIONAL)[number]
+  | "setfacl"
+  | "tmux"
+  | "vim"
+  | "fzf"
+  | "less"
+  | "htop"
+  | "fish"
+  | "zsh";
 
 /** Where programs of a clean environment are found (users.ts). */
 const FOLDERS = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"];
