@@ -290,7 +290,8 @@ function subjectOf(job: Job): Question["subject"] {
   const { argv, cmd, shell, stdin_b64, world } = request;
   const strange = Object.entries(brought).filter(([name, value]) => trusted[name] !== value);
   const env = { ...Object.fromEntries(strange), ...request.env };
-  const added = Object.entries(env).map(([name, value]) => redact(`${name}=${value}`, "env").text);
+  // As they are: what a redaction left out could be where the program is led to.
+  const added = Object.entries(env).map(([name, value]) => `${name}=${value}`);
   return {
     ...(argv === undefined ? { cmd: cmd ?? "", shell: shell ?? "sh" } : { argv: [...argv] }),
     ...(added.length === 0 ? {} : { env: added }),

@@ -65,6 +65,15 @@ describe.each(actors())("approvals, as $kind", (actor) => {
     });
   });
 
+  test("variables are shown as they are: what a redaction leaves out could be where a command is led", async () => {
+    const way = `'x.token=" ' 'url./evil.git.insteadOf=/good.git' 'y.z="'`;
+    const told = await person.told({ cmd: "rm led", env: { GIT_CONFIG_PARAMETERS: way } });
+    expect(await person.question(told.approval_id)).toMatchObject({
+      subject: { env: [`GIT_CONFIG_PARAMETERS=${way}`] },
+    });
+    expect(JSON.stringify(person.events(told.approval_id))).not.toContain("evil.git");
+  });
+
   test("asking again while the question waits is the same question", async () => {
     const first = await person.told({ cmd: "touch again" });
     const second = await person.told({ cmd: "touch again" });
