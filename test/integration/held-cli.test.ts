@@ -73,6 +73,8 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
   });
 
   test("'last' is the newest that held changes here, a path from here begins with ./, and undo takes it back", async () => {
+    const { held } = JSON.parse((await broker.cli(["held", "--json"])).stdout) as HeldReply;
+    for (const { span_id: span } of held) await broker.cli(["discard", span]);
     await isolated(broker, "echo new > sub/g; echo other > sub/h");
     const cwd = join(broker.project, "sub");
     const applied = await broker.cli(["apply", "last", "./g"], { cwd });
@@ -87,6 +89,22 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
     ) as ChangesReply;
     expect(undone.done).toEqual(["sub/g"]);
     expect(existsSync(join(cwd, "g"))).toBe(false);
+  });
+
+  test("'last' is applied and discarded only where no other command holds changes, which may have come since it was looked at", async () => {
+    const first = await isolated(broker, "echo looked > looked");
+    const other = await isolated(broker, "echo unseen > unseen");
+    for (const verb of ["apply", "discard"]) {
+      const { code, stderr } = await broker.cli([verb, "last"]);
+      expect([code, stderr]).toEqual([
+        125,
+        expect.stringMatching(
+          new RegExp(`^substrate: Cannot ${verb} 'last': \\d+ commands hold changes .*${other.span_id}`),
+        ),
+      ]);
+    }
+    expect(existsSync(join(broker.project, "unseen"))).toBe(false);
+    for (const { span_id: span } of [first, other]) await broker.cli(["discard", span]);
   });
 
   test("a conflict ends with 125 and names the path and why, once; nothing is applied", async () => {

@@ -2,6 +2,7 @@ import { isAbsolute, relative, resolve } from "node:path";
 import type {
   ChangesReply,
   DiffReply,
+  HeldReply,
   Span,
   SpansReply,
   TraceReply,
@@ -12,7 +13,14 @@ import { paintPatch, statLines } from "../words/patch-words.ts";
 import { commandWords } from "../words/program-words.ts";
 import { ask, errorOf, exitOfRefusal, wordsOf } from "../terminal/replies.ts";
 import { saying } from "../words/saying.ts";
-import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
+import {
+  Complaint,
+  harmlessExcerpt,
+  harmlessLine,
+  printJson,
+  printLine,
+  type Terminal,
+} from "../terminal/terminal.ts";
 
 export type ChangesOptions = { readonly json?: boolean };
 export type DiffOptions = ChangesOptions & { readonly stat?: boolean };
@@ -22,7 +30,10 @@ export type Verb = "apply" | "discard" | "undo";
 /** Paths of each list that a person is shown; `--json` has all. */
 const MAX_SHOWN = 20;
 
-/** Paths that the message of a refusal names already. */
+/** Characters of a command in a message. */
+const MOST_OF_WORDS = 60;
+
+/** Paths, and spans, that the message of a refusal names. */
 const NAMED_IN_MESSAGE = 3;
 
 const DOING = { apply: "Applying", discard: "Discarding", undo: "Reverting" } as const;
@@ -83,7 +94,7 @@ export async function changeHeld(
   paths: readonly string[],
   options: ApplyOptions,
 ): Promise<number> {
-  const { span_id: id, overlay } = await spanOf(terminal, span);
+  const { span_id: id, overlay } = await spanOf(terminal, span, verb);
   const body = {
     ...(paths.length === 0 ? {} : { paths: paths.map((path) => changePathOf(terminal, path, overlay)) }),
     ...(options.skipRefused === true ? { skip_refused: true } : {}),
@@ -167,19 +178,23 @@ function reasonLines(
   ];
 }
 
-async function spanOf(terminal: Terminal, id: string): Promise<Span> {
-  if (id === "last") return await lastOf(terminal);
+async function spanOf(terminal: Terminal, id: string, verb?: Verb): Promise<Span> {
+  if (id === "last") return await lastOf(terminal, verb);
   return (await ask<TraceReply>(terminal, `/v1/trace/${encodeURIComponent(id)}`)).span;
 }
 
 /** As many spans are looked through. */
 const LOOKED_THROUGH = 1000;
 
-/** The newest span that held changes of the project around this folder. */
-async function lastOf(terminal: Terminal): Promise<Span> {
+/**
+ * The newest span that held changes of the project around this folder. One to apply or discard must be the only one that holds any: an
+ * agent may have left another since the person looked at the last.
+ */
+async function lastOf(terminal: Terminal, verb?: Verb): Promise<Span> {
   const { spans } = await ask<SpansReply>(terminal, `/v1/spans?limit=${LOOKED_THROUGH}`);
   const isHere = ({ overlay }: Span): boolean =>
     overlay !== undefined && !leadsOut(relative(overlay.project, terminal.cwd));
+  if (verb === "apply" || verb === "discard") await refuseSeveral(terminal, verb);
   const found = spans.find(
     (span) => isHere(span) && (span.fs_diff?.held === true || wasApplied(span, spans)),
   );
@@ -189,6 +204,18 @@ async function lastOf(terminal: Terminal): Promise<Span> {
     );
   terminal.err.write(`substrate: ${found.span_id}  ${harmlessLine(commandWords(found.cmd ?? ""))}\n`);
   return found;
+}
+
+async function refuseSeveral(terminal: Terminal, verb: Verb): Promise<void> {
+  const reply = await ask<HeldReply>(terminal, `/v1/held?cwd=${encodeURIComponent(terminal.cwd)}`);
+  const { held, more } = reply;
+  if (held.length + more <= 1) return;
+  const named = held.slice(0, NAMED_IN_MESSAGE).map(({ span_id: id, cmd }) => {
+    return `${id} (${harmlessExcerpt(commandWords(cmd ?? ""), MOST_OF_WORDS)})`;
+  });
+  throw new Complaint(
+    `Cannot ${verb} 'last': ${held.length + more} commands hold changes of this project, and the last may not be the one that you have looked at. Name a span: ${named.join(", ")}${held.length + more > named.length ? ", …" : ""}; 'substrate held' lists them`,
+  );
 }
 
 /** Whose changes were all applied by themselves: they can be reverted. */
