@@ -61,6 +61,7 @@ export function describeApprovals(program: Command, choose: (action: Action) => 
     .option("--once", "for one run")
     .option("--session", "for the command's session, until the policy changes")
     .option("--always", "permanently: written to approvals.yaml, which you can edit")
+    .option("-y, --yes", "at a terminal: without a question")
     .action((id: string, options: ApproveOptions) =>
       choose(async (at) => (await import("./commands/approvals.ts")).approve(at, id, options)),
     );

@@ -255,6 +255,7 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
     expect(await broker.cli(["approve", id, "--once"])).toMatchObject({
       code: 0,
       stdout: "Approved (once): 1 call that waits goes on\n",
+      stderr: expect.stringMatching(/^ {2}command {2}touch listed$/m) as unknown,
     });
     expect(await call).toMatchObject({ status: 200 });
     const again = await broker.cli(["deny", id]);
@@ -362,5 +363,35 @@ describe.each(actors())("approvals --watch, as $kind", (actor) => {
     const left = await person.waitedFor();
     expect(left.subject.cmd).toBe("touch watch-left");
     await person.answer(left.approval_id, "deny");
+  });
+
+  test("a key that was meant for a question that is gone does not answer the next one", async () => {
+    const gone = person.told({ cmd: "touch watch-gone", approval_wait_ms: 30_000 });
+    const first = await person.waitedFor();
+    const next = async (): Promise<string> => {
+      await person.answer(first.approval_id, "deny");
+      await gone;
+      await person.told({ cmd: "touch watch-next" });
+      await sleep(1000);
+      return "y\r";
+    };
+    const leave = (): Promise<string> => sleep(2500, "\u0003");
+    const { text } = await atTerminal(broker, ["approvals", "--watch"], [next, leave]);
+    expect(text).toMatch(/touch watch-gone[^]*touch watch-next/);
+    expect(text).not.toContain("approved, once");
+    expect(await person.told({ cmd: "touch watch-next" })).toMatchObject({ code: "approval_required" });
+  });
+
+  test("approve shows at a terminal what it is about, and asks", async () => {
+    const { approval_id: id = "" } = await person.told({ cmd: "touch shown" });
+    const no = await atTerminal(broker, ["approve", id, "--always"], ["\r"]);
+    expect(no.text).toMatch(/command +touch shown[^]*Approve it \(always\)\? [^]*Nothing is approved/);
+    expect(no.code).toBe(125);
+    expect((await person.question(id)).subject.cmd).toBe("touch shown");
+    const yes = await atTerminal(broker, ["approve", id, "--once"], ["y\r"]);
+    expect(yes.text).toContain("Approved (once)");
+    const { approval_id: other = "" } = await person.told({ cmd: "touch unasked" });
+    const unasked = await atTerminal(broker, ["approve", other, "--once", "--yes"], []);
+    expect(unasked.text).toMatch(/command +touch unasked[^]*Approved \(once\)/);
   });
 });

@@ -6,13 +6,22 @@ import type {
 } from "../../../schemas/generated/types.ts";
 import { approvalLines, previewWords } from "../words/approval-words.ts";
 import { coloursFor } from "../words/colours.ts";
+import { isSomebodyHere, say, typedLine } from "../questions/prompt.ts";
 import { ask, tell } from "../terminal/replies.ts";
-import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
+import {
+  Complaint,
+  EXIT_SUBSTRATE,
+  harmlessLine,
+  printJson,
+  printLine,
+  type Terminal,
+} from "../terminal/terminal.ts";
 
 export type ApproveOptions = {
   readonly once?: boolean;
   readonly session?: boolean;
   readonly always?: boolean;
+  readonly yes?: boolean;
 };
 
 const GRANTS = ["once", "session", "always"] as const;
@@ -33,13 +42,26 @@ export async function previewApproval(terminal: Terminal, id: string, json: bool
   return 0;
 }
 
-/** Says yes, for as long as exactly one option says. */
+/**
+ * Says yes, for as long as exactly one option says. Shows first what is approved, and asks at a terminal: the id often comes from the agent,
+ * and may be another question's.
+ */
 export async function approve(terminal: Terminal, id: string, options: ApproveOptions): Promise<number> {
   const [decision, another] = GRANTS.filter((grant) => options[grant] === true);
   if (decision === undefined || another !== undefined)
     throw new Complaint(
       "Cannot approve without a duration: give exactly one of --once, --session and --always",
     );
+  const { approvals } = await ask<ApprovalsReply>(terminal, "/v1/approvals");
+  const approval = approvals.find((one) => one.approval_id === id);
+  if (approval !== undefined) say(terminal, approvalLines(coloursFor(terminal), approval));
+  if (approval !== undefined && options.yes !== true && isSomebodyHere(terminal)) {
+    const typed = await typedLine(terminal, `Approve it (${decision})? y)es n)o [n] `);
+    if (!/^y(?:es)?$/i.test(typed?.trim() ?? "")) {
+      say(terminal, ["Nothing is approved; it still waits"]);
+      return EXIT_SUBSTRATE;
+    }
+  }
   const { released } = await tell<ApprovalDecisionReply>(terminal, pathOf(id), { decision });
   const then = released === 0 ? "send the same call again to run it" : waited(released, "goes on");
   printLine(terminal, `Approved (${decision}): ${then}`);

@@ -131,6 +131,8 @@ async function forgetTypedAhead({ stdin }: Terminal): Promise<void> {
   const forget = (): void => {};
   stdin.setRawMode(true);
   stdin.on("data", forget);
+  // The question before has paused it, and a listener alone does not start it again.
+  stdin.resume();
   await sleep(TYPED_AHEAD_MS);
   stdin.off("data", forget);
   stdin.pause();

@@ -6,6 +6,12 @@ import type { Terminal } from "../terminal/terminal.ts";
 
 const POLL_MS = 250;
 
+/**
+ * Pause after a question that ended by itself: an answer that a person was about to give must not meet the next question, which an agent
+ * may have timed. What is typed meanwhile is forgotten (`typedLine`).
+ */
+const CALM_MS = 1500;
+
 type Waiting = { readonly approval: Approval; readonly gone: AbortController };
 
 /**
@@ -35,6 +41,7 @@ export async function eachQuestion(
       else {
         told.add(next.approval.approval_id);
         await each(next.approval, AbortSignal.any([next.gone.signal, end]));
+        if (next.gone.signal.aborted) await pause(end, CALM_MS);
       }
     }
   } finally {
@@ -73,8 +80,8 @@ async function follow(
   }
 }
 
-async function pause(end: AbortSignal): Promise<void> {
-  await sleep(POLL_MS, undefined, { signal: end }).catch(() => {
+async function pause(end: AbortSignal, ms = POLL_MS): Promise<void> {
+  await sleep(ms, undefined, { signal: end }).catch(() => {
     // Aborted sleep, ignoring: the loop checks `end` itself.
   });
 }
