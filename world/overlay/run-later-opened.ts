@@ -56,7 +56,7 @@ export const OPENED: readonly RunLater[] = [
     denied: "agents",
   },
   {
-    paths: ["**/{.zed,.fleet,.nova}/**"],
+    paths: ["**/{.zed,.fleet,.nova,.helix}/**"],
     reason: "an editor's tasks and language servers",
     denied: "agents",
   },
@@ -71,7 +71,7 @@ export const OPENED: readonly RunLater[] = [
   },
   { paths: ["**/.dir-locals{,-2}.el"], reason: "Emacs evaluates its values", denied: "agents" },
   {
-    paths: ["**/.{emacs,emacs.d/init.el,spacemacs}", "**/.{helix,kakrc}/**"],
+    paths: ["**/.{emacs,emacs.d/init.el,spacemacs}", "**/.kakrc/**"],
     reason: "an editor's start-up file",
   },
   {

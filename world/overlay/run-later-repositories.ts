@@ -111,6 +111,11 @@ export const REPOSITORIES: readonly RunLater[] = [
     denied: "agents",
   },
   {
+    paths: ["**/{.sl,.git/sl}/config"],
+    reason: "Sapling runs the hooks, aliases and programs that it names",
+    denied: "agents",
+  },
+  {
     paths: ["**/.jj/repo/config.toml", "**/.jj/workspace-config.toml"],
     reason: "Jujutsu runs the editors, tools and monitors it names",
     denied: "agents",
