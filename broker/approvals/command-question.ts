@@ -1,5 +1,6 @@
 /** The question about a command, and everything its answer is bound to. */
 import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
+import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
 import type { AlwaysApproval, ApprovalPreview } from "../../schemas/generated/types.ts";
@@ -12,7 +13,7 @@ import { type GroundNeeds, groundOf, readCommand } from "../policies/judge.ts";
 import { PASSED_BY_DEFAULT, type ReadCommand, setsForOthers, withVariables } from "../policy/index.ts";
 import { folderOf, NO_PROJECT } from "../project/projects.ts";
 import { type PlaceNeeds, placeOf, placeOnHost } from "../project/request.ts";
-import { notShownWhole } from "./shown.ts";
+import { MOST_OF_COMMAND, notShownWhole } from "./shown.ts";
 import { redact, redactRule, redactWords } from "../secrets/redact.ts";
 import { folderChanged, policyChanged } from "./ask-person.ts";
 import { noPreview } from "./preview-words.ts";
@@ -295,11 +296,17 @@ function subjectOf(job: Job): Question["subject"] {
   return {
     ...(argv === undefined ? { cmd: cmd ?? "", shell: shell ?? "sh" } : { argv: [...argv] }),
     ...(added.length === 0 ? {} : { env: added }),
-    ...(stdin_b64 === undefined ? {} : { stdin_bytes: Buffer.byteLength(stdin_b64, "base64") }),
+    ...(stdin_b64 === undefined ? {} : inputShown(stdin_b64)),
     ...(hasLiveInput(job) ? { stdin: "live" } : {}),
     ...(world === undefined ? {} : { world }),
     verdict: decision.approved,
   };
+}
+
+function inputShown(stdin: string): Pick<Question["subject"], "stdin_bytes" | "stdin_text"> {
+  const bytes = Buffer.from(stdin, "base64");
+  if (!isUtf8(bytes)) return { stdin_bytes: bytes.length };
+  return { stdin_bytes: bytes.length, stdin_text: bytes.toString().slice(0, MOST_OF_COMMAND) };
 }
 
 function timeoutSecs({ document }: Job["effective"]["policies"][number]): number {

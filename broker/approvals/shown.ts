@@ -13,10 +13,12 @@ export function commandText({ cmd, argv }: ApprovalSubject): string | undefined 
 
 /** Why a question does not show its command whole; undefined when it does. */
 export function notShownWhole(subject: ApprovalSubject): string | undefined {
-  const { env = [] } = subject;
+  const { env = [], stdin_bytes: input = 0, stdin_text: text = "" } = subject;
   if ((commandText(subject) ?? "").length > MOST_OF_COMMAND)
     return `it is longer than the ${MOST_OF_COMMAND} characters that a question shows`;
   if (env.length > MOST_LISTED || env.some((one) => one.length > MOST_OF_TEXT))
     return `its variables are more than a question shows (${MOST_LISTED}, of ${MOST_OF_TEXT} characters)`;
+  if (Buffer.byteLength(text) < input)
+    return `its input is not text, or longer than the ${MOST_OF_COMMAND} characters that a question shows`;
   return undefined;
 }

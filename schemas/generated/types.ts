@@ -732,10 +732,12 @@ export interface ApprovalSubject {
   readonly shell?: "sh" | "bash";
   /** Program and arguments. */
   readonly argv?: readonly string[];
-  /** The names of the variables that the call adds. */
+  /** The variables that the call adds, as NAME=value. */
   readonly env?: readonly string[];
   /** Bytes of standard input. */
   readonly stdin_bytes?: number;
+  /** The beginning of standard input, where it is text. */
+  readonly stdin_text?: string;
   /** live: the input arrives while the command runs, so nobody knows it yet. */
   readonly stdin?: "live";
   /** disabled: the command runs on the host, without a world. */

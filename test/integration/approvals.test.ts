@@ -74,6 +74,21 @@ describe.each(actors())("approvals, as $kind", (actor) => {
     expect(JSON.stringify(person.events(told.approval_id))).not.toContain("evil.git");
   });
 
+  test("input is shown as text, and what is not shown whole is approved once at most", async () => {
+    const shown = async (input: Buffer): Promise<object> => {
+      const told = await person.told({ cmd: "rm read", stdin_b64: input.toString("base64") });
+      const { subject, offers } = await person.question(told.approval_id);
+      return { bytes: subject.stdin_bytes, text: subject.stdin_text, offers };
+    };
+    const all = ["once", "session", "always", "deny"];
+    expect(await shown(Buffer.from("import os"))).toEqual({ bytes: 9, text: "import os", offers: all });
+    expect(await shown(Buffer.alloc(0))).toEqual({ bytes: 0, text: "", offers: all });
+    const few = ["once", "deny"];
+    expect(await shown(Buffer.from([0xff]))).toEqual({ bytes: 1, text: undefined, offers: few });
+    const long = Buffer.alloc(4001, "a");
+    expect(await shown(long)).toEqual({ bytes: 4001, text: "a".repeat(4000), offers: few });
+  });
+
   test("asking again while the question waits is the same question", async () => {
     const first = await person.told({ cmd: "touch again" });
     const second = await person.told({ cmd: "touch again" });

@@ -35,9 +35,9 @@ export function approvalLines(colours: Colours, approval: Approval): readonly st
 }
 
 function subjectRows(colours: Colours, subject: ApprovalSubject): readonly (readonly [string, string])[] {
-  const { shell, env = [], stdin_bytes: input, stdin, verdict, world, scopes } = subject;
+  const { shell, env = [], stdin_bytes: input, stdin_text: typed, stdin, verdict, world, scopes } = subject;
   const text = commandText(subject);
-  const alike = lookAlikeWords([text ?? "", ...env, ...(scopes ?? [])].join(" "));
+  const alike = lookAlikeWords([text ?? "", typed ?? "", ...env, ...(scopes ?? [])].join(" "));
   const place = world === "disabled" ? "on this machine, without a world" : "plainly, in its world";
   const how = verdict === "isolate" ? "isolated: its changes are held" : place;
   return [
@@ -51,6 +51,9 @@ function subjectRows(colours: Colours, subject: ApprovalSubject): readonly (read
       ? [["with", `${env.length - MOST_LISTED} more variables: --json shows them`] as const]
       : []),
     ...(input === undefined ? [] : [["input", input === 1 ? "1 byte" : `${input} bytes`] as const]),
+    ...(typed === undefined || typed === ""
+      ? []
+      : [["", colours.bold(harmlessExcerpt(typed, MOST_OF_COMMAND))] as const]),
     ...(stdin === undefined ? [] : [["input", "arrives while the command runs"] as const]),
     ...(scopes ?? [])
       .slice(0, MOST_LISTED)
