@@ -1,4 +1,5 @@
 /** Computes the reply of a world's DNS stub to one message. Pure, apart from the callbacks in `StubAnswers`. */
+import { hostname } from "node:os";
 import type { Asker } from "../../world/backend.ts";
 import {
   CODE,
@@ -51,6 +52,9 @@ const META_TYPES = { first: 249, last: 254 } as const;
 /** Reverse names of synthetic and loopback addresses, asked for by ssh and others: missing, not withheld. */
 const OWN_REVERSE = /(?:^|\.)(?:(?:18|19)\.198|127)\.in-addr\.arpa$/;
 
+/** As in a world's /etc/hosts, which has no IPv6 address for it: programs ask for that one here. */
+const OWN_NAME = hostname().toLowerCase();
+
 type Answer = { readonly code: Code; readonly address?: string };
 
 /** Computes the reply to a message; undefined when no reply is due. Throws only errors of `answers`. */
@@ -68,7 +72,7 @@ function answerTo(query: Query, answers: StubAnswers, asking: Asking): Answer {
   if (query.type >= META_TYPES.first && query.type <= META_TYPES.last) return { code: CODE.refused };
   const name = query.name === null ? null : answers.spell(query.name);
   if (name === null) return withheld(printableName(query), query, answers, asking);
-  if (isLocalhost(name)) return query.type === TYPE_A ? found("127.0.0.1") : EMPTY;
+  if (isLocalhost(name) || name === OWN_NAME) return query.type === TYPE_A ? found("127.0.0.1") : EMPTY;
   if (!answers.decide(name, asking))
     return isNobodys(name, answers, asking) ? MISSING : withheld(name, query, answers, asking);
   return query.type === TYPE_A ? given(answers.addressOf(name)) : EMPTY;
