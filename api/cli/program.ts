@@ -4,6 +4,7 @@ import { describeAcp } from "./program-acp.ts";
 import { describeAgent } from "./program-agent.ts";
 import { describeApprovals } from "./program-approvals.ts";
 import { describeBudget } from "./program-budget.ts";
+import { describeCompletion } from "./program-completion.ts";
 import { describeChanges } from "./program-changes.ts";
 import { describeGlance, unknownCommand } from "./program-glance.ts";
 import { describeInit } from "./program-init.ts";
@@ -74,6 +75,7 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
   describeService(program, choose);
   describeInit(program, choose);
   describeGlance(program, choose);
+  describeCompletion(program, choose);
   describeHook(program, choose);
   describeMcp(program, choose);
   describeAcp(program, choose);

@@ -40,7 +40,7 @@ const SLOW = {
  */
 const ANYBODY = {
   integration: `acp adapters approvals approvals-cli approvals-desktop approvals-kept bad-input budgets caller-shell
-    changes-listed cli client commits direct-changes direct-random exec-gate exec-gate-stopped exec-stream
+    changes-listed cli client commits completion direct-changes direct-random exec-gate exec-gate-stopped exec-stream
     exec-trees execute few-descriptors fronts held held-auto-apply held-changes held-cli held-contents
     held-faults held-kill-points held-killed hook hook-events hook-unanswered idempotency init init-refused
     left-overs life-cycle mcp mcp-clients network-npm-refused notices output-room policy policy-allow
