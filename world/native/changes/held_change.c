@@ -9,14 +9,21 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "changes/held_commit.h"
 #include "changes/held_rollback.h"
 
+/* After a rollback. The page goes first: without it, and without a staging folder, nothing is left to take back. */
+static int remove_stage(struct plan *plan) {
+  if (unlinkat(plan->home, "placed", 0) < 0 && errno != ENOENT) return -1;
+  return stage_remove(plan, plan->project_seen.mtime);
+}
+
 static void take_back(struct plan *plan, const struct verdict *verdict, struct text *answer) {
   struct text notes = {0};
   bool whole = roll_back(plan, &notes);
-  if (whole && plan->stage >= 0 && stage_remove(plan, plan->project_seen.mtime) < 0) {
+  if (whole && plan->stage >= 0 && remove_stage(plan) < 0) {
     text_field(&notes, plan->stage_name);
     text_field(&notes, strerror(errno));
   }
@@ -72,13 +79,13 @@ static void recover(struct plan *plan, struct text *answer) {
   errno = 0;
   if (exists(plan, "record")) {
     if (commit_finish(plan) == 0) ending = "finished";
-  } else if (!staged) {
+  } else if (!staged && !exists(plan, "placed")) {
     ending = "back";
-  } else if (read_placed(plan, &page) && roll_back(plan, &notes) && stage_remove(plan, plan->project_seen.mtime) == 0) {
+  } else if (staged && read_placed(plan, &page) && roll_back(plan, &notes) && remove_stage(plan) == 0) {
     ending = "back";
   }
   text_field(answer, ending);
-  if (strcmp(ending, "stuck") == 0) text_field(answer, errno == 0 ? "the journal is malformed" : strerror(errno));
+  if (strcmp(ending, "stuck") == 0) text_field(answer, !staged ? "the staging folder is gone" : errno == 0 ? "the journal is malformed" : strerror(errno));
   text_add(answer, notes.data, notes.length);
   text_clear(&notes);
   text_clear(&page);

@@ -168,6 +168,13 @@ static struct verdict set_attributes(struct plan *plan, const struct step *step)
   return set == 0 ? (struct verdict){0} : failed(step, "cannot set the attributes");
 }
 
+/* How many single files of the plan are one file. */
+static uint64_t names_of_file(const struct plan *plan, const struct sight *file) {
+  uint64_t names = 0;
+  for (size_t i = 0; i < plan->count; i++) names += plan->steps[i].kind == STEP_PUT && plan->steps[i].placed.inode == file->inode;
+  return names;
+}
+
 /* Looks a step's result up again by its whole path: a folder on the path may have been moved during the
    commit. */
 static struct verdict look_again(struct plan *plan, const struct step *step, struct parents *parents, struct text *record) {
@@ -186,6 +193,7 @@ static struct verdict look_again(struct plan *plan, const struct step *step, str
     if (sight_at(parent, name, &now) < 0) return failed(step, "cannot read the state of the path");
     if (step->kind == STEP_TAKE) return now.type == TYPE_NONE ? (struct verdict){0} : conflict(step, "another file or folder now has the path");
     if (now.inode != step->placed.inode) return conflict(step, CHANGED);
+    if (plan->is_reachable && now.type == TYPE_FILE && now.links > names_of_file(plan, &now)) return conflict(step, "somebody gave the new file another name");
   }
   text_field(record, step->path);
   sight_write(record, &now);

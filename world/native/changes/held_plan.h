@@ -41,6 +41,7 @@ struct plan {
   size_t count;
   int home, layers, project;      /* open folders */
   int place;                      /* the folder of the staging folder; -1 until made, as are the next three */
+  bool is_reachable;              /* a command may come to what is staged, where it is the one that made the repository, or a policy lets it */
   int stage, made, old;           /* the staging folder, and folders in it */
 };
 

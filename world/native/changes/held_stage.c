@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -36,9 +37,30 @@ bool sight_matches(const struct step *step, const struct sight *now) {
 }
 
 /* Where the staging folder may lie, the best first: commands run as the same user, and what one could open, link or rename there would
-   be theirs behind every seal. The journal is in no world, and git's hooks are sealed in each; the folder above the project is
-   read-only unless a policy opens it. Versions before used the project itself. */
-enum place { JOURNAL, HOOKS, ABOVE, PROJECT };
+   be theirs behind every seal. The journal is in no world. Git's hooks are sealed in each, but for the command that made the repository,
+   until it ends. The folder above is read-only for the project's commands, unless a policy opens it. Versions before used the project. */
+enum place { JOURNAL, HOOKS, ABOVE, PROJECT, PLACES };
+
+/* Page of the journal: the place, and the inode of the staging folder. Commands see its name, and could make another one elsewhere. */
+#define PLACE "place"
+
+/* Whether a folder above the project is a project too, whose commands may write there. */
+static bool is_in_project(const struct plan *plan) {
+  struct stat here, above;
+  int fd = openat(plan->project, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  bool found = fd < 0 || fstat(fd, &here) < 0;
+  while (!found) {
+    found = faccessat(fd, ".git", F_OK, AT_SYMLINK_NOFOLLOW) == 0 || faccessat(fd, ".substrate-profile", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    int next = found ? -1 : openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (next < 0) break;
+    close(fd);
+    fd = next;
+    if (fstat(fd, &above) < 0 || (above.st_ino == here.st_ino && above.st_dev == here.st_dev)) break;
+    here = above;
+  }
+  if (fd >= 0) close(fd);
+  return found;
+}
 
 static int open_place(const struct plan *plan, enum place place) {
   switch (place) {
@@ -69,10 +91,39 @@ static void open_folders(struct plan *plan) {
   plan->old = open_beneath(plan->stage, "old", FOLDER);
 }
 
+/* The place that the journal names; PLACES: it names none, as those of earlier versions, and of processes that were killed before. */
+static enum place noted_place(const struct plan *plan, unsigned long long *inode) {
+  struct text page = {0};
+  unsigned place = PLACES;
+  if (text_read(&page, plan->home, PLACE) == 0 && (page.length == 0 || sscanf(page.data, "%u %llu", &place, inode) != 2)) place = PLACES;
+  text_clear(&page);
+  return place < PLACES ? (enum place)place : PLACES;
+}
+
+static int note_place(const struct plan *plan, enum place place) {
+  struct text page = {0};
+  struct stat status;
+  char words[64];
+  if (fstat(plan->stage, &status) < 0) return -1;
+  snprintf(words, sizeof words, "%u %llu", (unsigned)place, (unsigned long long)status.st_ino);
+  text_field(&page, words);
+  int result = text_write(&page, plan->home, PLACE);
+  int error = errno;
+  text_clear(&page);
+  errno = error;
+  return result;
+}
+
 bool stage_open(struct plan *plan) {
-  enum place place = JOURNAL;
-  while (place <= PROJECT && !open_at(plan, place)) place++;
-  if (place > PROJECT) return false;
+  unsigned long long inode = 0;
+  struct stat status;
+  enum place noted = noted_place(plan, &inode), place = noted < PLACES ? noted : JOURNAL, last = noted < PLACES ? noted : PROJECT;
+  while (place <= last && !open_at(plan, place)) place++;
+  if (place > last) return false;
+  if (noted < PLACES && (fstat(plan->stage, &status) < 0 || status.st_ino != inode)) {
+    close_place(plan);
+    return false;
+  }
   open_folders(plan);
   return true;
 }
@@ -83,6 +134,8 @@ static int set_mtime(int fd, int64_t mtime) {
 }
 
 int stage_remove(struct plan *plan, int64_t mtime) {
+  /* A process that was killed may have left its trial. */
+  unlinkat(plan->project, plan->stage_name, AT_REMOVEDIR);
   if (plan->place >= 0 && remove_tree(plan->place, plan->stage_name) < 0) return -1;
   return set_mtime(plan->project, mtime);
 }
@@ -110,6 +163,10 @@ static bool leads_to_project(const struct plan *plan) {
 }
 
 static bool make_at(struct plan *plan, enum place place) {
+  if (place == ABOVE && is_in_project(plan)) {
+    errno = EXDEV;
+    return false;
+  }
   plan->place = open_place(plan, place);
   bool made = plan->place >= 0 && mkdirat(plan->place, plan->stage_name, 0700) == 0;
   if (made) plan->stage = open_beneath(plan->place, plan->stage_name, FOLDER);
@@ -121,8 +178,8 @@ static bool make_at(struct plan *plan, enum place place) {
   return false;
 }
 
-static const char NO_PLACE[] = "found no folder on the project's file system that commands cannot write: Substrate's home, .git/hooks "
-                               "or the folder above the project";
+static const char NO_PLACE[] = "found no folder on the project's file system that its commands cannot write: Substrate's own, .git/hooks, or "
+                               "the folder above where that is in no repository. An empty folder .git/hooks is enough";
 
 /* Whether the last place is on another mount, missing or not the user's; a full disk would be full in the next one too. */
 static bool is_no_place(void) {
@@ -144,7 +201,8 @@ static const char *make_folders(struct plan *plan) {
   int error = errno;
   open_folders(plan);
   errno = error;
-  made = made && plan->made >= 0 && plan->old >= 0 && (mkdirat(plan->home, "old", 0700) == 0 || errno == EEXIST);
+  plan->is_reachable = place != JOURNAL;
+  made = made && note_place(plan, place) == 0 && plan->made >= 0 && plan->old >= 0 && (mkdirat(plan->home, "old", 0700) == 0 || errno == EEXIST);
   return made ? NULL : "cannot make the staging folder";
 }
 
@@ -267,7 +325,7 @@ struct verdict stage_make(struct plan *plan) {
   *staging = (struct staging){.plan = plan, .sources = {.root = plan->layers, .fd = -1}};
   const char *wrong = make_folders(plan);
   if (wrong != NULL) {
-    struct verdict verdict = failed(plan->stage_name, wrong);
+    struct verdict verdict = failed(wrong == NO_PLACE ? "" : plan->stage_name, wrong);
     free(staging);
     return verdict;
   }
