@@ -2,10 +2,13 @@
 #include "run/children.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,10 +51,42 @@ static struct leader **find(pid_t pid) {
   return link;
 }
 
+#define RESERVED_PIDS 300
+/* Of the kernel's own on small machines. */
+#define COMMON_PID_MAX 32768
+
+/* Reads a number of a file below /proc/sys; 0: it cannot be read. */
+static unsigned long number_in(int proc, const char *path) {
+  char text[24] = "";
+  int file = openat(proc, path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  return length > 0 ? strtoul(text, NULL, 10) : 0;
+}
+
+/* Lets the pids of commands begin anywhere in the first half, but above the numbers that no pid gets again (RESERVED_PIDS, kernel/pid.c);
+   in the upper half, away from the host's, where pid_max is not the world's own limit of processes. Servers leave their pids in files of the project: with low pids, the next
+   world and the host have live processes of the same numbers, and a server "is already running", or somebody else is ended.
+   /proc/sys/kernel/ns_last_pid (pid_namespaces(7)) is missing without CONFIG_CHECKPOINT_RESTORE: then they begin low. */
+static void choose_first_pid(int proc) {
+  char text[24];
+  uint32_t random;
+  unsigned long most = number_in(proc, "sys/kernel/pid_max"), lowest = most >= COMMON_PID_MAX ? most / 2 : RESERVED_PIDS;
+  int file = most <= 2 * RESERVED_PIDS ? -1 : openat(proc, "sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  if (getrandom(&random, sizeof random, 0) == sizeof random) {
+    int length = snprintf(text, sizeof text, "%lu", lowest + random % ((most - lowest) / 2));
+    (void)!write(file, text, (size_t)length);
+  }
+  close(file);
+}
+
 void children_start(int proc, int null, const struct leader_events *leader_events) {
   proc_fd = proc;
   events = leader_events;
   forker = forker_start(proc, null, &forker_socket);
+  choose_first_pid(proc);
   if (guard_kept()) listener_take(forker_socket);
 }
 
