@@ -53,5 +53,5 @@ int isolated_run(const struct program *program, const char *agent, const char *s
   stream->takes_input = stream->has_terminal || standard_has_input();
   if (!stream->has_terminal) say_no_input(program->name);
   struct buffer body = question_stream(program, agent, words, stream->has_terminal, stream->takes_input);
-  return body.failed ? refuse_words(program->name) : call_run(stream, socket, &body);
+  return body.failed ? refuse_words(program->name) : call_end(stream, call_run(stream, socket, &body));
 }

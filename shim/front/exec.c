@@ -70,6 +70,6 @@ int exec_run(const struct options *options) {
   int code = call_run(&stream, caller.socket, &body);
   if (code == ASK_AGAIN) sleep(AGAIN_SECONDS);
   if (code == NOT_CALLED || code == ASK_AGAIN) return TO_NODE;
-  if (options->keep && *stream.world != 0) keep_say(stream.world, options->agent);
-  return code;
+  if (options->keep && stream.has_ended && *stream.world != 0) keep_say(stream.world, options->agent);
+  return call_end(&stream, code);
 }

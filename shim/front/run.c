@@ -68,7 +68,7 @@ int run_run(const struct options *options) {
   if (!write_request(&body, &caller, options, &stream)) return TO_NODE;
   stream.has_node = true;
   int code = call_run(&stream, caller.socket, &body);
-  return code == NOT_CALLED ? TO_NODE : code;
+  return code == NOT_CALLED ? TO_NODE : call_end(&stream, code);
 }
 
 /* `~.` at the beginning of a line, as in ssh; perhaps with the line's end. */
@@ -96,5 +96,5 @@ int attach_run(const struct options *options) {
   if (stream.has_terminal) stream.leaves = leaves_by_keys;
   home_path(caller.socket, "sock/control.sock");
   int code = call_run(&stream, caller.socket, NULL);
-  return code == NOT_CALLED ? TO_NODE : code;
+  return code == NOT_CALLED ? TO_NODE : call_end(&stream, code);
 }

@@ -74,8 +74,11 @@ static int call(struct stream *stream, const struct buffer *body) {
 int call_run(struct stream *stream, const char *socket, const struct buffer *body) {
   if (!broker_open(&stream->broker, socket)) return NOT_CALLED;
   signals_take(stream->has_terminal);
-  int code = call(stream, body);
+  return call(stream, body);
+}
+
+int call_end(const struct stream *stream, int code) {
   bool interrupted = stream->interrupted || (signals_first() == SIGINT && !stream->started);
-  if (interrupted && terminal_is_in_front()) signals_interrupt();
+  if (code == 128 + SIGINT && interrupted && terminal_is_in_front()) signals_interrupt();
   return code;
 }

@@ -93,6 +93,7 @@ int events_take(struct stream *stream, const char *text, size_t length) {
   if (json_is(type, "error")) return refused(stream, json_member(event, "error"));
   if (!json_is(type, "exit")) return GOES_ON;
   questions_over(stream);
+  stream->has_ended = true;
   stream->interrupted = json_is(json_member(event, "signal"), "SIGINT");
   note_world(stream, json_member(event, "world_id"));
   say_lines(json_member(event, "lines"));

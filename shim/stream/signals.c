@@ -25,6 +25,7 @@ static sigset_t before, taken;
 static void on_signal(int number) {
   if (first != 0) {
     terminal_restore();
+    if (number == SIGINT && terminal_is_in_front()) signals_interrupt();
     _exit(128 + number);
   }
   first = number;

@@ -62,6 +62,7 @@ struct stream {
   bool started;   /* the command is, so takes input and signals */
   char world[WORLD_SIZE]; /* where the command ran */
   bool passed;    /* a signal was passed on */
+  bool has_ended;   /* the broker has told the command's end */
   bool interrupted; /* the command ended by SIGINT */
   bool left;      /* the person has typed what leaves the command running */
   size_t untaken; /* bytes of input sent and not yet taken by the command */

@@ -69,6 +69,13 @@ describe.each(actors())("exec as a stream, as $kind", (actor) => {
           person.type("echo co''de $?\r");
           await person.sees(/code 130\r\n[^]*OUTSIDE> $/);
         }
+        const deaf = `trap "" INT; echo ro""und; sleep 1000; sleep 1000`;
+        person.type(`for i in 1 2; do "$SUB" exec -- ${quoted(deaf)}; done\r`);
+        await person.sees(/round\r\n/);
+        person.type("\x03");
+        await sleep(300);
+        person.type("\x03");
+        expect(await person.sees(/OUTSIDE> $/)).not.toContain("round");
         const caught = `trap 'echo cau""ght; exit 9' INT; echo ro""und; while :; do sleep 0.05; done`;
         person.type(`for i in 1 2; do "$SUB" exec -- ${quoted(caught)}; echo co''de $?; done\r`);
         for (const _ of [1, 2]) {
