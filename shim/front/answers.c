@@ -44,7 +44,7 @@ static void add_front(struct buffer *to) {
 
 /* `--wait`: the broker asks too, and holds the command until a person answers it. An earlier answer that the check
    found lets it run at once, or no longer holds. */
-static void add_command(struct buffer *to, const struct call *call, const struct command *command, bool asks) {
+static void add_command(struct buffer *to, const struct call *call, const struct command *command, bool asks, bool isolated) {
   char limit[40] = "";
   if (command->timeout_ms > 0 && !command->keep) snprintf(limit, sizeof limit, " --timeout %ldms", command->timeout_ms);
   add_front(to);
@@ -58,7 +58,8 @@ static void add_command(struct buffer *to, const struct call *call, const struct
     buffer_text(to, call->agent->keeps == NULL ? "" : call->agent->keeps);
   }
   buffer_text(to, limit);
-  if (command->keep) buffer_text(to, " --keep");
+  /* An isolated command's world ends with it; the agent itself lets the command go on. */
+  if (command->keep && !isolated) buffer_text(to, " --keep");
   if (asks) buffer_text(to, " --wait");
   buffer_text(to, " -- ");
   add_quoted(to, command->text);
@@ -151,7 +152,7 @@ bool answers_is_rewritten(const struct call *call, const char *command) {
   bool is_same = false;
   for (int asks = 0; asks <= 1; asks++) {
     struct buffer words = {0};
-    add_command(&words, call, &empty, asks == 1);
+    add_command(&words, call, &empty, asks == 1, false);
     if (words.failed) blocking_end("Not enough memory for the command", NULL);
     size_t length = words.length - strlen("''");
     if (strncmp(command, words.data, length) == 0 && is_quoted(command + length)) is_same = true;
@@ -176,10 +177,10 @@ static bool is_unattended(void) {
   return how != NULL && strcmp(how, "sdk-cli") == 0;
 }
 
-static void rewrite(const struct call *call, const struct command *command, const char *question, bool approved) {
+static void rewrite(const struct call *call, const struct command *command, const char *question, bool approved, bool isolated) {
   const struct agent *agent = call->agent;
   struct buffer words = {0}, text = {0};
-  add_command(&words, call, command, question != NULL);
+  add_command(&words, call, command, question != NULL, isolated);
   if (words.failed) blocking_end("Not enough memory for the command", NULL);
   if (is_too_long(&words)) {
     deny(agent, "The command is too long: with its quotes a shell takes 128 KiB in one word. Write it to a file in the "
@@ -259,5 +260,6 @@ void answers_for_command(const struct call *call, const struct command *command,
   char *reason;
   struct json verdict = judged(call->agent, answer, RUNS, &reason);
   struct json approved = json_member(json_document(answer->body, strlen(answer->body)), "approved");
-  if (verdict.text != NULL) rewrite(call, command, json_is(verdict, "ask") ? reason : NULL, approved.text != NULL);
+  if (verdict.text != NULL) 
+    rewrite(call, command, json_is(verdict, "ask") ? reason : NULL, approved.text != NULL, json_is(verdict, "isolate"));
 }

@@ -197,6 +197,17 @@ describe.each(actors())("the hook of both fronts, as $kind", (actor) => {
     expect(existsSync(join(broker.project, "isolated.txt"))).toBe(false);
   });
 
+  test("runs an isolated command in the background as the agent asked, without keeping its world", async () => {
+    for (const asked of await answers({
+      tool: "Bash",
+      input: { command: "touch isolated.bg && echo made", run_in_background: true },
+    })) {
+      const command = parsed(asked).hookSpecificOutput?.updatedInput?.command ?? "";
+      expect(command).not.toContain("--keep");
+      expect(await run(command)).toMatchObject({ code: 0, stdout: "made\n" });
+    }
+  });
+
   test("keeps the processes that a background command leaves", async () => {
     const command = await rewritten("sleep 300 & echo begun", { run_in_background: true });
     expect(await run(command)).toMatchObject({ code: 0, stdout: "begun\n" });

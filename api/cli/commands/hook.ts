@@ -79,7 +79,7 @@ async function answerTo(terminal: Terminal, named: Agent): Promise<object | unde
   const { verdict, reason, isApproved } = await judged(terminal, one, command.cwd, body);
   if (verdict === "deny") return answerOf(agent, "deny", reason);
   const asks = verdict === "ask";
-  const text = rewritten(terminal, one, command, asks);
+  const text = rewritten(terminal, one, command, asks, verdict === "isolate");
   if (Buffer.byteLength(text) + AROUND + 4 * text.split("'").length - 4 > MOST_WORD)
     return answerOf(agent, "deny", TOO_LONG);
   if (one.isLast === true) return answerOf(agent, "deny", `${notChanged(agent)}\n${text}`);
@@ -199,6 +199,7 @@ function rewritten(
   { agent, session }: AgentCall,
   command: AgentCommand,
   asks: boolean,
+  isIsolated = false,
 ): string {
   const { timeoutMs, keep, text } = command;
   const words = [
@@ -207,7 +208,8 @@ function rewritten(
     ...(session === undefined ? [] : [`--session ${session}`]),
     ...(session === undefined || agent.keeps === undefined ? [] : [`--session-state ${agent.keeps}`]),
     ...(timeoutMs === undefined || keep ? [] : [`--timeout ${timeoutMs}ms`]),
-    ...(keep ? ["--keep"] : []),
+    // An isolated command's world ends with it; the agent itself lets the command go on.
+    ...(keep && !isIsolated ? ["--keep"] : []),
     ...(asks ? ["--wait"] : []),
     "--",
     quotedWord(text),
