@@ -39,7 +39,7 @@ function otherName(name: string | undefined, cwd: string): string | undefined {
 
 function passingOf({ around }: Broker, { policies }: Effective): Passing {
   return {
-    passes: (name) => passedLists(policies).every((list) => passes(list, name)),
+    passes: (name, value) => passedLists(policies).every((list) => passes(list, name, value)),
     added: () => socketVariables(policies, around.agents),
   };
 }

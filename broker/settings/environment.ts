@@ -17,7 +17,7 @@ export type HostEnvironment = Readonly<Record<string, string | undefined>>;
 /** Variables of a policy's commands beyond PATH and the user's own. */
 export type Passing = {
   /** Whether a variable of a shell is passed. */
-  readonly passes: (name: string) => boolean;
+  readonly passes: (name: string, value: string) => boolean;
   /** Returns the variables added by the policy's worlds. */
   readonly added: () => Variables;
 };
@@ -111,7 +111,7 @@ export class BaseEnvironments {
 function passedBy(variables: HostEnvironment, passes: Passing["passes"]): Variables {
   const passed: Record<string, string> = {};
   for (const [name, value] of Object.entries(variables)) {
-    if (value === undefined || name === "PATH" || ALWAYS.includes(name) || !passes(name)) continue;
+    if (value === undefined || name === "PATH" || ALWAYS.includes(name) || !passes(name, value)) continue;
     passed[name] = value;
   }
   return passed;

@@ -1781,7 +1781,7 @@ export interface PolicyDocument {
       readonly disk?: Size;
     };
     /**
-     * Variables passed to commands, from the shell that runs `substrate exec`, else from the broker's environment. A * stands for any letters (LC_*). Of two policies: the names in both. Absent: locale, terminal, CI, NODE_ENV, certificates, and the variables of version managers.
+     * Variables passed to commands, from the shell that runs `substrate exec`, else from the broker's environment. A * stands for any letters (LC_*); NAME=value passes the variable with that value alone. Of two policies: the names in both. Absent: locale, terminal, CI, NODE_ENV, certificates, and the variables of version managers.
      *
      * @maxItems 1024
      */

@@ -6,7 +6,7 @@
  * `XDG_CONFIG_HOME`, `NPM_CONFIG_SCRIPT_SHELL`). Refusing rules read `variable-table.ts` instead.
  *
  * Left out on purpose: PATH, HOME and XDG_* (name folders from which settings and programs are loaded), NODE_ENV and similar (a
- * project's own settings depend on the value), every editor and askpass program, TERMINFO, LOCPATH and TEXTDOMAINDIR (files that
+ * project's own settings depend on the value), every real editor and askpass program, TERMINFO, LOCPATH and TEXTDOMAINDIR (files that
  * libraries parse).
  */
 
@@ -45,6 +45,16 @@ const HARMLESS: readonly Harmless[] = [
     names: /^(PAGER|GIT_PAGER|MANPAGER)$/,
     values: PLAIN_PAGER,
     reason: "no pager at all: other values are programs",
+  },
+  {
+    names: /^GIT_(SEQUENCE_)?EDITOR$/,
+    values: /^true$/,
+    reason: "no editor at all: other values are programs",
+  },
+  {
+    names: /^(CLAUDECODE|GEMINI_CLI|CURSOR_AGENT|OPENCODE)$/,
+    values: NAME,
+    reason: "which agent runs the command",
   },
   {
     names: /^(GIT_TERMINAL_PROMPT|GIT_OPTIONAL_LOCKS)$/,

@@ -2,7 +2,7 @@
  * Variables that the broker passes from a shell to a command (`world.env`). Data, and how a list of names is read. Pure.
  *
  * Left out on purpose: variables that make a program run or load code (NODE_OPTIONS, LD_PRELOAD, PYTHONPATH, RUBYLIB, GEM_PATH,
- * BASH_ENV, JAVA_TOOL_OPTIONS, every GIT_*, npm_config_*), credentials, and programs such as EDITOR.
+ * BASH_ENV, JAVA_TOOL_OPTIONS, every GIT_* but an editor that edits nothing, npm_config_*), credentials, and programs such as EDITOR.
  */
 import { globMatches } from "./pattern.ts";
 
@@ -25,6 +25,16 @@ export const PASSED_ROWS: readonly PassedRow[] = [
     reason: "what the terminal can show",
   },
   { names: ["CI"], holds: "text", reason: "no person at a terminal" },
+  {
+    names: ["CLAUDECODE", "GEMINI_CLI", "CURSOR_AGENT", "OPENCODE"],
+    holds: "text",
+    reason: "the agent that runs the command, for which tools print less",
+  },
+  {
+    names: ["GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true"],
+    holds: "text",
+    reason: "no editor: agents set it, since git would wait for one without end",
+  },
   { names: ["NODE_ENV"], holds: "text", reason: "the environment whose settings a project uses" },
   { names: ["SOURCE_DATE_EPOCH"], holds: "text", reason: "the time stamp that builds write" },
   {
@@ -65,10 +75,13 @@ export const PASSED_ROWS: readonly PassedRow[] = [
 /** The names of {@link PASSED_ROWS}. */
 export const PASSED_BY_DEFAULT: readonly string[] = PASSED_ROWS.flatMap(({ names }) => names);
 
-/** Whether a list passes a variable. `*` does not match Substrate's own variables: inside a world they would mean nothing. */
-export function passes(list: readonly string[], name: string): boolean {
+/** Whether a list passes a variable; `value` counts for entries as `GIT_EDITOR=true`. `*` does not match Substrate's own variables: inside a world they would mean nothing. */
+export function passes(list: readonly string[], name: string, value?: string): boolean {
   return list.some(
-    (one) => one === name || (one.includes("*") && !name.startsWith("SUBSTRATE_") && globMatches(one, name)),
+    (one) =>
+      one === name ||
+      (value !== undefined && one === `${name}=${value}`) ||
+      (one.includes("*") && !name.startsWith("SUBSTRATE_") && globMatches(one, name)),
   );
 }
 
