@@ -10,7 +10,13 @@ import type { AlwaysFile } from "./always-file.ts";
 import { commandEnvironment } from "../settings/environment.ts";
 import { type Job, scopesOfJob, secretsOfJob } from "../model/job.ts";
 import { type GroundNeeds, groundOf, readCommand } from "../policies/judge.ts";
-import { PASSED_BY_DEFAULT, type ReadCommand, setsForOthers, withVariables } from "../policy/index.ts";
+import {
+  loadsCode,
+  PASSED_BY_DEFAULT,
+  type ReadCommand,
+  setsForOthers,
+  withVariables,
+} from "../policy/index.ts";
 import { folderOf, NO_PROJECT } from "../project/projects.ts";
 import { type PlaceNeeds, placeOf, placeOnHost } from "../project/request.ts";
 import { MOST_OF_COMMAND, notShownWhole } from "./shown.ts";
@@ -291,8 +297,7 @@ function subjectOf(job: Job): Question["subject"] {
   const { argv, cmd, shell, stdin_b64, world } = request;
   const strange = Object.entries(brought).filter(([name, value]) => trusted[name] !== value);
   const env = { ...Object.fromEntries(strange), ...request.env };
-  // As they are: what a redaction left out could be where the program is led to.
-  const added = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+  const added = Object.entries(env).map(([name, value]) => shownVariable(name, value));
   return {
     ...(argv === undefined ? { cmd: cmd ?? "", shell: shell ?? "sh" } : { argv: [...argv] }),
     ...(added.length === 0 ? {} : { env: added }),
@@ -301,6 +306,16 @@ function subjectOf(job: Job): Question["subject"] {
     ...(world === undefined ? {} : { world }),
     verdict: decision.approved,
   };
+}
+
+/**
+ * As it is, for what a redaction left out could be where the program is led to. Only a credential that is all of a variable, one word
+ * of letters and digits, which no program takes for a setting, stays out.
+ */
+function shownVariable(name: string, value: string): string {
+  const { text } = redact(`${name}=${value}`, "env");
+  const isAll = text.startsWith(`${name}=[redacted:`) && text.endsWith("]") && /^[\w.~+-]+$/.test(value);
+  return isAll && !loadsCode(name) && !/^NPM_CONFIG_/i.test(name) ? text : `${name}=${value}`;
 }
 
 function inputShown(stdin: string): Pick<Question["subject"], "stdin_bytes" | "stdin_text"> {

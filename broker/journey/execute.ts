@@ -168,7 +168,7 @@ async function runAndRecord(
     if (job.request.world !== "disabled") notices.takeFailure(whyFailed(job, ran, known));
     const unseen = broker.npmRetries.unseenBy(lacks.npmrcReaders, world.spec.files.denyRead);
     if (unseen !== undefined) notices.takePolicy(unseen);
-    for (const words of closedPortWords(ran, isIsolated(job))) notices.takeUnreached(words);
+    for (const words of closedPortWords(job, ran)) notices.takeUnreached(words);
     for (const words of [...leftWords(ran), ...processWords(job, ran)]) notices.takeSession(words);
     notices.takeObserved(witnesses.network?.observed ?? []);
     // Keep the overlay until the listing proves it unchanged.

@@ -53,13 +53,21 @@ export function saidBy({ request }: Job, { stdout, stderr }: Ran): Buffer {
   return Buffer.concat([errors.subarray(0, MAX_BYTES), Buffer.from("\n"), out.subarray(-MAX_BYTES_OUT)]);
 }
 
+/** Whether the output names a port: `curl localhost:3000 | head` ends well. Programs that try a port and go on say nothing. */
+function isNamed(port: number, job: Job, ran: Ran): boolean {
+  return new RegExp(`\\b${port}\\b`).test(saidBy(job, ran).toString("latin1"));
+}
+
 /**
- * Explains ports of localhost that refused a failed command. The words are the same whether or not the host has a server there:
+ * Explains ports of localhost that refused a command that failed, or whose output names them. The words are the same whether or not the host has a server there:
  * else commands could learn the host's open ports.
  */
-export function closedPortWords({ ending }: Ran, isolated: boolean): readonly string[] {
+export function closedPortWords(job: Job, ran: Ran): readonly string[] {
+  const { ending } = ran;
+  const isolated = isIsolated(job);
   const failed = ending.kind === "signalled" || (ending.kind === "exited" && ending.code !== 0);
-  const { closedPorts = [] } = failed ? ending : {};
+  const { closedPorts: refused = [] } = ending.kind === "exited" || ending.kind === "signalled" ? ending : {};
+  const closedPorts = failed ? refused : refused.filter((port) => isNamed(port, job, ran));
   const [first] = closedPorts;
   if (first === undefined) return [];
   const ports = closedPorts.length === 1 ? `Port ${first}` : `Ports ${closedPorts.join(", ")}`;
@@ -78,8 +86,16 @@ export function leftWords({ ending }: Ran): readonly string[] {
   ];
 }
 
-/** What `kill` of sh and bash and killall(1) say. */
-const NO_PROCESS = /\bkill\b[^\n]*: No such process$|\bkill\b[^\n]* - No such process$|: no process found$/m;
+/** What `kill` of sh and bash and killall(1) say. By lines: a pattern over a long text takes the square of its length. */
+function saysNoProcess(said: string): boolean {
+  return said
+    .split("\n")
+    .some(
+      (line) =>
+        line.endsWith(": no process found") ||
+        (/[:-] No such process$/.test(line.slice(-20)) && line.length <= MAX_LINE && /\bkill\b/.test(line)),
+    );
+}
 
 /** Explains a process that is not there to be ended: a server that a person or an earlier command has started. */
 export function processWords(job: Job, ran: Ran): readonly string[] {
@@ -87,7 +103,7 @@ export function processWords(job: Job, ran: Ran): readonly string[] {
   if (
     job.request.world === "disabled" ||
     !command.includes("kill") ||
-    !NO_PROCESS.test(saidBy(job, ran).toString("latin1"))
+    !saysNoProcess(saidBy(job, ran).toString("latin1"))
   )
     return [];
   const others = isIsolated(job)
@@ -186,7 +202,7 @@ export function explainErrors(words: SaidWords, rules: WriteRules): readonly str
       : undefined;
     const path = written ?? pathIn(line, READ, cwd);
     if (path === undefined || told.has(path)) continue;
-    const masked = failed && written === undefined && MASKED.test(line) ? notMade(path, rules) : undefined;
+    const masked = written === undefined && MASKED.test(line) ? notMade(path, rules) : undefined;
     told.set(
       path,
       written === undefined ? (whyMissing(path, words, rules) ?? masked) : notWritten(path, rules),
@@ -273,9 +289,15 @@ function hiddenBy(path: string, rules: WriteRules): string | undefined {
  * Explains a missing path of a folder that a world has for itself, where the caller's own words name it: an agent's file tools write
  * there on the host. Programs that look for files of their own there are no news.
  */
-function onHostOnly(path: string, { command }: SaidWords, { project }: WriteRules): string | undefined {
+function onHostOnly(
+  path: string,
+  { command, isolated }: SaidWords,
+  { project }: WriteRules,
+): string | undefined {
   const own = SCRATCH.find((folder) => isWithin(path, folder) && !isWithin(path, project));
-  return own === undefined || command?.includes(path) !== true
-    ? undefined
-    : `'${path}' is not in the world, which has a '${own}' of its own: what lies there on the host does not reach commands, and what they write there does not reach the host. Put files that both need into the project`;
+  if (own === undefined || command?.includes(path) !== true) return undefined;
+  const why = isolated
+    ? `an isolated command has a '${own}' of its own, with nothing of the host's or of other commands`
+    : `which has a '${own}' of its own: what lies there on the host does not reach commands, and what they write there does not reach the host. What an isolated command wrote there ended with it, as all of '${own}' ends with its world`;
+  return `'${path}' is not in the world, ${why}. Put files that several need into the project`;
 }

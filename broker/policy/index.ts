@@ -37,6 +37,7 @@ export { PassedRules } from "./rules/rule-set.ts";
 export { isSystemFolder } from "./rules/match.ts";
 export { namesPlace, PASSED_BY_DEFAULT, passes } from "./rules/passed-variables.ts";
 export { HOME_MARK } from "./words/command.ts";
+export { loadsCode } from "./programs/programs.ts";
 export { isKnownStart, programsOf, runsAnything } from "./rules/runner-programs.ts";
 export { undecidedIn } from "./verdict/decide.ts";
 export { ONLY } from "./load/yaml-file.ts";

@@ -46,6 +46,16 @@ describe.each(actors())("what a reply tells of what happened inside, as $kind", 
     expect([kept.stdout, kept.notices]).toEqual(["on\n", []]);
   });
 
+  test("a port that refused is told where the command ended well too, if its output names it", async () => {
+    const port = await freePort();
+    const said = [{ message: expect.stringContaining(`Port ${port} of localhost refused`) }];
+    expect((await broker.run(`bash -c 'exec 3<>/dev/tcp/127.0.0.1/${port}' || true`)).notices).toMatchObject(
+      said,
+    );
+    broker.write(join(broker.project, "quiet"), `(exec 3<>/dev/tcp/127.0.0.1/${port}) 2>/dev/null; true\n`);
+    expect((await broker.run("bash quiet")).notices).toEqual([]);
+  });
+
   test("a process of this machine is not there to be ended, and the world's own is", async () => {
     const wanted = [
       { kind: "session", message: expect.stringMatching(/^A command sees the processes of its/) },
@@ -55,6 +65,12 @@ describe.each(actors())("what a reply tells of what happened inside, as $kind", 
       expect([ran.exit, ran.notices], kill).toMatchObject([0, wanted]);
     }
     expect((await broker.run("sleep 30 & kill $!; wait; echo 'x: No such process'")).notices).toEqual([]);
+  });
+
+  test("pids of commands are none of the first ones of each world and machine: servers leave them in files", async () => {
+    const first = Number((await broker.run("echo $$")).stdout);
+    const other = Number((await broker.run({ cmd: "echo $$", agent_id: "other" })).stdout);
+    for (const pid of [first, other]) expect(pid).toBeGreaterThan(299);
   });
 
   test("what is left in the background may tidy up after itself, and what does not want to is ended all the same", async () => {

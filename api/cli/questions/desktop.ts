@@ -28,10 +28,16 @@ export function hasDesktop({ environment, home }: Terminal): boolean {
 }
 
 export function notify({ environment, cwd }: Terminal, approval: Approval): void {
-  const lines = approvalLines(PLAIN, approval);
+  // Every user of the machine reads the words of a program: no values of variables and no input.
+  const { env, stdin_text: input, ...subject } = approval.subject;
+  const lines = approvalLines(PLAIN, { ...approval, subject });
   const body = lines.map((line) => harmlessExcerpt(line, MAX_LINE)).join("\n");
   // Nobody answers by a part: a command's end may be what matters.
-  const isWhole = body.length <= MAX_TEXT && lines.every((line) => line.length <= MAX_LINE);
+  const isWhole =
+    env === undefined &&
+    input === undefined &&
+    body.length <= MAX_TEXT &&
+    lines.every((line) => line.length <= MAX_LINE);
   const next = isWhole ? `substrate approve ${approval.approval_id} --once` : "substrate approvals shows all";
   const words = [
     "--app-name=Substrate",
