@@ -17,7 +17,6 @@
 
 #define FOLDER (O_RDONLY | O_DIRECTORY)
 #define LAYER "upper/"
-#define TRIAL "trial"
 
 struct staging {
   struct plan *plan;
@@ -134,8 +133,6 @@ static int set_mtime(int fd, int64_t mtime) {
 }
 
 int stage_remove(struct plan *plan, int64_t mtime) {
-  /* A process that was killed may have left its trial. */
-  unlinkat(plan->project, plan->stage_name, AT_REMOVEDIR);
   if (plan->place >= 0 && remove_tree(plan->place, plan->stage_name) < 0) return -1;
   return set_mtime(plan->project, mtime);
 }
@@ -151,15 +148,14 @@ static int hide_from_git(int stage) {
   return result;
 }
 
-/* Tries a move: mounts and subvolumes of one file system have equal device numbers or names, and refuse renames. */
+/* Whether renames lead from the stage to the project. Other mounts are told before the missing name is (renameat2 in fs/namei.c), other
+   subvolumes by their device; nothing is moved, for commands would see it. */
 static bool leads_to_project(const struct plan *plan) {
-  if (mkdirat(plan->stage, TRIAL, 0700) < 0) return false;
-  bool moved = syscall(SYS_renameat2, plan->stage, TRIAL, plan->project, plan->stage_name, RENAME_NOREPLACE) == 0;
-  int error = errno;
-  if (moved) unlinkat(plan->project, plan->stage_name, AT_REMOVEDIR);
-  else unlinkat(plan->stage, TRIAL, AT_REMOVEDIR);
-  errno = error;
-  return moved;
+  struct stat stage, project;
+  if (fstat(plan->stage, &stage) < 0 || fstat(plan->project, &project) < 0) return false;
+  if (syscall(SYS_renameat2, plan->stage, "none", plan->project, plan->stage_name, RENAME_NOREPLACE) == 0 || errno != ENOENT) return false;
+  errno = EXDEV;
+  return stage.st_dev == project.st_dev;
 }
 
 static bool make_at(struct plan *plan, enum place place) {

@@ -17,7 +17,7 @@ struct verdict {
 };
 
 /* Makes all new files aside, in a private folder that commands cannot write, and writes their states into the journal's file `placed`.
-   Changes nothing in the project, but for an empty folder that is moved there and removed at once. */
+   Changes nothing in the project. */
 struct verdict stage_make(struct plan *plan);
 /* Opens the staging folder of an earlier process; false: missing. */
 bool stage_open(struct plan *plan);

@@ -45,6 +45,16 @@ describe("what world.env passes", () => {
     expect(isCodeVariable(name.replace("*", "X"))).toBe(false);
   });
 
+  test("an entry with a value passes that value alone: an editor that edits nothing, and no other", () => {
+    for (const name of ["GIT_EDITOR", "GIT_SEQUENCE_EDITOR"]) {
+      expect(passes(PASSED_BY_DEFAULT, name, "true")).toBe(true);
+      for (const value of ["vim", "true; id", "", "true "])
+        expect(passes(PASSED_BY_DEFAULT, name, value)).toBe(false);
+    }
+    expect(passes(["A=b"], "A=b")).toBe(true);
+    expect(passes(["A=b"], "A")).toBe(false);
+  });
+
   test("a glob stands for names, and never for our own", () => {
     expect(passes(["NODE_*"], "NODE_ENV")).toBe(true);
     expect(passes(["NODE_*"], "XNODE_ENV")).toBe(false);
