@@ -13,7 +13,7 @@ type Explained = { readonly word: string; readonly meaning: string };
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 
-/** `all`: the program itself, and each of its commands. */
+/** Writes the script of a shell. `all` begins with `substrate` itself, followed by every command. */
 export function completionScript(shell: (typeof SHELLS)[number], all: readonly Offered[]): string {
   if (shell === "fish") return fishScript(all);
   const start = shell === "zsh" ? "autoload -Uz bashcompinit && bashcompinit\n" : "";
