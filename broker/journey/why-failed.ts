@@ -59,8 +59,8 @@ function isNamed(port: number, job: Job, ran: Ran): boolean {
 }
 
 /**
- * Explains ports of localhost that refused a command that failed, or whose output names them. The words are the same whether or not the host has a server there:
- * else commands could learn the host's open ports.
+ * Explains ports of localhost that refused a command that failed, or whose output names them. The words are the same whether or not
+ * the host has a server there: else commands could learn the host's open ports.
  */
 export function closedPortWords(job: Job, ran: Ran): readonly string[] {
   const { ending } = ran;

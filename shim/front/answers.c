@@ -260,6 +260,6 @@ void answers_for_command(const struct call *call, const struct command *command,
   char *reason;
   struct json verdict = judged(call->agent, answer, RUNS, &reason);
   struct json approved = json_member(json_document(answer->body, strlen(answer->body)), "approved");
-  if (verdict.text != NULL) 
+  if (verdict.text != NULL)
     rewrite(call, command, json_is(verdict, "ask") ? reason : NULL, approved.text != NULL, json_is(verdict, "isolate"));
 }

@@ -75,7 +75,10 @@ export const PASSED_ROWS: readonly PassedRow[] = [
 /** The names of {@link PASSED_ROWS}. */
 export const PASSED_BY_DEFAULT: readonly string[] = PASSED_ROWS.flatMap(({ names }) => names);
 
-/** Whether a list passes a variable; `value` counts for entries as `GIT_EDITOR=true`. `*` does not match Substrate's own variables: inside a world they would mean nothing. */
+/**
+ * Whether a list passes a variable; `value` counts for entries as `GIT_EDITOR=true`. `*` does not match Substrate's own variables:
+ * inside a world they would mean nothing.
+ */
 export function passes(list: readonly string[], name: string, value?: string): boolean {
   return list.some(
     (one) =>

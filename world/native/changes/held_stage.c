@@ -43,22 +43,27 @@ enum place { JOURNAL, HOOKS, ABOVE, PROJECT, PLACES };
 /* Page of the journal: the place, and the inode of the staging folder. Commands see its name, and could make another one elsewhere. */
 #define PLACE "place"
 
-/* Whether a folder above the project is a project too, whose commands may write there. */
-static bool is_in_project(const struct plan *plan) {
+/* What cannot be looked up may be there. */
+static bool may_hold(int folder, const char *name) {
+  struct stat status;
+  return fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+/* Whether a folder above the project is, or may be, a project too, whose commands may write there. */
+static bool may_be_in_project(const struct plan *plan) {
   struct stat here, above;
   int fd = openat(plan->project, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  bool found = fd < 0 || fstat(fd, &here) < 0;
-  while (!found) {
-    found = faccessat(fd, ".git", F_OK, AT_SYMLINK_NOFOLLOW) == 0 || faccessat(fd, ".substrate-profile", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-    int next = found ? -1 : openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (next < 0) break;
+  bool may = fd < 0 || fstat(fd, &here) < 0;
+  while (!may) {
+    int next = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    may = next < 0 || fstat(next, &above) < 0 || may_hold(fd, ".git") || may_hold(fd, ".substrate-profile");
     close(fd);
     fd = next;
-    if (fstat(fd, &above) < 0 || (above.st_ino == here.st_ino && above.st_dev == here.st_dev)) break;
+    if (!may && above.st_ino == here.st_ino && above.st_dev == here.st_dev) break;
     here = above;
   }
   if (fd >= 0) close(fd);
-  return found;
+  return may;
 }
 
 static int open_place(const struct plan *plan, enum place place) {
@@ -159,7 +164,7 @@ static bool leads_to_project(const struct plan *plan) {
 }
 
 static bool make_at(struct plan *plan, enum place place) {
-  if (place == ABOVE && is_in_project(plan)) {
+  if (place == ABOVE && may_be_in_project(plan)) {
     errno = EXDEV;
     return false;
   }
