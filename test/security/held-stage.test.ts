@@ -39,33 +39,36 @@ writeFileSync("result", [...got].join(", "));
 const FILES = 1500;
 
 describe.each(actors())("the stage of an apply, as $kind", (actor) => {
-  test("lies in no folder that another project's commands may write: the apply is refused, and says what helps", async () => {
-    if (currentUser().uid !== 0)
-      skip("an apply in a nested project on another file system", "only root mounts one");
-    const ground = mkdtempSync(actor.uid === 0 ? "/opt/sb-stage-" : join(actor.home, "sb-stage-"));
-    expect(spawnSync("mount", ["-t", "tmpfs", "none", ground]).status).toBe(0);
-    const project = join(ground, "inner");
-    mkdirSync(project);
-    expect(spawnSync("chown", ["-R", `${actor.uid}:${actor.gid}`, ground]).status).toBe(0);
-    const broker = await TestBroker.start(actor, { policies: { default: isolating() } });
-    try {
-      hostGit(actor, ground, "init", "-q");
-      hostGit(actor, project, "init", "-q", "--template=");
-      const { span_id: span } = await broker.run({ cmd: "true iso; echo new > new", cwd: project });
-      const refused = await change(broker, "apply", span);
-      expect(refused.status).not.toBe(200);
-      expect(JSON.stringify(refused.document)).toContain("An empty folder .git/hooks is enough");
-      expect(existsSync(join(project, "new"))).toBe(false);
-      hostGit(actor, project, "init", "-q");
-      expect(existsSync(join(project, ".git/hooks"))).toBe(true);
-      await changed(broker, "apply", span);
-      expect(existsSync(join(project, "new"))).toBe(true);
-    } finally {
-      await broker.stop();
-      spawnSync("umount", [ground]);
-      rmSync(ground, { recursive: true });
-    }
-  });
+  test.each([true, false])(
+    "lies in no folder that another project's commands may write (a repository: %s): the apply is refused, and says what helps",
+    async (isRepository) => {
+      if (currentUser().uid !== 0)
+        skip("an apply in a nested project on another file system", "only root mounts one");
+      const ground = mkdtempSync(actor.uid === 0 ? "/opt/sb-stage-" : join(actor.home, "sb-stage-"));
+      expect(spawnSync("mount", ["-t", "tmpfs", "none", ground]).status).toBe(0);
+      const project = join(ground, "inner");
+      mkdirSync(project);
+      expect(spawnSync("chown", ["-R", `${actor.uid}:${actor.gid}`, ground]).status).toBe(0);
+      const broker = await TestBroker.start(actor, { policies: { default: isolating() } });
+      try {
+        if (isRepository) hostGit(actor, ground, "init", "-q");
+        hostGit(actor, project, "init", "-q", "--template=");
+        const { span_id: span } = await broker.run({ cmd: "true iso; echo new > new", cwd: project });
+        const refused = await change(broker, "apply", span);
+        expect(refused.status).not.toBe(200);
+        expect(JSON.stringify(refused.document)).toContain("An empty folder .git/hooks is enough");
+        expect(existsSync(join(project, "new"))).toBe(false);
+        hostGit(actor, project, "init", "-q");
+        expect(existsSync(join(project, ".git/hooks"))).toBe(true);
+        await changed(broker, "apply", span);
+        expect(existsSync(join(project, "new"))).toBe(true);
+      } finally {
+        await broker.stop();
+        spawnSync("umount", [ground]);
+        rmSync(ground, { recursive: true });
+      }
+    },
+  );
 
   test.each([
     { where: "beside Substrate's home", isElsewhere: false, git: false },

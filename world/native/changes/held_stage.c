@@ -49,6 +49,13 @@ static bool may_hold(int folder, const char *name) {
   return fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
+/* Whether the project has git settings of its own: commands may be sent to the folder above, and are kept from those settings alone. */
+static bool has_git_folder(const struct plan *plan) {
+  struct stat status;
+  if (fstatat(plan->project, ".git", &status, AT_SYMLINK_NOFOLLOW) < 0) return errno != ENOENT;
+  return !S_ISREG(status.st_mode);
+}
+
 /* Whether a folder above the project is, or may be, a project too, whose commands may write there. */
 static bool may_be_in_project(const struct plan *plan) {
   struct stat here, above;
@@ -164,7 +171,7 @@ static bool leads_to_project(const struct plan *plan) {
 }
 
 static bool make_at(struct plan *plan, enum place place) {
-  if (place == ABOVE && may_be_in_project(plan)) {
+  if (place == ABOVE && (has_git_folder(plan) || may_be_in_project(plan))) {
     errno = EXDEV;
     return false;
   }
@@ -180,7 +187,7 @@ static bool make_at(struct plan *plan, enum place place) {
 }
 
 static const char NO_PLACE[] = "found no folder on the project's file system that its commands cannot write: Substrate's own, .git/hooks, or "
-                               "the folder above where that is in no repository. An empty folder .git/hooks is enough";
+                               "the folder above where neither is in a repository. An empty folder .git/hooks is enough";
 
 /* Whether the last place is on another mount, missing or not the user's; a full disk would be full in the next one too. */
 static bool is_no_place(void) {
