@@ -1,5 +1,5 @@
 /** `substrate acp`: a scripted agent and a scripted editor, both by the official SDK, across the real proxy and a live broker. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually, TestBroker } from "../support/broker/broker.ts";
@@ -42,16 +42,16 @@ describe.each(actors())("substrate acp, as $kind", (actor) => {
       fs: { readTextFile: true, writeTextFile: true },
     });
     const [, exit, output, , gone] = await editor.turn(
-      run("sh", "-c", "echo out; echo $$; exit 3"),
+      run("sh", "-c", "echo out; readlink /proc/self/ns/pid; exit 3"),
       ...OUTPUT,
       { method: "terminal/release" },
       { method: "terminal/output" },
     );
     expect(exit).toMatchObject({ exitCode: 3 });
     expect(output).toMatchObject({ truncated: false, exitStatus: { exitCode: 3 } });
-    const [, pid] = String(output?.["output"]).split("\n");
-    // A small number: the command is in a pid namespace of its own.
-    expect(Number(pid)).toBeLessThan(200);
+    const [, pids] = String(output?.["output"]).split("\n");
+    expect(pids).toMatch(/^pid:\[\d+\]$/);
+    expect(pids, "the command's pid namespace").not.toBe(readlinkSync("/proc/self/ns/pid"));
     expect(gone?.["error"]).toMatch(/Unknown terminal/);
     const isRecorded = await eventually(
       () => broker.spans().some(({ agent_id: id, exit: code }) => id === "acp" && code === 3),
