@@ -86,6 +86,17 @@ describe.each(actors())("what a reply tells of what happened inside, as $kind", 
     expect(await broker.run("ls pid; ls deaf")).toMatchObject({ stdout: "deaf\n" });
   });
 
+  test("git packs a repository in the background of a commit, as it does without a world", async () => {
+    // Two blobs whose names begin with 17 are many to `gc.auto 1`: git counts one folder of objects.
+    const cmd = `git init -q packed; cd packed; for n in 263 410 523; do echo $n > $n; done
+      for n in $(seq 80); do seq $n 40000 > t$n; done; for s in gc.auto=1 pack.threads=1 pack.window=200 user.name=t user.email=t@t; do git config \${s%=*} \${s#*=}; done
+      git add .; git commit -qm one`;
+    expect(await broker.run({ cmd, timeout_ms: 60_000 })).toMatchObject({ exit: 0, notices: [] });
+    expect((await broker.run({ cmd: "git count-objects", cwd: join(broker.project, "packed") })).stdout).toBe(
+      "0 objects, 0 kilobytes\n",
+    );
+  });
+
   test("a child of a command that is ended by a signal may tidy up after itself too", async () => {
     const cmd = "(trap 'sleep 0.4; rm child; exit' TERM; touch child; while :; do sleep 0.05; done) & wait";
     expect(await broker.run({ cmd, timeout_ms: 1000 })).toMatchObject({ timed_out: true, signal: "SIGTERM" });

@@ -2,8 +2,10 @@
 #include "run/leader.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -26,6 +28,11 @@
    which have the last lines of the output still to write. */
 #define PATIENCE_MS 200
 
+/* Time for git to pack a repository, which it leaves in the background at the end of one commit in some thousand, and how often to look
+   for it. Ended each time, a repository would never be packed. */
+#define PACKING_MS 60000
+#define PACKING_LOOK_MS 50
+
 /* Time from SIGTERM to SIGKILL for what did not: servers remove their sockets and pid files, and databases write what they hold. */
 #define ASKED_MS 1000
 
@@ -37,6 +44,7 @@ static int main_status;
 static int main_ended, main_reported, keep;
 static bool has_job; /* the main process is a job of this session */
 static int64_t patience_end; /* 0: the main process runs */
+static int64_t packing_end; /* 0: what it left was not looked at for git */
 static int64_t asked_end; /* 0: what it left has not been asked to end */
 static bool has_sigterm; /* the whole tree was sent one while the main process ran */
 static int64_t end_deadline; /* 0: not ending */
@@ -158,12 +166,45 @@ static void ask_to_end(void) {
   tree_signal(proc_fd, getpid(), 1, SIGCONT);
 }
 
+/* Whether a process is `git gc --auto`, or `git maintenance run --auto`: each leaves itself in the background. */
+static bool is_packing(pid_t pid) {
+  char path[32], text[256];
+  snprintf(path, sizeof path, "%d/cmdline", pid);
+  int fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
+  ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+  if (fd >= 0) close(fd);
+  if (length <= 0) return false;
+  text[length] = 0;
+  const char *name = strrchr(text, '/');
+  bool packs = false, alone = false;
+  for (const char *word = text + strlen(text) + 1; word < text + length; word += strlen(word) + 1) {
+    packs |= strcmp(word, "gc") == 0 || strcmp(word, "maintenance") == 0;
+    alone |= strcmp(word, "--auto") == 0;
+  }
+  return strcmp(name == NULL ? text : name + 1, "git") == 0 && packs && alone;
+}
+
+/* Orphans are children of this process. */
+static bool is_git_packing(void) {
+  int count;
+  const struct tree_process *left = tree_below(proc_fd, getpid(), 0, &count);
+  for (int i = 0; i < count; i++) {
+    if (is_packing(left[i].pid)) return true;
+  }
+  return false;
+}
+
 /* Ends what the main process left running: it has time to end by itself, then to end on SIGTERM. */
 static void end_left(void) {
   if (end_deadline != 0) return;
   int64_t now = now_ms();
   if (patience_end == 0) patience_end = now + PATIENCE_MS;
   if (now < patience_end) return;
+  if (packing_end == 0) packing_end = now + PACKING_MS;
+  if (asked_end == 0 && !has_sigterm && now < packing_end && is_git_packing()) {
+    patience_end = now + PACKING_LOOK_MS;
+    return;
+  }
   if (asked_end == 0) {
     asked_end = now + ASKED_MS;
     ask_to_end();
