@@ -94,6 +94,17 @@ describe.each(actors())("an operator's worlds, as $kind", (actor) => {
     expect(existsSync(join(broker.project, "kept"))).toBe(false);
   });
 
+  test("a command that still runs may tidy up too, and its reply tells of the world's end", async () => {
+    const cmd = "trap 'sleep 0.4; rm running; exit' TERM; touch running; while :; do sleep 0.05; done";
+    const running = broker.run({ agent_id: "runs", cmd });
+    expect(await eventually(() => existsSync(join(broker.project, "running")), 5000)).toBe(true);
+    await restart({ ...spot("runs"), force: true });
+    expect(existsSync(join(broker.project, "running"))).toBe(false);
+    const { exit, signal, stderr } = await running;
+    expect([exit, signal]).toEqual([137, "SIGKILL"]);
+    expect(stderr).toContain("an operator restarted it");
+  });
+
   test("restarting where nothing is warm makes a world", async () => {
     const { ended, world } = await restart(spot("fresh"));
     expect(ended).toEqual([]);

@@ -67,9 +67,9 @@ export class LinuxCommand implements CommandRun {
   readonly #send: SendFrame;
   readonly onViolation: ExecRequest["onViolation"];
   readonly #request: CommandSide;
-  /** Its end is told, and processes that it left go on. */
-  isKept = false;
   #isOver = false;
+  /** Why its world ends, when it was asked to end with it. */
+  #worldEnd: string | undefined;
   #end: (ending: Ending) => void = () => {};
   #close: () => void = () => {};
 
@@ -199,9 +199,16 @@ export class LinuxCommand implements CommandRun {
       unread: numberOf(fields, TAG.UNREAD) ?? 0,
       untold: numberOf(fields, TAG.UNTOLD) ?? 0,
     });
-    this.#end(ended(list, measured));
-    this.isKept = numberOf(fields, TAG.CLOSED) !== 1;
-    return this.isKept ? false : this.#finish();
+    const cause = this.#worldEnd;
+    this.#end(cause === undefined ? ended(list, measured) : { kind: "world_lost", cause });
+    // Processes that it left may go on.
+    return numberOf(fields, TAG.CLOSED) === 1 ? this.#finish() : false;
+  }
+
+  /** Asks for the end of what runs, which its caller is told as the end of its world: it does not look as if it ended by itself. */
+  endWith(cause: string): void {
+    this.#worldEnd ??= cause;
+    this.signal("SIGTERM");
   }
 
   takeLoss(cause: string): void {

@@ -41,7 +41,7 @@ import type { WorldFacts } from "./world-facts.ts";
 /** Time limit for init's exit after its channel is closed; a few milliseconds are usual. */
 const END_PATIENCE_MS = 2000;
 
-/** Time limit for what earlier commands left running, from SIGTERM to SIGKILL: servers remove sockets and pid files. */
+/** Time limit for what runs in an ending world, from SIGTERM to SIGKILL: servers remove sockets and pid files. */
 const ASKED_MS = 1000;
 
 /** Time limit for reading the channel of an ended init; the kernel closes the channel at once. */
@@ -87,7 +87,7 @@ export class LinuxWorld implements World {
   #nextId = 1;
   /** Why the world ends; set at once, so that no command begins in an ending world. */
   #ending: string | undefined;
-  /** Settles when what was kept in an ending world has had time to end on SIGTERM. */
+  /** Settles when what runs in an ending world has had time to end on SIGTERM. */
   #asked: Promise<void> | undefined;
   #loss: string | undefined;
   /** How init ended; undefined while init runs. */
@@ -213,7 +213,7 @@ export class LinuxWorld implements World {
 
   async end(cause: string): Promise<void> {
     this.#ending ??= cause;
-    this.#asked ??= this.#askToEnd();
+    this.#asked ??= this.#askToEnd(cause);
     await this.#asked;
     // Close only the broker's side: init ends every process and then still reports the remaining denied names.
     this.#channel.end();
@@ -222,11 +222,11 @@ export class LinuxWorld implements World {
     this.#settle(cause);
   }
 
-  /** Asks what earlier commands left. A command that still runs is told of the world's end, and is not made to look as if it ended. */
-  async #askToEnd(): Promise<void> {
+  /** Asks what runs, and what earlier commands left. */
+  async #askToEnd(cause: string): Promise<void> {
     if (this.#loss !== undefined || this.#commands.size === 0) return;
-    const commands = [...this.#commands.values()].filter(({ isKept }) => isKept);
-    for (const command of commands) command.signal("SIGTERM");
+    const commands = [...this.#commands.values()];
+    for (const command of commands) command.endWith(cause);
     const gone = Promise.all(commands.map(({ closed }) => closed));
     await Promise.race([gone, sleep(ASKED_MS, undefined, { ref: false })]);
   }
