@@ -68,8 +68,7 @@ export class LinuxCommand implements CommandRun {
   readonly onViolation: ExecRequest["onViolation"];
   readonly #request: CommandSide;
   #isOver = false;
-  /** Why its world ends, when it was asked to end with it. */
-  #worldEnd: string | undefined;
+  #endsWithWorld = false;
   #end: (ending: Ending) => void = () => {};
   #close: () => void = () => {};
 
@@ -199,15 +198,14 @@ export class LinuxCommand implements CommandRun {
       unread: numberOf(fields, TAG.UNREAD) ?? 0,
       untold: numberOf(fields, TAG.UNTOLD) ?? 0,
     });
-    const cause = this.#worldEnd;
-    this.#end(cause === undefined ? ended(list, measured) : { kind: "world_lost", cause });
+    if (!this.#endsWithWorld) this.#end(ended(list, measured));
     // Processes that it left may go on.
     return numberOf(fields, TAG.CLOSED) === 1 ? this.#finish() : false;
   }
 
-  /** Asks for the end of what runs, which its caller is told as the end of its world: it does not look as if it ended by itself. */
-  endWith(cause: string): void {
-    this.#worldEnd ??= cause;
+  /** Asks for the end of what runs. Its caller is told of the loss of its world, and not before that: a next command gets another one. */
+  endWithWorld(): void {
+    this.#endsWithWorld = true;
     this.signal("SIGTERM");
   }
 

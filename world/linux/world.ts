@@ -213,7 +213,7 @@ export class LinuxWorld implements World {
 
   async end(cause: string): Promise<void> {
     this.#ending ??= cause;
-    this.#asked ??= this.#askToEnd(cause);
+    this.#asked ??= this.#askToEnd();
     await this.#asked;
     // Close only the broker's side: init ends every process and then still reports the remaining denied names.
     this.#channel.end();
@@ -223,10 +223,10 @@ export class LinuxWorld implements World {
   }
 
   /** Asks what runs, and what earlier commands left. */
-  async #askToEnd(cause: string): Promise<void> {
+  async #askToEnd(): Promise<void> {
     if (this.#loss !== undefined || this.#commands.size === 0) return;
     const commands = [...this.#commands.values()];
-    for (const command of commands) command.endWith(cause);
+    for (const command of commands) command.endWithWorld();
     const gone = Promise.all(commands.map(({ closed }) => closed));
     await Promise.race([gone, sleep(ASKED_MS, undefined, { ref: false })]);
   }
@@ -276,7 +276,9 @@ export class LinuxWorld implements World {
     if (type === FRAME.FAILED) return this.#lose(failureWords(payload));
     if (type === FRAME.APPEARED) return this.#takeIntruder(payload);
     if (type === FRAME.EXIT || type === FRAME.CLOSED) this.#intruders.settle();
-    if (this.#commands.get(id)?.takeFrame(type, payload) === true) this.#commands.delete(id);
+    const isOver = this.#commands.get(id)?.takeFrame(type, payload) === true;
+    // In an ending world they wait for its loss.
+    if (isOver && this.#ending === undefined) this.#commands.delete(id);
   }
 
   #takeIntruder(payload: Buffer): void {
