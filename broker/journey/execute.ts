@@ -42,7 +42,14 @@ import { refusedSpan, startedSpan, violationSpan, warningSpans } from "../spans/
 import { recordUnjudged } from "./unjudged.ts";
 import { explainWrite, writeRules } from "./refused-writes.ts";
 import type { Lease } from "../worlds/worlds.ts";
-import { closedPortWords, leftWords, processWords, saidBy, whyFailed } from "./why-failed.ts";
+import {
+  closedPortWords,
+  failedConnectionWords,
+  leftWords,
+  processWords,
+  saidBy,
+  whyFailed,
+} from "./why-failed.ts";
 
 /** Decides, runs and records one command. `signal` aborts when the caller has disconnected. */
 export async function execute(
@@ -168,7 +175,8 @@ async function runAndRecord(
     if (job.request.world !== "disabled") notices.takeFailure(whyFailed(job, ran, known));
     const unseen = broker.npmRetries.unseenBy(lacks.npmrcReaders, world.spec.files.denyRead);
     if (unseen !== undefined) notices.takePolicy(unseen);
-    for (const words of closedPortWords(job, ran)) notices.takeUnreached(words);
+    const unreached = [...closedPortWords(job, ran), ...failedConnectionWords(job, ran, witnesses.network)];
+    for (const words of unreached) notices.takeUnreached(words);
     for (const words of [...leftWords(ran), ...processWords(job, ran)]) notices.takeSession(words);
     notices.takeObserved(witnesses.network?.observed ?? []);
     // Keep the overlay until the listing proves it unchanged.

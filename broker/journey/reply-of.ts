@@ -91,7 +91,7 @@ function networkWords(network: CommandNetwork | undefined): readonly string[] {
   const refused = someOf(network?.refused ?? [], "were refused");
   const ask =
     "To reach a host, ask for it with POST /v1/request_scopes and 'net:NAME:PORT', or ask the operator to run 'substrate policy allow net NAME'";
-  return [...refused, ...(refused.length === 0 ? [] : [ask]), ...someOf(network?.failed ?? [], "failed")];
+  return [...refused, ...(refused.length === 0 ? [] : [ask]), ...someOf(network?.failed() ?? [], "failed")];
 }
 
 function someOf(sentences: readonly string[], what: string): readonly string[] {

@@ -1,4 +1,5 @@
 import { isIsolated, type Job } from "../model/job.ts";
+import type { CommandNetwork } from "../network/command-network.ts";
 import type { FailureTold, WorldLacks } from "../programs/world-lacks.ts";
 import { hiddenReason, isCoveredByOwnHome, reasonOf, type WriteRules } from "./refused-writes.ts";
 import type { Ran } from "../worlds/run.ts";
@@ -74,6 +75,20 @@ export function closedPortWords(job: Job, ran: Ran): readonly string[] {
   return [
     `${ports} of localhost refused the connection: nothing listens at that address in the world, whose localhost is its own. ${isolated ? "An isolated command has a world for itself, without the servers that other commands have kept" : 'What earlier commands left in the background ended with them unless they were kept ("background": "keep", --keep)'}. A server on this machine's own localhost is 'host.internal:${first}' to commands, where net.allowed has that entry ("substrate policy allow net host.internal:${first}" adds it)`,
   ];
+}
+
+/**
+ * Explains allowed connections that failed, to a command that ended well: `curl https://name/ | head`. A program that tries a host of
+ * its own and goes on is not told of it. A command that failed is told of all, in standard error.
+ */
+export function failedConnectionWords(
+  job: Job,
+  ran: Ran,
+  network: CommandNetwork | undefined,
+): readonly string[] {
+  const { ending } = ran;
+  if (network === undefined || ending.kind !== "exited" || ending.code !== 0) return [];
+  return network.failed(`${job.request.cmd ?? job.argv.join(" ")}\n${saidBy(job, ran).toString("latin1")}`);
 }
 
 /** Tells of processes that the command left in the background, which without a world would have gone on. */

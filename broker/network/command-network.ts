@@ -29,7 +29,7 @@ export class CommandNetwork {
   readonly #scopes = new Set<string>();
   readonly #refused = new Map<string, string>();
   /** Why allowed connections failed, by target. */
-  readonly #failed = new Map<string, string>();
+  readonly #failed = new Map<string, { readonly host: string; readonly why: string }>();
   /** Refusals that an enforcing policy would have made, by host. */
   readonly #observed = new Map<string, string>();
   /** Pending owner lookups of connections. */
@@ -74,8 +74,8 @@ export class CommandNetwork {
   }
 
   /** Notes why an allowed connection failed: the program sees only a reset. */
-  fail(subject: string, why: string): void {
-    if (this.#failed.size < MAX_SUBJECTS) this.#failed.set(subject, why);
+  fail(subject: string, host: string, why: string): void {
+    if (this.#failed.size < MAX_SUBJECTS) this.#failed.set(subject, { host, why });
   }
 
   /** Notes a refusal that an observing policy did not make. Kept once per host: the lookup precedes the connection. */
@@ -124,9 +124,11 @@ export class CommandNetwork {
     return [...this.#scopes].sort();
   }
 
-  /** A sentence for each failed connection. */
-  get failed(): readonly string[] {
-    return [...this.#failed].map(([subject, why]) => `The connection to ${subject} failed: ${why}`);
+  /** A sentence for each failed connection, or for those whose host a text names. */
+  failed(text?: string): readonly string[] {
+    return [...this.#failed]
+      .filter(([, { host }]) => text?.includes(host) ?? true)
+      .map(([subject, { why }]) => `The connection to ${subject} failed: ${why}`);
   }
 
   /** A sentence for each refusal that an enforcing policy would have made. */

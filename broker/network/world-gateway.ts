@@ -248,7 +248,7 @@ export class WorldGateway {
   ): void {
     const subject = wordOf(target);
     if (refusal !== null) this.#tell(command, { kind: "connection", subject, message: refusal });
-    else if (ended === "failed" && reason !== null) command?.fail(subject, reason);
+    else if (ended === "failed" && reason !== null) command?.fail(subject, target.host, reason);
     if (ended !== "cut" || reason !== "budget") return;
     const message = `The connection to ${subject} was cut: the budget of bytes that may be sent is used up`;
     this.#tell(command, { kind: "limit", subject: "max_egress_bytes", message });

@@ -120,7 +120,12 @@ describe.each(actorsWith("python3", "nft"))("what is on record of the network, a
     expect(failed.stderr).not.toContain("net.allowed");
     expect(linesOf(failed, "violation")).toEqual([]);
     expect(linesOf(failed, "connection")).toMatchObject([{ connection: { ended: "failed" } }]);
-    expect((await place.run(`${dial} 2>&1 || true`)).stderr).toBe("");
+    const why = "The connection to broken.example.test:80 failed";
+    const passed = await place.run(`${dial} 2>&1 | cat`);
+    expect([passed.exit, passed.stderr]).toEqual([0, ""]);
+    expect(passed.notices).toMatchObject([{ kind: "network", message: expect.stringContaining(why) }]);
+    place.broker.write(join(place.broker.project, "quiet"), `${dial} > /dev/null 2>&1`);
+    expect((await place.run("sh quiet; echo on")).notices).toEqual([]);
   });
 
   test("ends with a world whose network is killed, and the next command has a new one", async () => {

@@ -54,10 +54,10 @@ test("what a connection carried counts while it is open and when it has ended, a
 
 test("what was not reached is told once for each place, with the newest reason", () => {
   const command = commandWith(() => {});
-  for (const why of ["ENOTFOUND", "ETIMEOUT"]) command.fail("a.example:443", why);
-  for (let port = 1; port <= 5000; port++) command.fail(`b.example:${port}`, "ECONNREFUSED");
-  expect(command.failed[0]).toBe("The connection to a.example:443 failed: ETIMEOUT");
-  expect(command.failed).toHaveLength(1000);
+  for (const why of ["ENOTFOUND", "ETIMEOUT"]) command.fail("a.example:443", "a.example", why);
+  for (let port = 1; port <= 5000; port++) command.fail(`b.example:${port}`, "b.example", "ECONNREFUSED");
+  expect(command.failed()[0]).toBe("The connection to a.example:443 failed: ETIMEOUT");
+  expect(command.failed()).toHaveLength(1000);
   expect(command.refused).toEqual([]);
 });
 
