@@ -10,7 +10,7 @@ import type { NetRules } from "./rules.ts";
 import { HostTools } from "./presets/host-tools.ts";
 import type { Expansion, PresetHost } from "./presets/preset.ts";
 import type { Presets } from "./presets/presets.ts";
-import { npmSettings, setsNpm, setsRegistry } from "./presets/npm.ts";
+import { npmSettings, setsMoreThanLogins, setsNpm } from "./presets/npm.ts";
 
 /**
  * npm treats a refused name as a transient fault: three retries, after 10 and 60 s, avoidable only by settings. The
@@ -78,12 +78,12 @@ export class NpmRetries {
     return this.#known === undefined ? NONE : settingsBy(this.#known, enforced);
   }
 
-  /** Says which programs looked for packages elsewhere than on the host, because the user's file is hidden from the world. */
+  /** Says which programs may have installed otherwise than on the host, because the user's file is hidden from the world. */
   unseenBy(programs: ReadonlySet<string>, denyRead: readonly string[]): string | undefined {
-    if (programs.size === 0 || !setsRegistry(this.#presets.host)) return undefined;
+    if (programs.size === 0 || !setsMoreThanLogins(this.#presets.host)) return undefined;
     const [file = ""] = npmSettings(this.#presets.host);
     if (!denyRead.some((pattern) => coverOf(pattern).covers(file))) return undefined;
-    return `'${[...programs].join("' and '")}' did not see the registries of '${file}', which is hidden from commands because of its tokens; only npm is told them. A 'registry=' line in the project's own .npmrc counts for all`;
+    return `'${[...programs].join("' and '")}' did not see the settings of '${file}', which is hidden from commands because of its tokens; only npm is told its registries and most others. Lines in the project's own .npmrc count for all`;
   }
 
   /** Reads the user's file at most once per {@link FRESH_MS}, since every command asks. */

@@ -54,21 +54,26 @@ export function setsNpm(host: PresetHost): boolean {
   return keysIn(file).length > 0;
 }
 
-/** Whether the user's own npm settings name a registry. */
-export function setsRegistry(host: PresetHost): boolean {
+/** Whether the user's own npm settings hold one that is no login, also those of pnpm and bun, which read the same file. */
+export function setsMoreThanLogins(host: PresetHost): boolean {
   const [file = ""] = npmSettings(host);
-  return keysIn(file).some((key) => REGISTRY_KEY.test(key));
+  return linesOf(file).some(
+    (line) => line.includes("=") && !/^\s*(?:[#;]|\/\/|_|email\b|username\b|always-auth\b)/.test(line),
+  );
 }
 
 /** Lists the told keys set in a file, each once. The user's file also has tokens, so most commands cannot see it. */
 function keysIn(file: string): readonly string[] {
+  const keys = linesOf(file)
+    // Skipped: another variable may hold a secret, and may be unset in the broker.
+    .filter((line) => !line.replaceAll("${HOME}", "").includes("${"))
+    .map((line) => line.split("=", 1)[0]?.trim().replace(/\[\]$/, "") ?? "");
+  return [...new Set(keys)].filter((key) => REGISTRY_KEY.test(key) || PLAIN_KEYS.has(key));
+}
+
+function linesOf(file: string): readonly string[] {
   try {
-    const keys = readFileSync(file, "utf8")
-      .split("\n")
-      // Skipped: another variable may hold a secret, and may be unset in the broker.
-      .filter((line) => !line.replaceAll("${HOME}", "").includes("${"))
-      .map((line) => line.split("=", 1)[0]?.trim().replace(/\[\]$/, "") ?? "");
-    return [...new Set(keys)].filter((key) => REGISTRY_KEY.test(key) || PLAIN_KEYS.has(key));
+    return readFileSync(file, "utf8").split("\n");
   } catch {
     // Missing or unreadable: npm has no settings there.
     return [];

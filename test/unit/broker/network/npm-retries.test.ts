@@ -123,17 +123,22 @@ test("npm that changes its mind is believed once its settings' file has changed"
   expect(file?.text).not.toContain("fetch-retries");
 });
 
-test("of a package manager that reads the hidden file itself, a person hears that it saw no registry of it", async () => {
+test("of a package manager that reads the hidden file itself, a person hears that it saw no setting of it", async () => {
   npm(REGISTRY);
   const file = host.write("home/.npmrc", "registry=https://r.example/\n");
   const retries = await asked();
   const words = retries.unseenBy(new Set(["pnpm"]), [file]);
   expect(words).toBe(
-    `'pnpm' did not see the registries of '${file}', which is hidden from commands because of its tokens; only npm is told them. A 'registry=' line in the project's own .npmrc counts for all`,
+    `'pnpm' did not see the settings of '${file}', which is hidden from commands because of its tokens; only npm is told its registries and most others. Lines in the project's own .npmrc count for all`,
   );
   expect(retries.unseenBy(new Set(), [file])).toBeUndefined();
   expect(retries.unseenBy(new Set(["pnpm"]), ["/elsewhere"])).toBeUndefined();
-  host.write("home/.npmrc", "save-exact=true\n");
+  host.write("home/.npmrc", "node-linker = hoisted\n");
+  expect(retries.unseenBy(new Set(["pnpm"]), [file])).toBe(words);
+  host.write(
+    "home/.npmrc",
+    "; registry=x\n//r.example/:_authToken=secret\n_auth=secret\nemail=p@example.org\n",
+  );
   expect(retries.unseenBy(new Set(["pnpm"]), [file])).toBeUndefined();
 });
 
