@@ -3,6 +3,7 @@ import { accessSync, constants, lstatSync, type Stats } from "node:fs";
 import { basename, dirname, isAbsolute, normalize, resolve } from "node:path";
 import { isPrivate } from "../../world/backend.ts";
 import { notProposedBecause } from "../learn/not-proposed.ts";
+import { isKernels } from "../model/folders.ts";
 import { isWithin, type ProjectRules, protectedBecause } from "../project/projects.ts";
 import { realPlace } from "../model/real-place.ts";
 import { quoted } from "../model/refusal.ts";
@@ -29,8 +30,6 @@ export type AllowedPlace = {
   readonly link?: string;
   readonly notes: readonly string[];
 };
-
-const KERNEL = ["/proc", "/sys", "/dev"] as const;
 
 /** Returns the place meant by `written`, or why no policy can grant access. */
 export function placeOf(kind: "read" | "write", written: string, spot: Spot): AllowedPlace | Never {
@@ -105,8 +104,7 @@ function neverBecause(kind: "read" | "write", real: string, { project, rules }: 
   const inProject = project !== undefined && isWithin(real, project);
   const hidden = rules.hidden.find((folder) => isWithin(real, folder));
   if (hidden !== undefined) return `it lies in SUBSTRATE_HOME ('${hidden}'), which no command sees`;
-  if (!inProject && KERNEL.some((folder) => isWithin(real, folder)))
-    return "it belongs to the kernel, and each world has its own";
+  if (!inProject && isKernels(real)) return "it belongs to the kernel, and each world has its own";
   if (!inProject && isPrivate(real))
     return "each world has its own such folder, which its commands can already read and write; the host's folder is not visible";
   if (kind === "read" || inProject) return undefined;

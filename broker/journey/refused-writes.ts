@@ -10,6 +10,7 @@ import { HELD_WHERE_ISOLATED, isHeldName } from "../policy/files/held-names.ts";
 import type { Job } from "../model/job.ts";
 import { DENIED_READS } from "../policy/files/default-denials.ts";
 import { absolutePath, deniedBy, type Folders, isCovered, isWithin } from "../policy/files/path-denials.ts";
+import { isKernels } from "../model/folders.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
 import { sealedInstallation } from "../worlds/world-spec.ts";
 
@@ -120,6 +121,8 @@ export function hiddenReason(path: string, rules: WriteRules): string | undefine
 function listedReason(path: string, rules: WriteRules): string {
   if (rules.installation.some((own) => isWithin(path, own)))
     return "it belongs to the installation of Substrate, which no command may change";
+  if (isKernels(path))
+    return "it belongs to the kernel, and no policy opens it; a person can write it outside of Substrate";
   const unopened = rules.places.find((place) => place.why !== null && isWithin(path, place.path));
   if (unopened !== undefined) return `'${unopened.path}/**' in fs.write has no effect: ${unopened.why}`;
   // A hidden folder looks missing: gpg tries to make its ~/.gnupg again, and that write is refused.

@@ -68,6 +68,18 @@ const LACKS: readonly Lack[] = [
       "a world carries TCP connections alone and refuses ICMP and UDP. 'curl' or 'nc -z HOST PORT' shows whether a host answers",
   },
   {
+    names: "iptables ip6tables iptables-save nft ufw",
+    sentence:
+      "a world has a network of its own, whose rules the policy's net.allowed makes. A person can run it outside of Substrate",
+    says: /netlink|initialize nft|iptables|not permitted|permission denied/i,
+  },
+  {
+    names: "hostname date hwclock",
+    sentence:
+      "a world sets neither the clock of this machine nor its name. A person can do this outside of Substrate",
+    says: /cannot set date|must be root|sethostname|hardware clock/i,
+  },
+  {
     names: "at batch crontab",
     sentence:
       "no command reaches the service of this machine that runs jobs later. A person can set it up outside of Substrate",
@@ -135,11 +147,12 @@ function asksRegistry(name: string, argv: readonly string[]): boolean {
   return name.endsWith("x") || argv.slice(1).some((word) => ASKING.test(word));
 }
 
-/** Messages of dash and bash in untranslated locales. */
-const NO_RIGHT = /: (?:Permission denied|Operation not permitted)$/m;
+/** Messages of the C library in untranslated locales, of nginx, Python and Node. */
+const NO_RIGHT =
+  /: (?:Permission denied|Operation not permitted)$|\((?:1|13): [^)]{1,40}\)$|\[Errno (?:1|13)\]|\bE(?:ACCES|PERM): /m;
 
 const ROOT_IS_NOBODY =
-  "root has no capabilities in a world: file modes and owners apply to it as to every user, which may have caused the refusal. A person can do this outside of Substrate";
+  "root has no capabilities in a world: file modes, owners and the guard of ports below 1024 apply to it as to every user, which may have caused the refusal. A person can do this outside of Substrate";
 
 /**
  * `ulimit` options that a world's shell cannot raise: core files (`-c`), and descriptors (`-n`) beyond a command's

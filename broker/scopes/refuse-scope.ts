@@ -1,13 +1,11 @@
 /** File scopes that are never granted, even with a person's approval. Pure: paths are already resolved. */
 import { isPrivate } from "../../world/backend.ts";
 import type { SpecOfFiles } from "../worlds/world-spec.ts";
+import { isKernels } from "../model/folders.ts";
 import { isWithin, type ProjectRules, protectedBecause } from "../project/projects.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { type DeniedPlaces, denyingCover } from "./denied-places.ts";
 import type { PlacedScope } from "../model/scope.ts";
-
-/** Kernel file systems: each world has its own, whatever is granted. */
-const KERNEL = ["/proc", "/sys", "/dev"] as const;
 
 /**
  * Why a scope can never be granted; undefined when a person may be asked. `spec` is the policy's world, `places` the
@@ -29,8 +27,7 @@ export function neverGranted(
 
 function ownFolder({ path }: PlacedScope, { project }: SpecOfFiles): string | undefined {
   if (isWithin(path, project)) return undefined;
-  if (KERNEL.some((folder) => isWithin(path, folder)))
-    return "it belongs to the kernel, and each world has its own";
+  if (isKernels(path)) return "it belongs to the kernel, and each world has its own";
   return isPrivate(path) ? "each world has its own such folder, without the host's files" : undefined;
 }
 

@@ -43,6 +43,13 @@ describe.each(actors())("a refused write, as $kind", (actor) => {
       expect(existsSync(path)).toBe(false);
     });
 
+    test("to a setting of the kernel is offered to no policy, which would refuse it", async () => {
+      const { notices } = await broker.run("echo 10 > /proc/sys/vm/swappiness; true");
+      // Of another user it is refused by the file's mode already.
+      const told = actor.uid === 0 ? [expect.stringContaining("belongs to the kernel, and no policy")] : [];
+      expect(notices.map(({ message }) => message)).toEqual(told);
+    });
+
     test.each([
       ["a file that is there", (at: string) => `echo x >> ${at}/file`, "file"],
       ["one that is cut", (at: string) => `truncate -s 0 ${at}/file`, "file"],

@@ -83,6 +83,8 @@ describe("what a world lacks is told", () => {
     ["sudo", 'sudo: The "no new privileges" flag is set', "rights of its user"],
     ["ping", "ping: prctl: Operation not permitted", "TCP connections alone"],
     ["crontab", "crontab: permission denied", "runs jobs later"],
+    ["nft", "mnl.c:60: Unable to initialize Netlink socket: Address family not supported", "net.allowed"],
+    ["date", "date: cannot set date: Operation not permitted", "clock"],
     ["systemctl", "Failed to connect to bus: Host is down", "no service manager"],
     ["perf", "Error:\nNo permission to enable task-clock event.", "no performance counters"],
     ["perf", "Error:\tUnable to find debugfs/tracefs", "no kernel traces"],
@@ -109,6 +111,20 @@ describe("what a world lacks is told", () => {
     const [told, ...more] = lacks.told({ ...END, said: () => `${says}\n` });
     expect(more).toEqual([]);
     expect(told).toMatchObject({ program, message: expect.stringContaining(words) });
+  });
+
+  test.each([
+    "sh: 1: cannot create x: Permission denied",
+    "nginx: [emerg] bind() to 0.0.0.0:80 failed (13: Permission denied)",
+    "PermissionError: [Errno 13] Permission denied",
+    "Error: listen EACCES: permission denied 0.0.0.0:80",
+  ])("of root, which has no capabilities, where a failed command says %j", (says) => {
+    const said = (): string => `${says}\n`;
+    expect(told(0, ran("/usr/bin/some", { code: 1 }), { said })).toEqual([
+      expect.stringContaining("root has no capabilities"),
+    ]);
+    expect(told(1000, ran("/usr/bin/some", { code: 1 }), { said })).toEqual([]);
+    expect(told(0, ran("/usr/bin/some", { code: 0 }), { said, failed: false })).toEqual([]);
   });
 
   test("not of accounts where a tool that has them fails for another reason", () => {
