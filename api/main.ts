@@ -60,7 +60,8 @@ function terminalOf(host: NodeJS.Process): Terminal {
     home,
     homeAt,
     installation,
-    createBackend: (ground) => firstBackend(names(), { environment: host.env, native: inits, at, ground }),
+    createBackend: async (ground) =>
+      firstBackend(names(), { environment: await outsideProjects(host.env), native: inits, at, ground }),
     createAgent: async () => {
       const { WorldAgent } = await import("../world/agent/server.ts");
       const { LinuxBackend } = await import("../world/linux/backend.ts");
@@ -76,7 +77,10 @@ function terminalOf(host: NodeJS.Process): Terminal {
         if (!names().includes("lima")) return agentChecks(backend);
         const { MACHINE } = await import("../lima/backend.ts");
         const { Limactl } = await import("../lima/limactl.ts");
-        const limactl = new Limactl({ environment: variablesOf(host.env), onLine: () => {} });
+        const limactl = new Limactl({
+          environment: variablesOf(await outsideProjects(host.env)),
+          onLine: () => {},
+        });
         return limaChecks(limactl, MACHINE, backend);
       }
       if (host.platform !== "linux") {
@@ -98,6 +102,12 @@ function terminalOf(host: NodeJS.Process): Terminal {
     err: host.stderr,
     stdin: host.stdin,
   };
+}
+
+/** Variables of the programs that make worlds elsewhere (`limactl`, `podman`, `docker`): none is found in a project. */
+async function outsideProjects(environment: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
+  const { hostPath } = await import("../broker/project/host-path.ts");
+  return { ...environment, PATH: hostPath(environment["PATH"], homedir()) };
 }
 
 function folderOf(host: NodeJS.Process): string {

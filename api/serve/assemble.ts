@@ -12,6 +12,7 @@ import { Budgets } from "../../broker/budgets/budgets.ts";
 import { SHARED } from "../../broker/budgets/ledger.ts";
 import { ListedFolders } from "../../broker/policies/listed.ts";
 import { MadeRepositories } from "../../broker/git/made-repositories.ts";
+import { hostPath } from "../../broker/project/host-path.ts";
 import { linkedSettings } from "../../broker/project/linked-settings.ts";
 import { Marks } from "../../broker/project/marks.ts";
 import { LimitSpans } from "../../broker/budgets/limit-spans.ts";
@@ -106,7 +107,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
   const policies = new Policies(
     home.policies,
     installation.policies,
-    new PolicyCommits(gitHeads, parts.host["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"),
+    new PolicyCommits(gitHeads, `/usr/bin:/bin:${hostPath(parts.host["PATH"], homedir())}`),
     (name, policy, problems, news) => {
       decisions.clear();
       if (news) tellReload(trace, reloadSpan(name, policy, problems), onFault);

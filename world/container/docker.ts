@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { execFile } from "node:child_process";
+import { SYSTEM } from "../model/system.ts";
 import { makeEmptyRoot } from "./empty-root.ts";
 import { type ContainerProgram, runProgram } from "./program.ts";
 import {
@@ -53,6 +54,9 @@ async function makeImage(program: ContainerProgram, folder: string, signal: Abor
   const root = join(folder, "root");
   const archive = join(folder, "root.tar");
   await makeEmptyRoot(root);
-  await promisify(execFile)("tar", ["--create", "--file", archive, "--directory", root, "."], { signal });
+  await promisify(execFile)("tar", ["--create", "--file", archive, "--directory", root, "."], {
+    env: SYSTEM,
+    signal,
+  });
   await runProgram(program, ["import", archive, IMAGE], signal);
 }

@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { SYSTEM } from "../model/system.ts";
 import type { HostCheck, HostFinding } from "./face.ts";
 import { missing, ok, weaker } from "./trials.ts";
 
@@ -94,7 +95,7 @@ const ENDED = "cgroup.kill ended a process in it";
 
 async function endsWhatIsIn(folder: string, signal: AbortSignal): Promise<string> {
   if (!existsSync(join(folder, "cgroup.kill"))) return "it has no cgroup.kill (Linux 5.14)";
-  const child = spawn("sleep", ["30"], { stdio: "ignore", signal, killSignal: "SIGKILL" });
+  const child = spawn("sleep", ["30"], { env: SYSTEM, stdio: "ignore", signal, killSignal: "SIGKILL" });
   const gone = new Promise<NodeJS.Signals | null>((resolve) => {
     child.once("exit", (_code, name) => resolve(name));
     child.once("error", () => resolve(null));

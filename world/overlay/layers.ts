@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync, statSync } from "node:f
 import { chmod, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { SYSTEM } from "../model/system.ts";
 import { WorldUnavailable } from "../model/unavailable.ts";
 
 /**
@@ -54,10 +55,10 @@ export async function removeLayers(layers: string): Promise<void> {
 /** Removes nested folders deeper than PATH_MAX: chmod and rm descend step by step and follow no link. */
 async function removeDeep(layers: string): Promise<void> {
   const run = promisify(execFile);
-  await run("chmod", ["-R", "u+rwx", "--", layers]).catch(() => {
+  await run("chmod", ["-R", "u+rwx", "--", layers], { env: SYSTEM }).catch(() => {
     // A mode cannot be changed, ignoring: the removal decides.
   });
-  await run("rm", ["-rf", "--one-file-system", "--", layers]);
+  await run("rm", ["-rf", "--one-file-system", "--", layers], { env: SYSTEM });
 }
 
 async function openFolders(folder: string): Promise<void> {

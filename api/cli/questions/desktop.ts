@@ -1,7 +1,9 @@
 /** Shows a question as a desktop notification. A machine without a desktop or without `notify-send` shows none; nothing fails. */
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
 import type { Approval } from "../../../schemas/generated/types.ts";
+import { hostPath } from "../../../broker/project/host-path.ts";
 import { parseConfig } from "../../../broker/settings/config.ts";
 import { approvalLines } from "../words/approval-words.ts";
 import { PLAIN } from "../words/colours.ts";
@@ -45,7 +47,13 @@ export function notify({ environment, cwd }: Terminal, approval: Approval): void
     "A command waits for your answer",
     `${escaped(body.slice(0, MAX_TEXT))}\n${next}`,
   ];
-  spawn("notify-send", words, { env: environment, cwd, stdio: "ignore", timeout: PROGRAM_MS })
+  // A question comes when an agent wants it to.
+  spawn("notify-send", words, {
+    env: { ...environment, PATH: hostPath(environment["PATH"], homedir()) },
+    cwd,
+    stdio: "ignore",
+    timeout: PROGRAM_MS,
+  })
     .once("error", () => {
       // No notify-send, ignoring: the terminal shows the question.
     })

@@ -116,7 +116,7 @@ export function toLineBegin(columns: number): string {
 /** Whether bash would read on: it reads the text without running it (`-n`), on this side. */
 export function isUnfinished(command: string): boolean {
   if (/(?:^|[^\\])(?:\\\\)*\\$/.test(command)) return true;
-  const { stderr, error } = spawnSync("bash", ["--norc", "--noprofile", "-n", "-c", command], {
+  const { stderr, error } = spawnSync("/bin/bash", ["--norc", "--noprofile", "-n", "-c", command], {
     encoding: "utf8",
   });
   return (

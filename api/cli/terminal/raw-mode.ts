@@ -13,7 +13,7 @@ export function rawMode(stdin: ReadStream): () => void {
   if (stdin.isTTY !== true) return () => {};
   stdin.setRawMode(true);
   // Node leaves the processing of output on: each line feed of the program would become a carriage return and a line feed.
-  spawnSync("stty", ["-opost"], { stdio: ["inherit", "ignore", "ignore"] });
+  spawnSync("/bin/stty", ["-opost"], { stdio: ["inherit", "ignore", "ignore"] });
   let isRaw = true;
   const restore = (): void => {
     if (isRaw && !stdin.destroyed) stdin.setRawMode(false);

@@ -1,0 +1,5 @@
+/**
+ * Variables for the system's own programs (chmod, rm, tar) that the broker runs outside of worlds. Its own PATH may lead to a folder that
+ * commands write, as an activated environment of a project does.
+ */
+export const SYSTEM = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" } as const;
