@@ -1,18 +1,23 @@
 /** How a command's own shell reports the folder and the exported variables at its end (`session_key`). */
+import { FRAME_STATE_SCRIPT_FD } from "../../schemas/generated/frames.ts";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 
 /** Linux limits an execve argument to 128 KiB with its NUL (`MAX_ARG_STRLEN`, include/uapi/linux/binfmts.h). */
 const MAX_ARGUMENT = 131_071;
 
+/** The shell reads a sealed file without a name: other commands of its world can write what has one. */
+const READ = `/proc/self/fd/${FRAME_STATE_SCRIPT_FD}`;
+
 const BEGIN = "substrate-state";
 const END = "end";
 
 /**
- * Read by the shell before the command. It reports from an EXIT trap, in a subshell of builtins alone, so that no program starts, and
+ * Read by the shell before the command, which has no trace of its descriptor. It reports from an EXIT trap, in a subshell of builtins alone, so that no program starts, and
  * neither the options nor the exit code of the command's shell change. A trap of the command for EXIT takes the place of this one:
  * bash puts both together below; dash lets no function stand in for `trap`, and then reports nothing.
  */
-const script = (path: string): string => `unset BASH_ENV
+const script = (path: string): string => `exec ${FRAME_STATE_SCRIPT_FD}<&-
+unset BASH_ENV
 __substrate_report() {
   __substrate_status=$?
   (
@@ -79,10 +84,10 @@ export function reporting(
   if (cmd === undefined || keepsState(cmd)) return undefined;
   if (shell === "bash") {
     const own = /\btrap\b[^]*\b(?:exit|0)\b/i.test(cmd) ? OWN_TRAPS : "";
-    return { argv, variables: { BASH_ENV: path }, script: Buffer.from(`${script(path)}${own}`) };
+    return { argv, variables: { BASH_ENV: READ }, script: Buffer.from(`${script(path)}${own}`) };
   }
   // On the same line, because the shell's messages number the lines.
-  const text = `if [ -r ${path} ]; then . ${path}; fi; ${cmd}`;
+  const text = `if [ -r ${READ} ]; then . ${READ}; fi; ${cmd}`;
   if (Buffer.byteLength(text) > MAX_ARGUMENT) return undefined;
   return { argv: [...argv.slice(0, -1), text], variables: {}, script: Buffer.from(script(path)) };
 }

@@ -217,6 +217,25 @@ describe.each(actors())("the commands of one session, as $kind", (actor) => {
     expect([text(reply), reply.exit]).toEqual([`${broker.project}\n`, 0]);
   });
 
+  test.each(["sh", "bash"])(
+    "are read by their %s alone: another command cannot add to what it runs",
+    async (shell) => {
+      const key = newKey();
+      const watch =
+        "while :; do for f in /run/.substrate-*; do echo 'echo ADDED' >> $f; done 2> /dev/null; done";
+      await call(key, `timeout 20 sh -c '${watch.replaceAll("'", `'"'"'`)}' & :`, { background: "keep" });
+      for (let round = 0; round < 15; round++) {
+        const reply = await call(
+          key,
+          "echo one && ls /proc/self/fd | tail -n 1; [ -e /proc/$$/fd/7 ] || echo none",
+          { shell },
+        );
+        expect(text(reply)).toBe("one\n3\nnone\n");
+      }
+      await call(key, "pkill -f substrate-[*]; :");
+    },
+  );
+
   test("that are isolated leave their folder, and no variable for a plain command to run", async () => {
     const key = newKey();
     broker.write(join(broker.project, "other"), "b\n");

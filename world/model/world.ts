@@ -204,7 +204,7 @@ export type MemoryFile = {
 export type StateFile = {
   /** Absolute, as seen inside: a new file in a folder of the world's own; at most 64 bytes. */
   readonly path: string;
-  /** Its first content; at most 8 KiB. */
+  /** What the shell reads first, from a sealed memory file (FRAME_STATE_SCRIPT_FD); at most 8 KiB. */
   readonly script: Uint8Array;
   /** Called at most once, before `ending` settles, with at most 128 KiB of whatever the command left in the file. */
   readonly onState: (content: Uint8Array) => void;

@@ -46,6 +46,8 @@
 #define FRAME_MAX_MEMORY_FILE 65536
 /* The descriptor of MEMORY_FILE in its command: one digit, because dash redirects no other; not 3 to 5, which scripts open first, nor 9, which they lock. */
 #define FRAME_MEMORY_FILE_FD 8
+/* The descriptor of STATE_SCRIPT in its command, which the script closes: one digit, as of MEMORY_FILE. */
+#define FRAME_STATE_SCRIPT_FD 7
 /* The longest STATE_PATH, bytes. */
 #define FRAME_MAX_STATE_PATH 64
 /* The longest STATE_SCRIPT, bytes. */
@@ -198,9 +200,9 @@
 #define TAG_LINEAGE 27
 /* repeated text: Absolute path of a further folder with programs of these names, besides the system's folders. */
 #define TAG_FOLDER 28
-/* text: With STATE_SCRIPT: a new file of the world, in which the command's shell finds the script and leaves its own state at its end. */
+/* text: With STATE_SCRIPT: a new file of the world, in which the command's shell leaves its own state at its end. */
 #define TAG_STATE_PATH 29
-/* bytes: The first content of the file at STATE_PATH. */
+/* bytes: Content of a sealed memory file on descriptor FRAME_STATE_SCRIPT_FD, which the command's shell reads first and closes. */
 #define TAG_STATE_SCRIPT 30
 /* u64: Process id of PID 1 as the host sees it, 0 when unknown. */
 #define TAG_PID 32

@@ -10,7 +10,7 @@
 
 /* An EXEC payload up to this size travels in the message, a larger payload in a memfd. */
 #define JOB_INLINE 65536
-#define JOB_FDS 3 /* most descriptors in a message */
+#define JOB_FDS 4 /* most descriptors in a message */
 
 /* Search path of a job without PATH. */
 #define PROGRAM_PATH "/usr/local/bin:/usr/bin:/bin"
@@ -25,6 +25,7 @@ struct order {
   uint32_t input;           /* ORDER_RUN: the first descriptor is stdin, the read end of a pipe, or a terminal */
   uint32_t terminal;        /* ORDER_RUN: the first descriptor is the terminal of the command's session */
   uint32_t memory_file;     /* ORDER_RUN: the next descriptor is the command's memory file */
+  uint32_t script;          /* ORDER_RUN: the next descriptor is the script that the command's shell reads first */
   uint32_t payload_in_file; /* ORDER_RUN: the last descriptor is the payload */
   uint32_t one_output;      /* ORDER_RUN: standard error is standard output's pipe */
   uint32_t umask;           /* ORDER_RUN: plus 01000; 0: the forker's */

@@ -36,6 +36,7 @@ static struct {
   struct input *rest; /* input that does not fit into the pipe, or that follows */
   int master;      /* of the command's terminal, whose slave is the input; -1: no terminal */
   int memory_file; /* -1: no memory file */
+  int script;      /* -1: no state */
   uint64_t window;
   uint64_t open;          /* input comes in INPUT frames */
   uint64_t columns, rows; /* 0: no terminal */
@@ -48,13 +49,11 @@ static struct {
   size_t telemetry_length; /* 0: no telemetry */
   uint8_t telemetry[TELEMETRY_NAME_MAX];
   char state_path[FRAME_MAX_STATE_PATH + 1]; /* empty: no state */
-  size_t script_length;
-  uint8_t script[FRAME_MAX_STATE_SCRIPT];
-} job = {.input = -1, .master = -1, .memory_file = -1};
+} job = {.input = -1, .master = -1, .memory_file = -1, .script = -1};
 
 /* Fields of a frame that the leader gets as descriptors. */
 struct files {
-  struct field input, memory;
+  struct field input, memory, script;
 };
 
 static int file_with(const char *name, unsigned int flags, const uint8_t *data, size_t length) {
@@ -72,8 +71,8 @@ static int file_with(const char *name, unsigned int flags, const uint8_t *data, 
 }
 
 /* Makes a file sealed against every change, even through its descriptor. */
-static int sealed_file_with(const uint8_t *data, size_t length) {
-  int fd = file_with("substrate-scope", MFD_ALLOW_SEALING, data, length);
+static int sealed_file_with(const char *name, const struct field *content) {
+  int fd = file_with(name, MFD_ALLOW_SEALING, content->data, content->length);
   if (fd < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0) return fd;
   return close_keeping_errno(fd, -1);
 }
@@ -122,9 +121,8 @@ static const char *parse(const struct frame *frame, struct files *files) {
       memcpy(job.state_path, field.data, field.length);
       job.state_path[field.length] = 0;
     } else if (field.tag == TAG_STATE_SCRIPT) {
-      if (job.script_length != 0 || field.length > FRAME_MAX_STATE_SCRIPT) return "EXEC: bad STATE_SCRIPT";
-      job.script_length = field.length;
-      memcpy(job.script, field.data, field.length);
+      if (files->script.data != NULL || field.length > FRAME_MAX_STATE_SCRIPT) return "EXEC: bad STATE_SCRIPT";
+      files->script = field;
     }
   }
   if (got < 0) return "EXEC: malformed field";
@@ -162,15 +160,16 @@ static bool open_terminal(void) {
 
 /* Returns NULL, or the failed step with errno. */
 static const char *keep_files(const struct files *files) {
-  const struct field *input = &files->input, *memory = &files->memory;
+  const struct field *input = &files->input;
   if (job.columns != 0 && !open_terminal()) return "terminal";
   if (job.columns == 0 && job.open != 0 && (job.input = input_open_stream(&job.rest)) < 0) return "stdin";
   if (input->data != NULL && (job.input = input_open(input->data, input->length, &job.rest)) < 0) {
     return "stdin";
   }
-  if (memory->data == NULL) return NULL;
-  job.memory_file = sealed_file_with(memory->data, memory->length);
-  return job.memory_file < 0 ? "memory file" : NULL;
+  if (files->memory.data != NULL && (job.memory_file = sealed_file_with("substrate-scope", &files->memory)) < 0) return "memory file";
+  /* Another command could write a file that has a name before the shell reads it. */
+  if (files->script.data != NULL && (job.script = sealed_file_with("substrate-state", &files->script)) < 0) return "state";
+  return NULL;
 }
 
 /* Returns NULL, or the failed step with errno. A malformed payload ends the world. */
@@ -180,7 +179,7 @@ static const char *prepare(const struct frame *frame) {
   if (frame->id == 0 || command_find(frame->id) != NULL) fail_protocol("EXEC: the id is taken");
   job.length = 0;
   job.keep = job.window = job.gate = job.lineage = job.open = job.columns = job.rows = job.job_control = job.one_output = job.umask = 0;
-  job.telemetry_length = job.script_length = 0;
+  job.telemetry_length = 0;
   job.state_path[0] = 0;
   const char *wrong = parse(frame, &files);
   if (wrong != NULL) fail_protocol(wrong);
@@ -198,10 +197,11 @@ static void done(void) {
   if (job.input >= 0) close(job.input);
   if (job.master >= 0) close(job.master);
   if (job.memory_file >= 0) close(job.memory_file);
+  if (job.script >= 0) close(job.script);
   input_drop(job.rest);
   job.rest = NULL;
   job_leader_drop();
-  job.input = job.master = job.memory_file = -1;
+  job.input = job.master = job.memory_file = job.script = -1;
   job.valid = false;
 }
 
@@ -220,12 +220,14 @@ static int hand_over(const struct frame *frame, struct command *command) {
                         .input = job.input >= 0,
                         .terminal = job.master >= 0,
                         .memory_file = job.memory_file >= 0,
+                        .script = job.script >= 0,
                         .payload_in_file = job.length > JOB_INLINE,
                         .one_output = job.one_output != 0,
                         .umask = (uint32_t)job.umask,
                         .asked = command->own != NULL};
   if (job.input >= 0) fds[count++] = job.input;
   if (job.memory_file >= 0) fds[count++] = job.memory_file;
+  if (job.script >= 0) fds[count++] = job.script;
   if (!order.payload_in_file) return leader_assign(command, &order, frame->payload, job.length, fds, count, job.job_control != 0);
   int file = file_with("job", 0, frame->payload, job.length);
   if (file < 0) return -1;
@@ -270,7 +272,7 @@ bool execute_begin(const struct frame *frame) {
   }
   if (job.lineage != 0) lineage_begin(command);
   if (job.telemetry_length > 0) telemetry_begin(command, job.telemetry, job.telemetry_length);
-  if (job.state_path[0] != 0) state_begin(command, job.state_path, job.script, job.script_length);
+  if (job.state_path[0] != 0) state_begin(command, job.state_path);
   if (hand_over(frame, command) < 0) {
     int error = errno;
     command_end(command);

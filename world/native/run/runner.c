@@ -58,11 +58,19 @@ static uint8_t *map_payload(int fd, size_t length) {
   return mapping;
 }
 
-/* Puts the memory file at its fixed number. Another descriptor at this number is moved if still needed: only
-   the pipe that reports execve to the leader. 0, or -1 with errno. */
-static int place_memory_file(int fd) {
-  if (running_fd == FRAME_MEMORY_FILE_FD && fcntl(running_fd, F_DUPFD_CLOEXEC, FRAME_MEMORY_FILE_FD + 1) < 0) return -1;
-  return fd == FRAME_MEMORY_FILE_FD ? fcntl(fd, F_SETFD, 0) : dup2(fd, FRAME_MEMORY_FILE_FD);
+/* Puts files at their fixed numbers, by way of numbers above both. Of other descriptors at these numbers only the pipe that
+   reports execve to the leader is still needed. 0, or -1 with errno. */
+static int place_files(const int fds[], const int numbers[], int count) {
+  enum { ABOVE = 10 };
+  int moved[2];
+  if (running_fd < ABOVE && fcntl(running_fd, F_DUPFD_CLOEXEC, ABOVE) < 0) return -1;
+  for (int i = 0; i < count; i++) {
+    if ((moved[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, ABOVE)) < 0) return -1;
+  }
+  for (int i = 0; i < count; i++) {
+    if (dup2(moved[i], numbers[i]) < 0) return -1;
+  }
+  return 0;
 }
 
 /* Sends the listener to PID 1 and closes this copy before the program runs: while any copy is open a call
@@ -121,12 +129,14 @@ static int run(void) {
   runner.received = true;
   runner.keep = job.order.keep != 0;
   int input = job.order.input != 0;
-  int memory = job.order.memory_file != 0;
+  int numbers[2], files = 0;
+  if (job.order.memory_file != 0) numbers[files++] = FRAME_MEMORY_FILE_FD;
+  if (job.order.script != 0) numbers[files++] = FRAME_STATE_SCRIPT_FD;
   int large = job.order.payload_in_file != 0;
-  if (count != input + memory + large || (!large && job.order.length != (size_t)length - sizeof job.order)) {
+  if (count != input + files + large || (!large && job.order.length != (size_t)length - sizeof job.order)) {
     give_up("receive", "", EPROTO);
   }
-  uint8_t *payload = large ? map_payload(fds[input + memory], job.order.length) : job.payload;
+  uint8_t *payload = large ? map_payload(fds[input + files], job.order.length) : job.payload;
   if (program_unpack(payload, job.order.length, &program) < 0) give_up("unpack", "", errno);
   program.asked = job.order.asked != 0;
   if (input && dup2(fds[0], STDIN_FILENO) < 0) give_up("stdin", "", errno);
@@ -137,7 +147,7 @@ static int run(void) {
   if (job.order.one_output != 0 && dup2(STDOUT_FILENO, STDERR_FILENO) < 0) give_up("stderr", "", errno);
   /* The runner shares the leader's memory, and not its mask (no CLONE_FS). */
   if (job.order.umask != 0) umask(job.order.umask & 0777);
-  if (memory && place_memory_file(fds[input]) < 0) give_up("memory file", "", errno);
+  if (files > 0 && place_files(fds + input, numbers, files) < 0) give_up("memory file", "", errno);
   if (chdir(program.cwd) < 0) give_up("chdir", program.cwd, errno);
   sigemptyset(&none);
   if (sigprocmask(SIG_SETMASK, &none, NULL) < 0) give_up("sigprocmask", "", errno);

@@ -20,21 +20,11 @@ struct state_file {
   ino_t inode;
 };
 
-static bool write_script(int fd, const uint8_t *script, size_t length) {
-  for (size_t written = 0; written < length;) {
-    ssize_t count = write(fd, script + written, length - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    written += (size_t)count;
-  }
-  return true;
-}
-
-void state_begin(struct command *command, const char *path, const uint8_t *script, size_t length) {
+void state_begin(struct command *command, const char *path) {
   struct stat made;
   struct state_file *file = calloc(1, sizeof *file);
   int fd = file == NULL ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd >= 0 && (!write_script(fd, script, length) || fstat(fd, &made) < 0)) {
+  if (fd >= 0 && fstat(fd, &made) < 0) {
     unlink(path);
     fd = close_keeping_errno(fd, -1);
   }

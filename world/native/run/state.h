@@ -2,13 +2,10 @@
 #ifndef SUBSTRATE_RUN_STATE_H
 #define SUBSTRATE_RUN_STATE_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 struct command;
 
-/* Makes the file with the script. A file that cannot be made (a full /run) only means that no state is reported. */
-void state_begin(struct command *command, const char *path, const uint8_t *script, size_t length);
+/* Makes the empty file. One that cannot be made (a full /run) only means that no state is reported. */
+void state_begin(struct command *command, const char *path);
 /* Sends what the file holds, and removes it. */
 void state_send(struct command *command);
 /* Removes the file of a command that never began, or was lost. */
