@@ -1,7 +1,7 @@
 /** Why a program does not start, in words that a model can act on. */
 import type { DecisionRule } from "../../schemas/generated/types.ts";
 import type { StartFinding } from "../policy/index.ts";
-import { because, type Refusal, refusal } from "../model/refusal.ts";
+import { because, type Refusal, refusal, shortFragment } from "../model/refusal.ts";
 
 export type RefusedStart = {
   readonly verdict: "deny" | "ask";
@@ -20,7 +20,7 @@ export function deniedStart(finding: StartFinding): RefusedStart {
 export function needsOverlay(finding: StartFinding): RefusedStart {
   const { rule, policyId } = finding;
   const message = `Policy '${policyId}' starts this program only on an overlay, and this command runs without one${because(finding.rule)}. As a command of its own it is isolated, and its changes are held`;
-  const hint = `Run '${rule.fragment}' as a separate command: that command is isolated and its changes are held`;
+  const hint = `Run '${shortFragment(rule)}' as a separate command: that command is isolated and its changes are held`;
   return denied(rule, message, hint);
 }
 

@@ -11,11 +11,21 @@ export function isRefusal<Value extends object>(value: Value | Refusal): value i
   return "code" in value;
 }
 
+/** A program may have arguments by the thousand, and the rule and its reason stand behind them. */
+const MAX_FRAGMENT = 400;
+
+/** Returns the beginning of what a rule matched, for sentences. */
+export function shortFragment({ fragment }: DecisionRule): string {
+  return fragment.length <= MAX_FRAGMENT
+    ? fragment
+    : `${fragment.slice(0, MAX_FRAGMENT)}… (${fragment.length} characters)`;
+}
+
 /** Ends a sentence with the rule behind it; empty without a rule. */
 export function because(rule: DecisionRule | null): string {
   if (rule === null) return "";
   const reason = rule.reason === undefined ? "" : `: ${rule.reason}`;
-  return `: '${rule.fragment}' matches '${rule.pattern}' in ${rule.list} (${rule.source})${reason}`;
+  return `: '${shortFragment(rule)}' matches '${rule.pattern}' in ${rule.list} (${rule.source})${reason}`;
 }
 
 /** Makes a refusal from its two sentences: the problem with the received value, and the next step for the caller. */

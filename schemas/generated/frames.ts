@@ -450,7 +450,7 @@ export const FRAME_MAX_REPLACEMENT = 1048576;
 export const FRAME_MAX_SETTLED = 4194304;
 
 /** The most of a program's arguments in STARTING, bytes. */
-export const FRAME_MAX_WORDS = 65536;
+export const FRAME_MAX_WORDS = 262144;
 
 /** Bytes of a frame's header. */
 export const FRAME_HEADER_SIZE = 12;

@@ -66,9 +66,9 @@ function ofKind(all: readonly Seen[], world: SeenWorld, kind: Exclude<Kind, "bro
 
 function worldsOf(all: readonly Seen[], broker: Seen): readonly SeenWorld[] {
   const children = childrenOf(all, broker);
-  const helpers = children.filter(isHelper);
+  const helpers = children.filter((child) => roleOf(child) === "network");
   return children
-    .filter((child) => !isHelper(child))
+    .filter((child) => roleOf(child) === "")
     .map((outer) => {
       const first = childrenOf(all, outer)[0];
       const [forker, ...leaders] = first === undefined ? [] : childrenOf(all, first);
@@ -79,12 +79,13 @@ function worldsOf(all: readonly Seen[], broker: Seen): readonly SeenWorld[] {
     });
 }
 
-function isHelper({ pid }: Seen): boolean {
+/** The first argument of `substrate-init`: a world's has none, helpers and readers of changes are named. */
+function roleOf({ pid }: Seen): string | undefined {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")[1] === "network";
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")[1];
   } catch {
     // It has ended meanwhile.
-    return false;
+    return undefined;
   }
 }
 

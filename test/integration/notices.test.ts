@@ -16,7 +16,7 @@ approval: { timeout_secs: 1 }
 fs:
   deny_write: ["$PROJECT/.envrc"]
 commands:
-  denied: [{ pattern: "id *", reason: "It is nobody's business" }]
+  denied: [{ pattern: "id *", reason: "It is nobody's business" }, "rm -rf /"]
   ask: ["whoami *"]
   isolated: ["true iso"]
 `;
@@ -114,6 +114,21 @@ describe.each(actors())("what a reply tells of what happened inside, as $kind", 
     ]);
     const span = await broker.span(ran.notices[0]?.span_id ?? "");
     expect(span).toMatchObject({ parent_span: ran.span_id, event_type: "violation", code: "policy_denied" });
+  });
+
+  test("a program with thousands of arguments starts, and one with more than are read says so in a sentence", async () => {
+    const lots = "mkdir -p many; seq -f many/file-%06g.txt 13000 > names; xargs touch < names";
+    expect(
+      await broker.run(`${lots}; rm -f many/file-00[0-5]*; xargs rm < names; ls many | wc -l`),
+    ).toMatchObject({ stdout: "0\n", notices: [] });
+    const ran = await broker.run(
+      `${lots}; rm -f many/*; ls many | wc -l; xargs -n 1000 rm -f < names; ls many | wc -l`,
+    );
+    expect([ran.exit, ran.stdout]).toEqual([0, "13000\n0\n"]);
+    const [{ message = "" } = {}] = ran.notices;
+    expect(message).toContain("rm -f many/file-000001.txt");
+    expect(message).toMatch(/matches 'rm -rf \/' in commands\.denied .*xargs -n 1000/);
+    expect(message.length).toBeLessThan(1000);
   });
 
   test("a program that a person would have had to approve, and whose question nobody answered", async () => {

@@ -1,14 +1,21 @@
 /** One process of `substrate-init` that answers requests, one at a time (world/native/changes/answers.h). */
 import { type ChildProcess, spawn } from "node:child_process";
 
+import { WorldUnavailable } from "../model/unavailable.ts";
+
 /** The native part's answer: a word, followed by bytes. */
 export type Answer = { readonly word: string; readonly rest: Buffer };
 
 const HEAD = 4;
 
 /** Thrown when the process ends before its answer. */
-export class SessionEnded extends Error {
-  override readonly name = "SessionEnded";
+export class SessionEnded extends WorldUnavailable {
+  constructor(cause: string) {
+    super(
+      cause,
+      "Something on this machine ended a part of the broker, as the kernel does without memory. Try again",
+    );
+  }
 }
 
 export class NativeSession implements AsyncDisposable {

@@ -1,3 +1,5 @@
+import { FRAME_MAX_WORDS } from "../../../schemas/generated/frames.ts";
+
 /**
  * Limits checked before parsing. Measured parser times: 1 MB 195 ms, 10,000 nested `$(` 199 ms, 16,000 here-documents 500 ms,
  * 60,000 backquotes 75 ms.
@@ -23,10 +25,10 @@ export const MAX_TEXT_IN_ALL = 2 * MAX_TEXT_LENGTH + 4096;
 export const MAX_WRAPPERS = 8;
 
 /**
- * For a program and its arguments, without shell text to parse: the most that xargs puts on a line (POSIX 2024, `xargs -s`; GNU:
- * 128 KiB). Deciding about so many words takes up to 100 ms; 2 MB took a second.
+ * For a program and its arguments, without shell text to parse: twice what xargs puts on a line (GNU: 128 KiB), and what a gate reads of
+ * a program that starts. Deciding about so many words takes up to 200 ms; 2 MB took a second.
  */
-export const MAX_WORDS_LENGTH = 128 * 1024;
+export const MAX_WORDS_LENGTH = FRAME_MAX_WORDS;
 
 /** Returns why the words of an argv are not read at all, or null. Scripts among the words (`sh -c`) have their own limits. */
 export function refuseToReadWords(text: string): string | null {

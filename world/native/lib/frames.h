@@ -25,7 +25,7 @@
 /* The longest SETTLED, bytes; repositories that do not fit are not sealed. */
 #define FRAME_MAX_SETTLED 4194304
 /* The most of a program's arguments in STARTING, bytes. */
-#define FRAME_MAX_WORDS 65536
+#define FRAME_MAX_WORDS 262144
 /* Bytes of a frame's header. */
 #define FRAME_HEADER_SIZE 12
 /* Bytes before a field's value. */

@@ -7,10 +7,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "lib/frames.h"
+
 /* Bytes of arguments that PROGRAMS reports for each program. */
 #define WORDS_SHORT 4096
-/* FRAME_MAX_WORDS */
-#define WORDS_LONG 65536
+#define WORDS_LONG FRAME_MAX_WORDS
 
 struct words {
   size_t count;

@@ -65,8 +65,8 @@ describe("the shell reader", () => {
     expect([form, operator]).toEqual(["argv", null]);
   });
 
-  test("reads an argument list of 128 KiB, and says of a longer one that it did not", () => {
-    const long = ["a", "x".repeat(128 * 1024 - 2)];
+  test("reads an argument list of 256 KiB, and says of a longer one that it did not", () => {
+    const long = ["a", "x".repeat(256 * 1024 - 2)];
     expect(readArgv(long)).toMatchObject({ fragments: [{ words: [{ text: "a" }, {}] }], incomplete: false });
     expect(readArgv([...long, ""])).toMatchObject({ fragments: [], opaque: [{}], incomplete: true });
     // A script among the words has the limit of a script.
