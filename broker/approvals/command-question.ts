@@ -50,6 +50,7 @@ export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut
   const refused = outdatedBecause(broker, job) ?? tooLong(job);
   if (refused !== undefined) return refused;
   const kept = withoutLongInput(job);
+  const folder = madeFolder(job.place.cwd);
   const { effective, session, decision } = job;
   const [assigned, narrowing] = effective.policies;
   const command = readCommand(job.request);
@@ -92,7 +93,7 @@ export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut
     offers,
     notes,
     timeoutMs: Math.min(...effective.policies.map(timeoutSecs)) * 1000,
-    outdated: () => outdatedBecause(broker, kept),
+    outdated: () => outdatedBecause(broker, kept, folder),
     ...(offers.includes("always") ? always(broker, entry) : {}),
     ...(tryOut === undefined ? {} : { preview: previewOf(job, kept, tryOut) }),
     previewFirst: [assigned, narrowing].some((policy) => policy?.document.approval?.preview === "auto"),
@@ -110,8 +111,11 @@ function asksByRule({ decision }: Job): boolean {
   return decision.verdict === "ask";
 }
 
-/** Refuses when another policy is in force by now, or the folder was replaced. */
-function outdatedBecause(broker: QuestionNeeds, job: Job): Refusal | undefined {
+/**
+ * Refuses when another policy is in force by now, or the folder was replaced. `folder`: the command's own when the question was asked;
+ * another command may have put another repository, or a link to one, in its place.
+ */
+function outdatedBecause(broker: QuestionNeeds, job: Job, folder?: string): Refusal | undefined {
   const { agent, place, called, request, effective } = job;
   // A session's folder may be a repository of its own below the caller's project, whose policy holds all the same.
   const now = (place.project === NO_PROJECT ? placeOnHost : placeOf)(broker, called.cwd);
@@ -122,7 +126,9 @@ function outdatedBecause(broker: QuestionNeeds, job: Job): Refusal | undefined {
     return policyChanged({ policyHash: effective.hash, policyId: effective.id });
   // A program may be started in a folder that only its world has.
   const isThere = job.isStart === true || place.cwd === called.cwd || realPath(place.cwd) === place.cwd;
-  const isSame = isThere && now.identity === place.identity && now.project === place.project;
+  const isSameFolder =
+    folder === undefined || (madeFolder(place.cwd) === folder && realPath(place.cwd) === place.cwd);
+  const isSame = isThere && isSameFolder && now.identity === place.identity && now.project === place.project;
   return isSame ? undefined : folderChanged(place.cwd, effective.id);
 }
 
@@ -239,6 +245,7 @@ function keyOf(job: Job, entry: Omit<AlwaysApproval, "id">, { programs, unknown 
     effective.hash,
     session.id,
     place.identity,
+    madeFolder(place.cwd),
     argv,
     entry,
     programs,

@@ -96,7 +96,7 @@ export class FaultRounds {
       const victim = chooseVictim(this.#broker.process.pid ?? 0, wanted, random);
       if (victim !== undefined && isAlive(victim.process)) {
         if (victim.kind === "broker") await this.#broker.kill("SIGKILL");
-        else process.kill(victim.process.pid, "SIGKILL");
+        else if (!isKilled(victim.process.pid)) continue;
         return victim;
       }
       await sleep(5);
@@ -204,4 +204,14 @@ function unharmed(victim: Victim, answers: readonly Answered[]): readonly string
     // The one that died may have been about to be ready.
     ...(refused.length > 0 && (one || lost.size > 0) ? [`a world could not be made: ${refused[0]}`] : []),
   ];
+}
+
+/** False for a process that has ended by itself since it was chosen. */
+function isKilled(pid: number): boolean {
+  try {
+    return process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    return false;
+  }
 }

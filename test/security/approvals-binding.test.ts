@@ -172,6 +172,27 @@ describe.each(actors())("what an answer is bound to, as $kind", (actor) => {
     expect(readFileSync(inProject("ran"), "utf8")).toBe("two");
   });
 
+  test.each([
+    ["a link to another", "ln -s other sub"],
+    ["another", "mv other sub"],
+    ["a new one of the same name", "mkdir sub"],
+  ])("a folder that %s takes the place of, is not the one of the answer", async (_what, swap) => {
+    const fresh = "rm -rf sub sub.old other; mkdir sub other";
+    await broker.run(fresh);
+    const body = { cmd: "touch here; id", cwd: inProject("sub") };
+    const waiting = person.told({ ...body, approval_wait_ms: 20_000 });
+    const { approval_id: first } = await person.waitedFor();
+    await broker.run(`mv sub sub.old; ${swap}`);
+    await person.answer(first, "once");
+    expect(await waiting).toMatchObject({ status: 409, code: "policy_changed" });
+    expect(["sub", "sub.old", "other"].some((name) => existsSync(inProject(`${name}/here`)))).toBe(false);
+    await broker.run(fresh);
+    await person.approve(body, "session");
+    expect(await person.told(body)).toMatchObject({ status: 200 });
+    await broker.run(`mv sub sub.old; ${swap}`);
+    expect(await person.told(body)).toMatchObject({ code: "approval_required" });
+  });
+
   test("a script behind a link is the one that the kernel finds, and what only its world can see is approved once", async () => {
     broker.write(inProject("near/there/kept"), "");
     broker.write(inProject("far/kept"), "");
