@@ -152,7 +152,7 @@ const NO_RIGHT =
   /: (?:Permission denied|Operation not permitted)$|\((?:1|13): [^)]{1,40}\)$|\[Errno (?:1|13)\]|\bE(?:ACCES|PERM): /m;
 
 const ROOT_IS_NOBODY =
-  "root has no capabilities in a world: file modes, owners and the guard of ports below 1024 apply to it as to every user, which may have caused the refusal. A person can do this outside of Substrate";
+  "root has no capabilities in a world: file modes and owners apply to it as to every user, which may have caused the refusal. A person can do this outside of Substrate";
 
 /**
  * `ulimit` options that a world's shell cannot raise: core files (`-c`), and descriptors (`-n`) beyond a command's

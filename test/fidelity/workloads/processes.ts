@@ -3,6 +3,13 @@ import type { Workload } from "../workload.ts";
 /** Processes, terminals, sockets, watchers, and tools that look at them. */
 export const PROCESSES: readonly Workload[] = [
   {
+    name: "a server on a port below 1024",
+    needs: ["python3"],
+    command:
+      'python3 -c \'import socket\ns = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(("127.0.0.1", 83)); s.listen(); print("listens")\'; echo $?',
+    varies: { output: [[/ {2}File .*\n.*\n/g, ""]] },
+  },
+  {
     name: "ps sees the command's own processes",
     needs: ["ps"],
     command:

@@ -32,13 +32,33 @@ static void write_identity(const char *path, uint32_t id) {
 
 /* Queue length for telemetry datagrams. The default of ten (unix(7)) loses messages of a program that sends
    more in a row. Kernels that refuse keep ten. */
+#define REPORTS_QUEUE "sys/net/unix/max_dgram_qlen"
 #define REPORTS_WAITING "512"
 
-static void make_room_for_reports(int directory, const char *path) {
-  int fd = openat(directory, path, O_WRONLY | O_CLOEXEC);
+/* The lowest port that needs no capability (ip(7)): as on the host, where root listens on any. A new network begins at 1024. */
+#define PORTS "sys/net/ipv4/ip_unprivileged_port_start"
+static char lowest_port[16];
+
+/* A kernel that refuses keeps its own value: what is set here is no wall. */
+static void set_network(int proc, const char *path, const char *text) {
+  int fd = openat(proc, path, O_WRONLY | O_CLOEXEC);
   if (fd < 0) return;
-  ssize_t written = write(fd, REPORTS_WAITING, strlen(REPORTS_WAITING));
+  ssize_t written = write(fd, text, strlen(text));
   (void)written;
+  close(fd);
+}
+
+static void set_networks(const struct setup *setup, int proc) {
+  if (setup->reports == 1) set_network(proc, REPORTS_QUEUE, REPORTS_WAITING);
+  set_network(proc, PORTS, lowest_port);
+}
+
+static void note_lowest_port(const struct setup *setup) {
+  strcpy(lowest_port, setup->uid == 0 ? "0" : "1024");
+  int fd = setup->uid == 0 ? -1 : open("/proc/" PORTS, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  ssize_t length = read(fd, lowest_port, sizeof lowest_port - 1);
+  if (length > 0) lowest_port[length] = 0;
   close(fd);
 }
 
@@ -63,10 +83,14 @@ static void join_network(const struct setup *setup) {
   if (setns(net, CLONE_NEWNET) < 0) fail_world("join network", "net", errno);
   close(net);
   /* Write here: the user namespace below, unshared next, has no permission. */
-  if (setup->reports == 1) make_room_for_reports(AT_FDCWD, "/proc/sys/net/unix/max_dgram_qlen");
+  int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (proc < 0) fail_world("join network", "/proc", errno);
+  set_networks(setup, proc);
+  close(proc);
 }
 
 void namespaces_enter(const struct setup *setup) {
+  note_lowest_port(setup);
   if ((setup->namespaces & CLONE_NEWUSER) != 0) {
     if (geteuid() != setup->uid || getegid() != setup->gid) credentials_become(setup->uid, setup->gid);
   }
@@ -98,7 +122,7 @@ void namespaces_prepare(const struct setup *setup, int proc_fd) {
   }
   if ((setup->namespaces & CLONE_NEWNET) != 0) {
     loopback_up();
-    if (setup->reports == 1) make_room_for_reports(proc_fd, "sys/net/unix/max_dgram_qlen");
+    set_networks(setup, proc_fd);
   }
   if ((setup->namespaces & CLONE_NEWUSER) != 0) {
     /* The limit belongs to this user namespace: the host's own stays. Without the limit every command could
