@@ -54,21 +54,52 @@ const BASHS_OWN =
 const GITS_OWN =
   /^GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|NAMESPACE|CONFIG_GLOBAL|CONFIG_COUNT|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL|DATE))$/;
 
+/** What programs read without a word, by the word that starts them: the result is another one, also where they end well. */
+const READ_SILENTLY: readonly (readonly [program: RegExp, variables: RegExp])[] = [
+  [/\bgit\b/, GITS_OWN],
+  [
+    /\b(?:make|cmake|ninja|meson|configure|cargo|pip3?|gcc|g\+\+)\b/,
+    /^(?:CC|CXX|LD|AR|(?:C|CXX|CPP|LD|MAKE|RUST)FLAGS)$/,
+  ],
+  [/\bgo\b/, /^(?:GO(?:FLAGS|OS|ARCH|PROXY|PRIVATE)|CGO_\w+)$/],
+  [/\b(?:python[\d.]*|pytest|django-admin)\b/, /^(?:PYTHONPATH|PYTEST_ADDOPTS|DJANGO_SETTINGS_MODULE)$/],
+  [/\b(?:java|mvn|gradle|gradlew|mvnw)\b/, /^(?:JAVA|MAVEN|GRADLE)_OPTS$|^JAVA_TOOL_OPTIONS$/],
+  [/\b(?:psql|pg_\w+|createdb|dropdb)\b/, /^PG[A-Z]+$/],
+];
+
 /**
- * Returns a sentence about variables that the command's text names or its git would read, that the caller's shell has, and that the
- * command does not get: the shell would take each for empty, and git for unset, without a word.
+ * Returns a sentence about variables that the command's text names or its programs would read, that the caller's shell has, and that the
+ * command does not get: the shell would take each for empty, and programs for unset, without a word.
  */
-export function missedVariables({
-  request,
-  environment,
-}: Pick<Job, "request" | "environment">): string | undefined {
-  const { cmd = "", argv = [], shell, caller_env: callers = {}, env = {} } = request;
-  const ofGit = /\bgit\b/.test(cmd) || argv[0] === "git" ? Object.keys(callers).filter(isGits) : [];
+export function missedVariables({ request, environment }: Asked): string | undefined {
+  const { cmd = "", argv: [program = ""] = [], caller_env: callers = {} } = request;
+  const text = cmd === "" ? program : cmd;
+  const read = READ_SILENTLY.filter(([programs]) => programs.test(text)).map(([, variables]) => variables);
   const named = new Set([
     ...[...cmd.matchAll(/\$\{?([A-Za-z_]\w*)/g)].map(([, name = ""]) => name),
-    ...ofGit,
+    ...Object.keys(callers).filter((name) => read.some((variables) => variables.test(name))),
   ]);
-  const unpassed = [...named].filter(
+  return wordsAbout([...named], { request, environment });
+}
+
+/** Returns the same about variables that a failed command's output names, and its text does not: `KeyError: 'DATABASE_URL'`. */
+export function missedByFailed(asked: Asked, said: string): string | undefined {
+  const { caller_env: callers = {}, cmd = "" } = asked.request;
+  const [told, inText] = [said, cmd].map((text) => new Set(text.match(NAMES)));
+  const named = Object.keys(callers).filter(
+    (name) => told?.has(name) === true && inText?.has(name) === false,
+  );
+  return wordsAbout(named, asked);
+}
+
+/** Shorter names are words of many messages. */
+const NAMES = /(?<!\w)[A-Z][A-Z0-9_]{3,}(?!\w)/g;
+
+type Asked = Pick<Job, "request" | "environment">;
+
+function wordsAbout(named: readonly string[], { request, environment }: Asked): string | undefined {
+  const { cmd = "", shell, caller_env: callers = {}, env = {} } = request;
+  const unpassed = named.filter(
     (name) =>
       Object.hasOwn(callers, name) &&
       !Object.hasOwn(env, name) &&
@@ -83,10 +114,6 @@ export function missedVariables({
   if (first === undefined) return undefined;
   const [is, them] = others.length === 0 ? ["is", "it"] : ["are", "them"];
   return `'${missed.join("', '")}' ${is} set in the calling shell and empty in the world: no 'world.env' of the policies in force passes ${them} on. "substrate exec --env ${first}" gives a variable to one command, SUBSTRATE_SH_ENV=${first} to those of substrate-sh`;
-}
-
-function isGits(name: string): boolean {
-  return GITS_OWN.test(name);
 }
 
 /** Statements with one of these words may set any name in them. */

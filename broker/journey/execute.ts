@@ -14,7 +14,7 @@ import { watchGit } from "./git-watch.ts";
 import { Witnesses } from "./witnesses.ts";
 import { recordShortage } from "./record-shortage.ts";
 import { cannotRecord } from "../model/refusal.ts";
-import { missedVariables } from "./caller-shell.ts";
+import { missedByFailed, missedVariables } from "./caller-shell.ts";
 import { changesOf } from "./changes.ts";
 import { commandEnvironment } from "../settings/environment.ts";
 import { jobGate } from "../exec-gate/job-gate.ts";
@@ -175,6 +175,9 @@ async function runAndRecord(
     if (job.request.world !== "disabled") notices.takeFailure(whyFailed(job, ran, known));
     const unseen = broker.npmRetries.unseenBy(lacks.npmrcReaders, world.spec.files.denyRead);
     if (unseen !== undefined) notices.takePolicy(unseen);
+    const failed = ran.ending.kind === "exited" && ran.ending.code !== 0;
+    const missed = failed ? missedByFailed(job, saidBy(job, ran).toString("latin1")) : undefined;
+    if (missed !== undefined) notices.takeSession(missed);
     const unreached = [...closedPortWords(job, ran), ...failedConnectionWords(job, ran, witnesses.network)];
     for (const words of unreached) notices.takeUnreached(words);
     for (const words of [...leftWords(ran), ...processWords(job, ran)]) notices.takeSession(words);

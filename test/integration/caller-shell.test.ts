@@ -25,7 +25,15 @@ describe.each(actors())("the caller's shell, as $kind", (actor) => {
 
   test("CI, NODE_ENV, VIRTUAL_ENV, version managers and the locale are the caller's, and nothing else is", async () => {
     const env = {
-      ...{ CI: "1", NODE_ENV: "test", VIRTUAL_ENV: "/v", NVM_DIR: "/n", PYENV_VERSION: "3", LC_TIME: "C" },
+      ...{
+        CI: "1",
+        NODE_ENV: "test",
+        RAILS_ENV: "test",
+        VIRTUAL_ENV: "/v",
+        NVM_DIR: "/n",
+        PYENV_VERSION: "3",
+        LC_TIME: "C",
+      },
       ...{ UNLISTED: "x", NODE_OPTIONS: "--no-warnings", PYTHONPATH: "/x", GIT_DIR: "/x", HOME: "/nowhere" },
     };
     const { stdout, code } = await exec(["--", "env"], env);
@@ -44,6 +52,20 @@ describe.each(actors())("the caller's shell, as $kind", (actor) => {
     expect(found).toContain(`HOME=${actor.home}`);
     const plain = (await exec(["--", "env"])).stdout;
     expect(plain).not.toMatch(/^(CI|NODE_ENV)=/m);
+  });
+
+  test("a variable that make would read, or that the output of a failed command names, is told too", async () => {
+    const env = { CC: "clang", DATABASE_URL: "x", MYAPP: "1", CI: "1" };
+    const told = async (cmd: string): Promise<string> => (await exec(["--", cmd], env)).stderr;
+    expect(await told("make --version > /dev/null")).toMatch(
+      /^substrate: 'CC' is set in the calling shell and empty/,
+    );
+    broker.write(join(broker.project, "fails"), 'echo "KeyError: DATABASE_URL, CI, MYAPPS" >&2; exit 1\n');
+    broker.write(join(broker.project, "passes"), "echo DATABASE_URL\n");
+    expect(await told("sh fails")).toMatch(
+      /\nsubstrate: 'DATABASE_URL' is set in the calling shell and empty/,
+    );
+    expect(await told("sh passes")).toBe("");
   });
 
   test("a variable that the text names, that the shell has and that is not passed is told; others are not", async () => {

@@ -35,7 +35,16 @@ export const PASSED_ROWS: readonly PassedRow[] = [
     holds: "text",
     reason: "no editor: agents set it, since git would wait for one without end",
   },
-  { names: ["NODE_ENV"], holds: "text", reason: "the environment whose settings a project uses" },
+  {
+    names: ["NODE_ENV", "RAILS_ENV", "RACK_ENV"],
+    holds: "text",
+    reason: "the environment whose settings a project uses",
+  },
+  {
+    names: ["PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONUTF8", "PYTHONIOENCODING"],
+    holds: "text",
+    reason: "what Python leaves behind, and how it writes",
+  },
   { names: ["SOURCE_DATE_EPOCH"], holds: "text", reason: "the time stamp that builds write" },
   {
     names: [

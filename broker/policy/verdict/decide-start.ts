@@ -165,7 +165,8 @@ function perhaps(
   { cut, files: [file] }: ProgramStart,
   readings: readonly StartReading[],
 ): StartFinding[] {
-  const reason = "The program has more arguments than can be checked (256 KiB), and this rule may match them; 'xargs -n 1000' starts it with fewer";
+  const reason =
+    "The program has more arguments than can be checked (256 KiB), and this rule may match them; 'xargs -n 1000' starts it with fewer";
   const whole = readings.some(({ hidden }) => hidden) ? policy.rules.all.filter(speaksOfStarts) : [];
   const about = cut ? readings.flatMap((reading) => rulesAbout(policy, reading)) : [];
   return [...new Set([...about, ...whole])].flatMap((rule) =>
