@@ -46,6 +46,7 @@ import {
   closedPortWords,
   failedConnectionWords,
   leftWords,
+  noRoomWords,
   processWords,
   saidBy,
   whyFailed,
@@ -180,7 +181,8 @@ async function runAndRecord(
     if (missed !== undefined) notices.takeSession(missed);
     const unreached = [...closedPortWords(job, ran), ...failedConnectionWords(job, ran, witnesses.network)];
     for (const words of unreached) notices.takeUnreached(words);
-    for (const words of [...leftWords(ran), ...processWords(job, ran)]) notices.takeSession(words);
+    for (const words of [...leftWords(ran), ...processWords(job, ran), ...noRoomWords(job, ran)])
+      notices.takeSession(words);
     notices.takeObserved(witnesses.network?.observed ?? []);
     // Keep the overlay until the listing proves it unchanged.
     held = holdsChanges(job);

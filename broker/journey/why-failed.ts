@@ -112,6 +112,20 @@ function saysNoProcess(said: string): boolean {
     );
 }
 
+/** Explains a full folder of the world's own, where the disk of the host has room. */
+export function noRoomWords(job: Job, ran: Ran): readonly string[] {
+  if (job.request.world === "disabled") return [];
+  const said = saidBy(job, ran).toString("latin1");
+  if (!/No space left on device|\bENOSPC\b/.test(said)) return [];
+  const text = `${job.request.cmd ?? job.argv.join(" ")}\n${said}`;
+  const full = SCRATCH.filter((folder) => new RegExp(`(?<![\\w.])${folder}(?![\\w.-])`).test(text));
+  if (full.length === 0) return [];
+  const [is, its] = full.length === 1 ? ["is", "it"] : ["are", "them"];
+  return [
+    `'${full.join("', '")}' of a world ${is} in memory and bounded, in bytes and in files (world.limits.disk), whatever room the disk has, and ${is} not emptied between the commands of a session. Put large files into the project; "substrate world restart" empties ${its}`,
+  ];
+}
+
 /** Explains a process that is not there to be ended: a server that a person or an earlier command has started. */
 export function processWords(job: Job, ran: Ran): readonly string[] {
   const command = job.request.cmd ?? job.argv.join(" ");

@@ -43,12 +43,15 @@ const LACKS: readonly Lack[] = [
     sentence:
       "a world has one user and one group, so files cannot be given to others, and access lists cannot name others. A person can do this outside of Substrate",
     of: "others",
+    // A missing file and an unknown user fail on the host too.
+    says: /(?:Operation not permitted|Invalid argument)$/m,
   },
   {
     names: "chown chgrp mknod setcap setpriv su runuser",
     sentence:
       "root has no capabilities in a world, so it cannot make devices or give files to other users. A person can do this outside of Substrate",
     of: "root",
+    says: /(?:Operation not permitted|Permission denied|Invalid argument)$/m,
   },
   {
     names: "docker docker-compose docker-buildx nerdctl",
@@ -83,11 +86,12 @@ const LACKS: readonly Lack[] = [
     names: "at batch crontab",
     sentence:
       "no command reaches the service of this machine that runs jobs later. A person can set it up outside of Substrate",
+    says: /no crontab for|permission denied|not permitted|read-only file system|\/var\/spool/i,
   },
   {
     names: "systemctl service journalctl loginctl timedatectl hostnamectl busctl",
     sentence:
-      "a world reaches no service manager and no bus of this machine. A person can run it outside of Substrate",
+      "a world reaches no service manager and no bus of this machine. A person can run it outside of Substrate, where this machine has them",
   },
   {
     names: "perf",

@@ -13,6 +13,7 @@ name: Notices
 mode: enforce
 net: { allowed: ["allowed.example"] }
 approval: { timeout_secs: 1 }
+world: { limits: { disk: 40M } }
 fs:
   deny_write: ["$PROJECT/.envrc"]
 commands:
@@ -95,6 +96,17 @@ describe.each(actors())("what a reply tells of what happened inside, as $kind", 
     expect((await broker.run({ cmd: "git count-objects", cwd: join(broker.project, "packed") })).stdout).toBe(
       "0 objects, 0 kilobytes\n",
     );
+  });
+
+  test("a full folder of the world's own is told, and a full disk is not", async () => {
+    const full = await broker.run("head -c 100000000000 /dev/zero > /dev/shm/big; rm /dev/shm/big");
+    expect(full.notices).toMatchObject([
+      {
+        kind: "session",
+        message: expect.stringMatching(/^'\/dev\/shm' of a world is in memory and bounded/),
+      },
+    ]);
+    expect((await broker.run("echo 'cp: No space left on device' /home/tmp/x")).notices).toEqual([]);
   });
 
   test("a child of a command that is ended by a signal may tidy up after itself too", async () => {

@@ -137,6 +137,18 @@ describe("what a world lacks is told", () => {
       expect(told(1000, ran(`/usr/bin/${program}`, { code: 1 }), { said: () => `${says}\n` })).toEqual([]);
   });
 
+  test("not of owners, access lists and later jobs that fail on the host too", () => {
+    for (const [uid, program, says] of [
+      [1000, "chown", "chown: cannot access 'none': No such file or directory"],
+      [0, "chown", "chown: invalid user: 'nobody-here'"],
+      [1000, "setfacl", "setfacl: Option -m: Invalid argument near character 3"],
+      [1000, "crontab", "/none: No such file or directory"],
+    ] as const)
+      expect(told(uid, ran(`/usr/bin/${program}`, { code: 1 }), { said: () => `${says}\n` })).toEqual([]);
+    const owner = { said: () => "chown: changing ownership of 'a': Invalid argument\n" };
+    expect(told(1000, ran("/usr/bin/chown", { code: 1 }), owner)).toHaveLength(1);
+  });
+
   test("not of docker or ssh where they fail for another reason, or the socket is shared", () => {
     const docker = ran("/usr/bin/docker", { code: 1 });
     expect(told(1000, docker, { said: () => "no such image\n" })).toEqual([]);
@@ -166,8 +178,9 @@ describe("what a world lacks is told", () => {
   });
 
   test("of an access list that names others, but to root", () => {
-    expect(told(1000, ran("/usr/bin/setfacl", { code: 1 }))).toHaveLength(1);
-    expect(told(0, ran("/usr/bin/setfacl", { code: 1 }))).toEqual([]);
+    const said = (): string => "setfacl: a: Invalid argument\n";
+    expect(told(1000, ran("/usr/bin/setfacl", { code: 1 }), { said })).toHaveLength(1);
+    expect(told(0, ran("/usr/bin/setfacl", { code: 1 }), { said })).toEqual([]);
   });
 
   test("of core files and descriptors where the line raises them, and failed", () => {
