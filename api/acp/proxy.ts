@@ -76,8 +76,11 @@ export class Proxy {
         `The agent sent a line that is no message: ${line.subarray(0, 200).toString()}`,
       );
     const { id, method, params } = message;
+    // An editor that looks handlers up by key may take a list of one text for that text.
+    if (method !== undefined && typeof method !== "string")
+      return this.#options.complain("The agent sent a message whose method is no text");
     if (method === undefined) this.#sessions.answer(message);
-    else if (typeof method === "string" && /^(?:terminal|fs)\//.test(method)) {
+    else if (/^(?:terminal|fs)\//.test(method)) {
       await this.#agent.ready();
       // Without an id nobody waits for an answer, and nothing is done.
       return id === undefined ? undefined : void this.#answered(id, method, fieldsOf(params) ?? {});

@@ -57,7 +57,7 @@ export function liveCommand(
       unlisten();
       if (isCounted && live.onDisconnect === "detach") broker.liveCommands.countBack(counted);
       if (command.span !== undefined && outcome === undefined) broker.liveCommands.forget(command.span);
-      if (command.span !== undefined) broker.liveCommands.ended(command.span);
+      if (command.span !== undefined) broker.liveCommands.ended(command.span, counted);
       if (outcome?.kind === "ran") outcome.sent?.();
     }
   };

@@ -9,14 +9,18 @@ const MOST_OF_ONE = 100;
 /** Those of all agents together; the operator's are not among them. */
 const MOST_OF_AGENTS = 400;
 
-/** Ended commands kept at most; each holds up to 256 KiB of output. */
-const MOST_ENDED = 64;
+/** Ended commands kept at most, of one caller and of all; each holds up to 256 KiB of output. */
+const MOST_ENDED_OF_ONE = 32;
+const MOST_ENDED = 256;
 
 const OPERATOR = "operator";
 
 /** The commands of `/v1/stream` that can be attached to, by span. */
 export class LiveCommands {
   readonly #commands = new Map<string, LiveCommand>();
+
+  /** The callers of ended commands, the oldest first. */
+  readonly #ended = new Map<string, string>();
 
   /** How many by caller: an agent with a socket of its own, all others (`label`), or the operator. */
   readonly #detachable = new Map<string, number>();
@@ -46,17 +50,19 @@ export class LiveCommands {
     return this.#commands.get(span);
   }
 
-  /** Forgets an ended command: at once where its client has seen the end, else after some time. */
-  ended(span: string): void {
+  /** Forgets an ended command: at once where its client has seen the end, else after some time, or when its caller has more of them. */
+  ended(span: string, caller: string): void {
     const command = this.#commands.get(span);
     if (command === undefined) return;
     if (command.isAttached) return this.forget(span);
     setTimeout(() => this.forget(span), KEPT_MS).unref();
-    const old = [...this.#commands].filter(([, { outcome }]) => outcome !== undefined);
-    for (const [each] of old.slice(0, Math.max(0, old.length - MOST_ENDED))) this.forget(each);
+    this.#ended.set(span, caller);
+    const own = [...this.#ended].filter(([, one]) => one === caller).map(([each]) => each);
+    if (own.length > MOST_ENDED_OF_ONE || this.#ended.size > MOST_ENDED) this.forget(own[0] ?? span);
   }
 
   forget(span: string): void {
     this.#commands.delete(span);
+    this.#ended.delete(span);
   }
 }

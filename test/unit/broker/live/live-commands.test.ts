@@ -1,5 +1,21 @@
 import { expect, test } from "vitest";
+import type { LiveCommand } from "../../../../broker/live/live-command.ts";
 import { LiveCommands } from "../../../../broker/live/live-commands.ts";
+
+test("an agent's ended commands are forgotten for its own newer ones, and no other's", () => {
+  const commands = new LiveCommands();
+  const end = (span: string, caller: string): void => {
+    commands.add(span, { isAttached: false, outcome: {} } as unknown as LiveCommand);
+    commands.ended(span, caller);
+  };
+  end("first", "agent:a");
+  for (let n = 0; n < 100; n++) end(`b${n}`, "agent:b");
+  expect(["first", "b0", "b67", "b68", "b99"].filter((span) => commands.of(span) !== undefined)).toEqual([
+    "first",
+    "b68",
+    "b99",
+  ]);
+});
 
 test("an agent's commands that may be detached leave room for another's, and all agents' for the operator's", () => {
   const commands = new LiveCommands();
