@@ -16,7 +16,7 @@ export function hostPath(path: string | undefined, home: string): string {
 
 /** An installation on PATH (`PREFIX/bin`) is no project, also where it is a repository: the broker refuses to work in it. */
 function isHosts(folder: string, home: string): boolean {
-  if (/\/node_modules\/\.bin$/.test(folder) || existsSync(join(dirname(folder), "pyvenv.cfg"))) return false;
+  if (folder.endsWith("/node_modules/.bin") || existsSync(join(dirname(folder), "pyvenv.cfg"))) return false;
   for (let at = dirname(dirname(folder)); !isWithin(home, at) && !isBelowSettings(at, home); at = dirname(at))
     if (isMarked(at)) return false;
   return true;

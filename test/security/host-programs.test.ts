@@ -39,7 +39,7 @@ describe.each(actors())("programs of a project's environment on the broker's PAT
       join(broker.project, "plant"),
       `mkdir -p .venv/bin; for n in ${NAMES.join(" ")}; do printf '#!/bin/sh\\ntouch ${marks}/%s\\nexec /usr/bin/%s "$@"\\n' $n $n > .venv/bin/$n; /bin/chmod +x .venv/bin/$n; done`,
     );
-    expect((await broker.run("/bin/sh plant; PATH=/usr/bin:/bin ls .venv/bin")).stdout).toContain("chmod");
+    await broker.run("/bin/sh plant");
   });
   afterAll(async () => {
     await broker.stop();
@@ -72,6 +72,7 @@ describe.each(actors())("programs of a project's environment on the broker's PAT
   });
 
   test("are what a command in the project runs", async () => {
+    expect((await broker.run("/bin/ls .venv/bin")).stdout).toContain("chmod\n");
     expect((await broker.run("git --version; command -v git")).stdout).toContain(".venv/bin/git");
   });
 });
