@@ -119,6 +119,24 @@ describe.each(actorsWith("python3", "nft"))("DNS, as $kind", (actor) => {
     }
   });
 
+  test("is answered by nobody else: no command listens where the world's name server does", async () => {
+    const tries = [
+      ...["127.0.0.53", "0.0.0.0", "127.0.0.1"].flatMap((host) => [`DGRAM ${host}`, `STREAM ${host}`]),
+    ];
+    place.broker.write(
+      `${place.broker.project}/take.py`,
+      `import socket, sys
+for line in ${JSON.stringify(tries)}:
+    kind, host = line.split()
+    s = socket.socket(socket.AF_INET, getattr(socket, "SOCK_" + kind))
+    for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT): s.setsockopt(socket.SOL_SOCKET, option, 1)
+    try: s.bind((host, 53)); print("took", line)
+    except OSError as e: print(e.errno)
+`,
+    );
+    expect((await place.run("python3 take.py")).stdout).toBe("13\n".repeat(tries.length));
+  });
+
   test("that is no DNS harms nobody: the next question is answered", async () => {
     const { result, seen } = await place.during("python3 garbage.py; echo done");
     expect(result.stdout, result.stderr).toBe("done\n");

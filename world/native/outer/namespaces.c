@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -35,9 +36,11 @@ static void write_identity(const char *path, uint32_t id) {
 #define REPORTS_QUEUE "sys/net/unix/max_dgram_qlen"
 #define REPORTS_WAITING "512"
 
-/* The lowest port that needs no capability (ip(7)): as on the host, where root listens on any. A new network begins at 1024. */
+/* The lowest port that needs no capability (ip(7)): as on the host, where root listens on any; a new network begins at 1024. Always above
+   the name server's in the world, which takes no look-up of another command from it: UDP sockets with SO_REUSEADDR share a port. */
 #define PORTS "sys/net/ipv4/ip_unprivileged_port_start"
-static char lowest_port[16];
+#define ABOVE_NAME_SERVER 54
+static char lowest_port[24];
 
 /* A kernel that refuses keeps its own value: what is set here is no wall. */
 static void set_network(int proc, const char *path, const char *text) {
@@ -54,12 +57,12 @@ static void set_networks(const struct setup *setup, int proc) {
 }
 
 static void note_lowest_port(const struct setup *setup) {
-  strcpy(lowest_port, setup->uid == 0 ? "0" : "1024");
+  char text[sizeof lowest_port] = "1024";
   int fd = setup->uid == 0 ? -1 : open("/proc/" PORTS, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  ssize_t length = read(fd, lowest_port, sizeof lowest_port - 1);
-  if (length > 0) lowest_port[length] = 0;
-  close(fd);
+  if (fd >= 0 && read(fd, text, sizeof text - 1) < 0) strcpy(text, "1024");
+  if (fd >= 0) close(fd);
+  long port = setup->uid == 0 ? 0 : strtol(text, NULL, 10);
+  snprintf(lowest_port, sizeof lowest_port, "%ld", port < ABOVE_NAME_SERVER ? ABOVE_NAME_SERVER : port);
 }
 
 static int open_namespace(uint64_t pid, const char *name) {
