@@ -107,7 +107,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
   const policies = new Policies(
     home.policies,
     installation.policies,
-    new PolicyCommits(gitHeads, `/usr/bin:/bin:${hostPath(parts.host["PATH"], homedir())}`),
+    new PolicyCommits(gitHeads, `/usr/bin:/bin:${hostPath(parts.host["PATH"], realpathSync(homedir()))}`),
     (name, policy, problems, news) => {
       decisions.clear();
       if (news) tellReload(trace, reloadSpan(name, policy, problems), onFault);

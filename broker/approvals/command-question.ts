@@ -4,6 +4,7 @@ import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
 import type { AlwaysApproval, ApprovalPreview } from "../../schemas/generated/types.ts";
+import { isWithin } from "../model/folders.ts";
 import { realPath } from "../model/host-paths.ts";
 import { isLabel } from "../policies/assignment.ts";
 import type { AlwaysFile } from "./always-file.ts";
@@ -50,7 +51,9 @@ export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut
   const refused = outdatedBecause(broker, job) ?? tooLong(job);
   if (refused !== undefined) return refused;
   const kept = withoutLongInput(job);
-  const folder = madeFolder(job.place.cwd);
+  // A program may be started in a folder of its world's own, whose name on the host means another.
+  const isHosts = job.isStart !== true || isWithin(job.place.cwd, job.place.project);
+  const folder = isHosts ? madeFolder(job.place.cwd) : undefined;
   const { effective, session, decision } = job;
   const [assigned, narrowing] = effective.policies;
   const command = readCommand(job.request);

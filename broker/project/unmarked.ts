@@ -19,7 +19,7 @@ export const SCRATCH = ["/tmp", "/var/tmp", "/dev/shm", "/run"] as const;
 const INSTALLED = ["/usr", "/var", "/snap", "/nix", "/gnu"] as const;
 
 /** Folders of the home that login scripts and tools put on PATH. */
-const HOME_PROGRAMS = ["bin", "go/bin"] as const;
+export const HOME_PROGRAMS = ["bin", "go/bin"] as const;
 
 /** How long an empty search result stays valid, as long as the folder is not yet a used project. */
 const BELIEVED_MS = 10_000;

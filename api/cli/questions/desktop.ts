@@ -29,7 +29,7 @@ export function hasDesktop({ environment, home }: Terminal): boolean {
   }
 }
 
-export function notify({ environment, cwd }: Terminal, approval: Approval): void {
+export function notify({ environment }: Terminal, approval: Approval): void {
   // Every user of the machine reads the words of a program: no values of variables and no input.
   const { env, stdin_text: input, ...subject } = approval.subject;
   const lines = approvalLines(PLAIN, { ...approval, subject });
@@ -50,7 +50,7 @@ export function notify({ environment, cwd }: Terminal, approval: Approval): void
   // A question comes when an agent wants it to.
   spawn("notify-send", words, {
     env: { ...environment, PATH: hostPath(environment["PATH"], homedir()) },
-    cwd,
+    cwd: "/",
     stdio: "ignore",
     timeout: PROGRAM_MS,
   })

@@ -42,7 +42,7 @@ export class TestLima {
 
   /** @param what returns what `limactl.mjs` reads from behind.json, for the stand-in's folder. */
   static behind(actor: Actor, node: string, what: (folder: string) => object): TestLima {
-    const folder = mkdtempSync(join(actor.uid === 0 ? tmpdir() : actor.home, "sb-lima-"));
+    const folder = mkdtempSync(join(actor.uid === 0 ? tmpdir() : actor.home, ".sb-lima-"));
     const bin = join(folder, "bin");
     mkdirSync(bin);
     copyFileSync(STAND_IN, join(folder, "limactl.mjs"));

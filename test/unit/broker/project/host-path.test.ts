@@ -17,32 +17,19 @@ function made(...names: readonly string[]): string {
 }
 
 test("leaves out what a project's commands write", () => {
-  made("p/.git");
-  made("q/.venv");
+  for (const mark of ["p/.git", "q/.venv"]) made(mark);
   writeFileSync(at("q/.venv/pyvenv.cfg"), "");
   symlinkSync(made("p/tools/bin"), at("link"));
-  const left = [
-    made("p/.venv/bin"),
-    made("q/.venv/bin"),
-    made("q/node_modules/.bin"),
-    at("link"),
-    "bin",
-    "",
-    ".",
-  ];
-  expect(hostPath(["/usr/bin", ...left, "/bin"].join(":"), "/home/p")).toBe("/usr/bin:/bin");
+  const places = ["p/bin", "p", "p/.venv/bin", "q/.venv/bin", "q/node_modules/.bin", "home/work/bin"];
+  const left = [...places.map((place) => made(place)), at("link"), "bin", "", "."];
+  expect(hostPath(["/usr/bin", ...left, "/bin"].join(":"), at("home"))).toBe("/usr/bin:/bin");
+  for (const nothing of [undefined, "", left.join(":")])
+    expect(hostPath(nothing, at("home"))).toBe("/usr/local/bin:/usr/bin:/bin");
 });
 
 test("keeps installations, also those that are repositories, and the home's own", () => {
-  made("homebrew/.git");
-  made("home/.git");
-  made("home/.pyenv/.git");
-  const kept = [
-    made("homebrew/bin"),
-    made("home/.local/bin"),
-    made("home/bin"),
-    made("home/.pyenv/versions/3/bin"),
-  ];
+  for (const mark of ["home/.git", "home/.pyenv/.git"]) made(mark);
+  const homes = ["home/.local/bin", "home/bin", "home/go/bin", "home/.pyenv/versions/3/bin"];
+  const kept = ["/opt/homebrew/bin", made("tools/bin"), ...homes.map((place) => made(place))];
   expect(hostPath(kept.join(":"), at("home"))).toBe(kept.join(":"));
-  expect(hostPath(undefined, at("home"))).toBe("/usr/local/bin:/usr/bin:/bin");
 });
