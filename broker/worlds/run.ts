@@ -134,7 +134,8 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
   return {
     run,
     ending,
-    timedOut: stop.cause === "timeout",
+    // What a command leaves is waited for; the limit that ends that says nothing of the command.
+    timedOut: stop.cause === "timeout" && !("overBefore" in ending),
     cancelled: stop.cause === "cancelled",
     stdout,
     stderr,

@@ -192,6 +192,10 @@ export interface ExitFrame {
    */
   readonly killed_after?: number;
   /**
+   * 1: the main process had ended before the command was first signalled. Absent: it had not, or nobody signalled.
+   */
+  readonly over_before?: number;
+  /**
    * Each NAME=number, as counted by the command's cgroup; a missing name was not measured. memory_peak: bytes. pids_peak: processes and threads at once. oom_kill: processes that the memory limit ended. pids_max: forks that the limit refused.
    */
   readonly measured?: readonly string[];
@@ -786,4 +790,6 @@ export const TAG = {
   ONE_OUTPUT: 127,
   /** u64: The file mode creation mask (umask(2)) plus 01000; absent: 022. */
   UMASK: 128,
+  /** u64: 1: the main process had ended before the command was first signalled. Absent: it had not, or nobody signalled. */
+  OVER_BEFORE: 129,
 } as const;

@@ -317,6 +317,7 @@ function ended(list: ReturnType<typeof decodeFields>, measured: ReadonlyMap<stri
     kept: numberOf(fields, TAG.KEPT) ?? 0,
     leftover: numberOf(fields, TAG.LEFTOVER) === 1,
     ...(killedAfter === undefined ? {} : { killedAfter }),
+    ...(numberOf(fields, TAG.OVER_BEFORE) === 1 ? { overBefore: true as const } : {}),
     ...(closedPorts.length === 0 ? {} : { closedPorts }),
   };
   const signo = numberOf(fields, TAG.SIGNO);

@@ -16,6 +16,8 @@ type Ran = {
   readonly leftover: boolean;
   /** Processes still running some time after the main process had exited, and killed; absent: none. */
   readonly killedAfter?: number;
+  /** Whether the main process had ended before the command was first signalled. */
+  readonly overBefore?: true;
   /** TCP ports of the world's localhost that refused the command's last connect there; absent: none. */
   readonly closedPorts?: readonly number[];
 };

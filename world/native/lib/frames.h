@@ -342,5 +342,7 @@
 #define TAG_ONE_OUTPUT 127
 /* u64: The file mode creation mask (umask(2)) plus 01000; absent: 022. */
 #define TAG_UMASK 128
+/* u64: 1: the main process had ended before the command was first signalled. Absent: it had not, or nobody signalled. */
+#define TAG_OVER_BEFORE 129
 
 #endif

@@ -48,6 +48,7 @@ struct ending {
   uint32_t group_killed; /* by cgroup.kill */
   uint32_t kept;
   uint32_t killed_after; /* the main process had exited some time ago */
+  uint32_t over_before; /* the main process had ended before the first order to signal */
   uint32_t seen; /* most processes seen at once when signalled or ended, 0: never signalled */
   uint64_t cpu_us;
   uint64_t maxrss;

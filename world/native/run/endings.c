@@ -68,7 +68,7 @@ static void put_measured(struct field_writer *writer, const char *name, int64_t 
 static void send_exit(const struct command *command, bool closed) {
   /* Denied names left by the command are reported before its end. */
   names_settle();
-  uint8_t payload[(10 + TOUCHED_FIELDS) * (FIELD_HEADER_SIZE + 8) + 4 * (FIELD_HEADER_SIZE + MEASURED_MAX) +
+  uint8_t payload[(11 + TOUCHED_FIELDS) * (FIELD_HEADER_SIZE + 8) + 4 * (FIELD_HEADER_SIZE + MEASURED_MAX) +
                   TELEMETRY_FIELDS_SIZE + CLOSED_PORTS_FIELDS_SIZE];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   const struct ending *ending = &command->ending;
@@ -82,6 +82,7 @@ static void send_exit(const struct command *command, bool closed) {
   if (command->keep) field_put_u64(&writer, TAG_KEPT, ending->kept);
   if (ending->seen > 0) field_put_u64(&writer, TAG_SEEN, ending->seen);
   if (ending->killed_after > 0) field_put_u64(&writer, TAG_KILLED_AFTER, ending->killed_after);
+  if (ending->over_before != 0) field_put_u64(&writer, TAG_OVER_BEFORE, 1);
   touched_put(command, &writer);
   if (kept_writes_any()) field_put_u64(&writer, TAG_STRAYED, 1);
   lineage_put(command, &writer);

@@ -46,7 +46,9 @@ static bool has_job; /* the main process is a job of this session */
 static int64_t patience_end; /* 0: the main process runs */
 static int64_t packing_end; /* 0: what it left was not looked at for git */
 static int64_t asked_end; /* 0: what it left has not been asked to end */
-static bool has_sigterm; /* the whole tree was sent one while the main process ran */
+static bool is_signalled; /* by an order */
+static uint32_t over_before; /* the main process had ended before */
+static bool has_sigterm; /* the whole tree was sent one by an order */
 static int64_t end_deadline; /* 0: not ending */
 static int end_passes;
 static uint32_t seen; /* most processes seen at once during a signal or the end */
@@ -54,7 +56,7 @@ static uint32_t reaped_at_end;
 static uint32_t killed_after; /* ended by SIGTERM or SIGKILL when patience was over */
 
 static void report_ending(uint32_t kind, int leftover, int kept) {
-  struct report report = {.kind = kind, .ending = {.leftover = (uint32_t)leftover, .kept = (uint32_t)kept, .killed_after = killed_after, .seen = seen, .group_killed = group_killed}};
+  struct report report = {.kind = kind, .ending = {.leftover = (uint32_t)leftover, .kept = (uint32_t)kept, .killed_after = killed_after, .over_before = over_before, .seen = seen, .group_killed = group_killed}};
   struct ending *ending = &report.ending;
   struct rusage usage = {0};
   getrusage(RUSAGE_CHILDREN, &usage);
@@ -113,10 +115,13 @@ static bool take_order(void) {
   int count = 0;
   ssize_t length = job_receive(channel, &order, sizeof order, fds, &count, MSG_DONTWAIT);
   if (length < 0 && errno == EAGAIN) return true;
+  if (!is_signalled) over_before = main_ended != 0;
+  is_signalled = true;
   if (length != sizeof order || order.kind != ORDER_SIGNAL || order.signal == SIGKILL) begin_end();
   else {
     if (order.signal == SIGTERM) has_sigterm = true;
     see((uint32_t)tree_signal(proc_fd, getpid(), 1, (int)order.signal));
+    if (main_ended && asked_end == 0) asked_end = now_ms() + ASKED_MS;
   }
   return length > 0;
 }

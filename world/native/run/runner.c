@@ -147,7 +147,7 @@ static int run(void) {
   if (job.order.one_output != 0 && dup2(STDOUT_FILENO, STDERR_FILENO) < 0) give_up("stderr", "", errno);
   /* The runner shares the leader's memory, and not its mask (no CLONE_FS). */
   if (job.order.umask != 0) umask(job.order.umask & 0777);
-  if (files > 0 && place_files(fds + input, numbers, files) < 0) give_up("memory file", "", errno);
+  if (files > 0 && place_files(fds + input, numbers, files) < 0) give_up("files", "", errno);
   if (chdir(program.cwd) < 0) give_up("chdir", program.cwd, errno);
   sigemptyset(&none);
   if (sigprocmask(SIG_SETMASK, &none, NULL) < 0) give_up("sigprocmask", "", errno);
