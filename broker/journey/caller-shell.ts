@@ -71,23 +71,31 @@ const READ_SILENTLY: readonly (readonly [program: RegExp, variables: RegExp])[] 
  * Returns a sentence about variables that the command's text names or its programs would read, that the caller's shell has, and that the
  * command does not get: the shell would take each for empty, and programs for unset, without a word.
  */
-export function missedVariables({ request, environment }: Asked): string | undefined {
+export function missedVariables(asked: Asked): string | undefined {
+  return wordsAbout(readOrNamed(asked), asked);
+}
+
+function readOrNamed({ request }: Pick<Asked, "request">): readonly string[] {
   const { cmd = "", argv: [program = ""] = [], caller_env: callers = {} } = request;
-  const text = cmd === "" ? program : cmd;
+  const text = cmd === "" ? program : cmd.replace(QUOTED, " ");
   const read = READ_SILENTLY.filter(([programs]) => programs.test(text)).map(([, variables]) => variables);
   const named = new Set([
     ...[...cmd.matchAll(/\$\{?([A-Za-z_]\w*)/g)].map(([, name = ""]) => name),
     ...Object.keys(callers).filter((name) => read.some((variables) => variables.test(name))),
   ]);
-  return wordsAbout([...named], { request, environment });
+  return [...named];
 }
+
+/** A word in quotes is seldom a program: `git commit -m "make it go"`. */
+const QUOTED = /'[^']*'|"[^"]*"/g;
 
 /** Returns the same about variables that a failed command's output names, and its text does not: `KeyError: 'DATABASE_URL'`. */
 export function missedByFailed(asked: Asked, said: string): string | undefined {
   const { caller_env: callers = {}, cmd = "" } = asked.request;
   const [told, inText] = [said, cmd].map((text) => new Set(text.match(NAMES)));
+  const before = readOrNamed(asked);
   const named = Object.keys(callers).filter(
-    (name) => told?.has(name) === true && inText?.has(name) === false,
+    (name) => told?.has(name) === true && inText?.has(name) === false && !before.includes(name),
   );
   return wordsAbout(named, asked);
 }

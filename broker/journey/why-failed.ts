@@ -115,14 +115,23 @@ function saysNoProcess(said: string): boolean {
 /** Explains a full folder of the world's own, where the disk of the host has room. */
 export function noRoomWords(job: Job, ran: Ran): readonly string[] {
   if (job.request.world === "disabled") return [];
-  const said = saidBy(job, ran).toString("latin1");
-  if (!/No space left on device|\bENOSPC\b/.test(said)) return [];
-  const text = `${job.request.cmd ?? job.argv.join(" ")}\n${said}`;
-  const full = SCRATCH.filter((folder) => new RegExp(`(?<![\\w.])${folder}(?![\\w.-])`).test(text));
+  const lines = saidBy(job, ran).toString("latin1").split("\n");
+  const says = lines.filter(
+    (line) => /No space left on device|\bENOSPC\b/.test(line) && !line.includes("watchers"),
+  );
+  if (says.length === 0) return [];
+  const text = [job.request.cmd ?? job.argv.join(" "), ...says].join("\n");
+  const full = SCRATCH.filter(
+    (folder) =>
+      !isWithin(job.place.project, folder) && new RegExp(`(?<![\\w.~}/-])${folder}(?![\\w.-])`).test(text),
+  );
   if (full.length === 0) return [];
   const [is, its] = full.length === 1 ? ["is", "it"] : ["are", "them"];
+  const emptied = isIsolated(job)
+    ? ""
+    : `, and ${is} not emptied between the commands of a session: "substrate world restart" empties ${its}`;
   return [
-    `'${full.join("', '")}' of a world ${is} in memory and bounded, in bytes and in files (world.limits.disk), whatever room the disk has, and ${is} not emptied between the commands of a session. Put large files into the project; "substrate world restart" empties ${its}`,
+    `'${full.join("', '")}' of a world ${is} in memory and bounded, in bytes and in files (world.limits.disk), whatever room the disk has${emptied}. Put large files into the project`,
   ];
 }
 

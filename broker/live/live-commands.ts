@@ -57,8 +57,20 @@ export class LiveCommands {
     if (command.isAttached) return this.forget(span);
     setTimeout(() => this.forget(span), KEPT_MS).unref();
     this.#ended.set(span, caller);
-    const own = [...this.#ended].filter(([, one]) => one === caller).map(([each]) => each);
-    if (own.length > MOST_ENDED_OF_ONE || this.#ended.size > MOST_ENDED) this.forget(own[0] ?? span);
+    if (this.#endedOf(caller).length > MOST_ENDED_OF_ONE) this.#forgetOldest(caller);
+    if (this.#ended.size <= MOST_ENDED) return;
+    const counts = [...new Set(this.#ended.values())].map((one) => [one, this.#endedOf(one).length] as const);
+    const [most = caller] = counts.toSorted(([, one], [, other]) => other - one)[0] ?? [];
+    this.#forgetOldest(most);
+  }
+
+  #endedOf(caller: string): readonly string[] {
+    return [...this.#ended].filter(([, one]) => one === caller).map(([span]) => span);
+  }
+
+  #forgetOldest(caller: string): void {
+    const [oldest] = this.#endedOf(caller);
+    if (oldest !== undefined) this.forget(oldest);
   }
 
   forget(span: string): void {

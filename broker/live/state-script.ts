@@ -12,7 +12,7 @@ const BEGIN = "substrate-state";
 const END = "end";
 
 /**
- * Read by the shell before the command, which has no trace of its descriptor. It reports from an EXIT trap, in a subshell of builtins alone, so that no program starts, and
+ * Read by the shell before the command, which does not find its descriptor. It reports from an EXIT trap, in a subshell of builtins alone, so that no program starts, and
  * neither the options nor the exit code of the command's shell change. A trap of the command for EXIT takes the place of this one:
  * bash puts both together below; dash lets no function stand in for `trap`, and then reports nothing.
  */
@@ -34,7 +34,7 @@ __substrate_report() {
       done
     fi
     printf '${END}\\0'
-  ) >${path}
+  ) >|${path}
   return $__substrate_status
 }
 trap '{ __substrate_report || :; } 2>/dev/null' EXIT

@@ -74,7 +74,7 @@ const LACKS: readonly Lack[] = [
     names: "iptables ip6tables iptables-save nft ufw",
     sentence:
       "a world has a network of its own, whose rules the policy's net.allowed makes. A person can run it outside of Substrate",
-    says: /netlink|initialize nft|iptables|not permitted|permission denied/i,
+    says: /netlink|initialize nft|not permitted|permission denied/i,
   },
   {
     names: "hostname date hwclock",

@@ -87,6 +87,17 @@ describe.each(actors())("what a reply tells of what happened inside, as $kind", 
     expect(await broker.run("ls pid; ls deaf")).toMatchObject({ stdout: "deaf\n" });
   });
 
+  test("a command that has ended before its time limit is not told as ended by it", async () => {
+    const cmd = "(exec -a git sh -c 'sleep 30; :' gc --auto) > /dev/null 2>&1 & echo on";
+    const ran = await broker.run({ cmd, shell: "bash", timeout_ms: 1500 });
+    expect(ran).toMatchObject({ stdout: "on\n", exit: 0, timed_out: false });
+    expect(ran.notices).toMatchObject([
+      { message: expect.stringContaining("still running when the command ended") },
+    ]);
+    const limited = await broker.run({ cmd: "trap 'exit 0' TERM; sleep 30 & wait", timeout_ms: 500 });
+    expect(limited).toMatchObject({ timed_out: true });
+  });
+
   test("git packs a repository in the background of a commit, as it does without a world", async () => {
     // Two blobs whose names begin with 17 are many to `gc.auto 1`: git counts one folder of objects.
     const cmd = `git init -q packed; cd packed; for n in 263 410 523; do echo $n > $n; done
@@ -106,7 +117,8 @@ describe.each(actors())("what a reply tells of what happened inside, as $kind", 
         message: expect.stringMatching(/^'\/dev\/shm' of a world is in memory and bounded/),
       },
     ]);
-    expect((await broker.run("echo 'cp: No space left on device' /home/tmp/x")).notices).toEqual([]);
+    for (const says of ["cp: /home/tmp/x: No space left on device", "ENOSPC: too many watchers, /tmp/x"])
+      expect((await broker.run(`echo '${says}'`)).notices).toEqual([]);
   });
 
   test("a child of a command that is ended by a signal may tidy up after itself too", async () => {

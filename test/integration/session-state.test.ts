@@ -222,17 +222,21 @@ describe.each(actors())("the commands of one session, as $kind", (actor) => {
     async (shell) => {
       const key = newKey();
       const watch =
-        "while :; do for f in /run/.substrate-*; do echo 'echo ADDED' >> $f; done 2> /dev/null; done";
-      await call(key, `timeout 20 sh -c '${watch.replaceAll("'", `'"'"'`)}' & :`, { background: "keep" });
+        "while :; do for f in /run/.substrate-*; do [ -e $f ] && echo 'echo ADDED' >> $f; done 2> /dev/null; done";
+      const agent = { agent_id: `watched-${shell}` };
+      await call(key, `timeout 20 sh -c '${watch.replaceAll("'", `'"'"'`)}' & :`, {
+        ...agent,
+        background: "keep",
+      });
       for (let round = 0; round < 15; round++) {
         const reply = await call(
           key,
           "echo one && ls /proc/self/fd | tail -n 1; [ -e /proc/$$/fd/7 ] || echo none",
-          { shell },
+          { ...agent, shell },
         );
         expect(text(reply)).toBe("one\n3\nnone\n");
       }
-      await call(key, "pkill -f substrate-[*]; :");
+      await call(key, "pkill -f substrate-[*]; :", agent);
     },
   );
 
