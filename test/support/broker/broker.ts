@@ -36,7 +36,8 @@ export type BrokerOptions = {
   readonly installation?: TestInstallation;
 };
 
-const READY_MS = 20_000;
+/** Beside a fork bomb of the same user, in another file, a start took more than 20 s. */
+const READY_MS = 50_000;
 export const ROOT_OVERLAY = "/var/lib/substrate/overlay";
 
 export class TestBroker {
