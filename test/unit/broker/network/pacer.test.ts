@@ -114,7 +114,7 @@ describe("uploads through the pump", () => {
     // Their bursts are over.
     await until(() => (one?.egress ?? 0) > 100_000);
     const start = [one?.egress ?? 0, four?.egress ?? 0];
-    await until(() => (one?.egress ?? 0) > 300_000);
+    await until(() => (one?.egress ?? 0) > 800_000);
     const [slowBytes, fastBytes] = [
       (one?.egress ?? 0) - (start[0] ?? 0),
       (four?.egress ?? 0) - (start[1] ?? 0),
