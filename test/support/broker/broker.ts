@@ -89,7 +89,12 @@ export class TestBroker {
       },
     );
     const broker = new TestBroker(actor, folder, process, words, options);
-    await broker.#untilReady();
+    try {
+      await broker.#untilReady();
+    } catch (error) {
+      process.kill("SIGTERM");
+      throw error;
+    }
     return broker;
   }
 
