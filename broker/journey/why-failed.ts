@@ -87,7 +87,8 @@ export function failedConnectionWords(
   network: CommandNetwork | undefined,
 ): readonly string[] {
   const { ending } = ran;
-  if (network === undefined || ending.kind !== "exited" || ending.code !== 0) return [];
+  if (network === undefined || network.failed().length === 0) return [];
+  if (ending.kind !== "exited" || ending.code !== 0) return [];
   return network.failed(`${job.request.cmd ?? job.argv.join(" ")}\n${saidBy(job, ran).toString("latin1")}`);
 }
 
@@ -115,7 +116,10 @@ function saysNoProcess(said: string): boolean {
 /** Explains a full folder of the world's own, where the disk of the host has room. */
 export function noRoomWords(job: Job, ran: Ran): readonly string[] {
   if (job.request.world === "disabled") return [];
-  const lines = saidBy(job, ran).toString("latin1").split("\n");
+  const said = saidBy(job, ran);
+  // Nearly every command: on its path nothing is copied.
+  if (!said.includes("No space left on device") && !said.includes("ENOSPC")) return [];
+  const lines = said.toString("latin1").split("\n");
   const says = lines.filter(
     (line) => /No space left on device|\bENOSPC\b/.test(line) && !line.includes("watchers"),
   );
