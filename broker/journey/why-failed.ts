@@ -54,9 +54,16 @@ export function saidBy({ request }: Job, { stdout, stderr }: Ran): Buffer {
   return Buffer.concat([errors.subarray(0, MAX_BYTES), Buffer.from("\n"), out.subarray(-MAX_BYTES_OUT)]);
 }
 
-/** Whether the output names a port: `curl localhost:3000 | head` ends well. Programs that try a port and go on say nothing. */
+/**
+ * Whether the output names a port as one: `curl localhost:3000 | head` ends well. Programs that try a port and go on say nothing. A
+ * number alone is none: "9 ms" is not about port 9.
+ */
 function isNamed(port: number, job: Job, ran: Ran): boolean {
-  return new RegExp(`\\b${port}\\b`).test(saidBy(job, ran).toString("latin1"));
+  const isPort = new RegExp(
+    `(?:[:/=]|\\bports?\\W{1,2}|(?:\\blocalhost|127\\.0\\.0\\.1|::1)\\W{1,2})${port}\\b`,
+    "i",
+  );
+  return isPort.test(saidBy(job, ran).toString("latin1"));
 }
 
 /**

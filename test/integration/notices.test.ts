@@ -281,6 +281,13 @@ describe.each(actors())("ports of localhost, as $kind", (actor) => {
     const untilUp = `until ${nonBlocking(port)}; do sleep 0.05; done`;
     expect(await toldAbout(`${nonBlocking(port)}; ${serve} ${untilUp}; exit 4`)).toEqual([]);
     expect(await toldAbout(`${nonBlocking(port)}; true`)).toEqual([]);
+    expect(await toldAbout(`${nonBlocking(port)}; echo ${port} ms`)).toEqual([]);
+  });
+
+  test("are told of where a command that ended well printed the port as one", async () => {
+    const port = await freePort();
+    for (const said of [`127.0.0.1:${port}`, `to localhost port ${port} after 0 ms`, `[127.0.0.1] ${port}`])
+      expect(await toldAbout(`${nonBlocking(port)}; echo "${said}"`)).toHaveLength(1);
   });
 });
 
