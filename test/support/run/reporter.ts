@@ -1,29 +1,30 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { relative } from "node:path";
 import type { Reporter, SerializedError, TestCase, TestModule, TestSuite, Vitest } from "vitest/node";
+import { holdsAlone, MOST_REPEATED } from "./again.ts";
 import type { Skip } from "./skips.ts";
 
 /**
  * Prints, after everything else, one line per skip, one per failure with the beginning of its error, and the closing
  * line `N passed, N failed, N skipped`. A log that was cut still says at its end what failed.
  *
- * A test that failed and then passed (`SUBSTRATE_TEST_RETRY`) has a line `UNSTEADY`. In `test/security` it has failed: a
- * wall that holds the second time does not hold.
+ * A test that failed and then passed (`SUBSTRATE_TEST_RETRY`) has a line `UNSTEADY`. One in `test/security` runs again, alone,
+ * `TIMES` times: if it fails once more it has failed, for a wall that holds most of the time does not hold.
  */
 export default class ClosingReporter implements Reporter {
-  #pattern: RegExp | undefined;
+  #vitest: Vitest | undefined;
 
   onInit(vitest: Vitest): void {
-    this.#pattern = vitest.config.testNamePattern;
+    this.#vitest = vitest;
   }
 
-  onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
+  async onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): Promise<void> {
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
     const recorded = recordedSkips();
     const skipped = tests.filter(isSkipped).map((test) => this.#skipLine(test, recorded));
     const skips = distinct([...recorded.map(({ what, why }) => `SKIP ${what} — ${why}`), ...skipped]);
     const retried = tests.filter((test) => test.diagnostic()?.flaky === true);
-    const broken = retried.filter(isWall);
+    const broken = await this.#brokenWalls(retried.filter(isWall));
     const unsteady = retried.filter((test) => !broken.includes(test)).map((test) => lineOf("UNSTEADY", test));
     if (broken.length > 0) process.exitCode = 1;
     const failures = [
@@ -40,6 +41,14 @@ export default class ClosingReporter implements Reporter {
     process.once("exit", () => process.stdout.write(`\n${lines.join("\n")}\n`));
   }
 
+  async #brokenWalls(unsteady: readonly TestCase[]): Promise<readonly TestCase[]> {
+    const vitest = this.#vitest;
+    if (vitest === undefined || unsteady.length > MOST_REPEATED) return unsteady;
+    const broken: TestCase[] = [];
+    for (const test of unsteady) if (!(await holdsAlone(test, vitest))) broken.push(test);
+    return broken;
+  }
+
   #skipLine(test: TestCase, recorded: readonly Skip[]): string {
     const result = test.result();
     const note = result.state === "skipped" ? result.note : undefined;
@@ -52,7 +61,7 @@ export default class ClosingReporter implements Reporter {
     if (suitesOf(test).some(hasErrors)) return "a hook before it failed";
     const reason = recorded.find(({ what }) => test.fullName.startsWith(what));
     if (reason !== undefined) return reason.why;
-    const pattern = this.#pattern;
+    const pattern = this.#vitest?.config.testNamePattern;
     return pattern === undefined ? "no reason given" : `its name has no '${pattern.source}'`;
   }
 }

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -24,6 +24,12 @@ test("fails", () => expect(1).toBe(2)); test.skip("silent", () => {});`,
 
 const SECOND_TIME = `import { expect, test } from "vitest";
 let runs = 0; test("passes the second time", () => { runs += 1; expect(runs).toBe(2); }); test("passes", () => {});`;
+
+/** Fails in the first run of all: what it counts outlives the process. */
+const FIRST_TIME = `import { appendFileSync, readFileSync } from "node:fs"; import { expect, test } from "vitest";
+test("one (of all) > fails once", () => {
+  appendFileSync("runs", "."); expect(readFileSync("runs", "utf8").length).not.toBe(1);
+});`;
 
 let folder: string;
 beforeEach(() => {
@@ -54,7 +60,7 @@ test("whatever fails has its FAIL line, whatever is skipped its reason, and the 
   expect(lines.at(-1)).toBe("2 passed, 7 failed, 5 skipped");
 });
 
-test("a test that passes the second time has its line UNSTEADY, and none of a wall's passes so", () => {
+test("a test that passes the second time has its line UNSTEADY, and a wall's only if it then holds eight times alone", () => {
   const beside = run({ "test/integration/race.test.ts": SECOND_TIME }, "--retry=1");
   expect([beside.status, ...beside.lines.slice(-2)]).toEqual([
     0,
@@ -69,6 +75,16 @@ test("a test that passes the second time has its line UNSTEADY, and none of a wa
     expect.stringMatching(/^FAIL test\/security\/race.test.ts > passes the second time — expected 1 to be 2/),
     "1 passed, 1 failed, 0 skipped",
   ]);
+  rmSync(join(folder, "test"), { recursive: true });
+  const busy = run({ "test/security/busy.test.ts": FIRST_TIME }, "--retry=1", "test/security");
+  expect([busy.status, ...busy.lines.slice(-2)]).toEqual([
+    0,
+    expect.stringMatching(
+      /^UNSTEADY test\/security\/busy.test.ts > one \(of all\) > fails once — expected 1 not to be 1/,
+    ),
+    "1 passed, 0 failed, 0 skipped",
+  ]);
+  expect(readFileSync(join(folder, "runs"), "utf8")).toHaveLength(2 + 8);
 });
 
 /** Runs these files under the reporter. */
