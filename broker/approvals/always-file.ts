@@ -49,14 +49,16 @@ export class AlwaysFile {
   }
 
   /**
-   * Finds the first entry equal to `wanted`, and returns its id. An entry without `project_folder` matches any folder at its
-   * path.
+   * Finds the first entry equal to `wanted`, and returns its id. An entry without `project_folder` or `cwd_folder` matches any
+   * folder at that path.
    */
   find(wanted: AlwaysApproval): string | undefined {
     const key = keyOf(wanted);
-    const isSameFolder = ({ project_folder: folder }: AlwaysApproval): boolean =>
-      folder === undefined || folder === wanted.project_folder;
-    return this.#current().entries.find((entry) => keyOf(entry) === key && isSameFolder(entry))?.id;
+    const isSame = (kept: string | undefined, now: string | undefined): boolean =>
+      kept === undefined || kept === now;
+    const areSameFolders = (entry: AlwaysApproval): boolean =>
+      isSame(entry.project_folder, wanted.project_folder) && isSame(entry.cwd_folder, wanted.cwd_folder);
+    return this.#current().entries.find((entry) => keyOf(entry) === key && areSameFolders(entry))?.id;
   }
 
   /** Appends an entry and keeps people's comments. A file that does not load is left unchanged. */

@@ -59,7 +59,7 @@ export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut
   const command = readCommand(job.request);
   const read = withVariables(command, givenBesidesPath(job));
   const named = withSetVariables(namedPrograms(read, surroundings(broker, job)), command, broker, job);
-  const entry = alwaysEntry(job, named);
+  const entry = alwaysEntry(job, named, folder);
   const recorded = recordedCommand(job);
   const subject = subjectOf(job);
   const unseen = notShownWhole(subject);
@@ -69,7 +69,10 @@ export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut
     job.ownHome === undefined ? [] : [`The command has a home of its own, '${job.ownHome}', and not yours`];
   const notes = [...notesOf(unbound, recorded.isSecret), ...scopes.map(noteOfScope), ...home];
   const isLasting =
-    scopes.length === 0 && job.place.project !== NO_PROJECT && entry.project_folder !== undefined;
+    scopes.length === 0 &&
+    job.place.project !== NO_PROJECT &&
+    entry.project_folder !== undefined &&
+    folder !== undefined;
   const offers = offersOf(unbound, recorded.isSecret).filter((how) => how !== "always" || isLasting);
   return {
     kind: "command",
@@ -192,8 +195,12 @@ function environmentOf({ environment, request, agent, span }: Job): Readonly<Rec
   return commandEnvironment(environment.variables, request.env, agent, span);
 }
 
-/** Builds the `always` entry, with everything it is bound to; the other answers are bound to more. */
-function alwaysEntry(job: Job, { programs }: NamedPrograms): Omit<AlwaysApproval, "id"> {
+/** Builds the `always` entry, with everything it is bound to; the other answers are bound to more. `cwdFolder`: the command's. */
+function alwaysEntry(
+  job: Job,
+  { programs }: NamedPrograms,
+  cwdFolder: string | undefined,
+): Omit<AlwaysApproval, "id"> {
   const { request, effective, place, agent } = job;
   const [, narrowing] = effective.policies;
   const { cmd, argv, shell, stdin_b64, background, world } = request;
@@ -206,6 +213,7 @@ function alwaysEntry(job: Job, { programs }: NamedPrograms): Omit<AlwaysApproval
     project: place.project,
     ...(folder === undefined ? {} : { project_folder: folder }),
     cwd: place.cwd,
+    ...(cwdFolder === undefined || place.cwd === place.project ? {} : { cwd_folder: cwdFolder }),
     ...(argv === undefined ? { cmd: cmd ?? "", ...(shell === "bash" ? { shell } : {}) } : { argv }),
     env_hash: `sha256:${sha256(JSON.stringify(variablesThatMatter(job)))}`,
     ...(stdin_b64 === undefined ? {} : { stdin_sha256: sha256(Buffer.from(stdin_b64, "base64")) }),

@@ -768,6 +768,8 @@ export interface AlwaysApproval {
    * Which folder the project's path was: its inode number and, in nanoseconds since 1970, when it was made. Without it, whatever folder has the path.
    */
   readonly project_folder?: string;
+  /** Which folder the working folder's path was, where it is not the project's own; as project_folder. */
+  readonly cwd_folder?: string;
   readonly cmd?: CommandLine;
   /** The shell that runs cmd: sh (default) or bash. */
   readonly shell?: "sh" | "bash";

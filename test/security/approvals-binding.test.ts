@@ -61,6 +61,22 @@ describe.each(actors())("what an answer is bound to, as $kind", (actor) => {
     broker.write(policy, was);
   });
 
+  test("an answer for always in a folder below the project holds for that folder alone, also when another has its path", async () => {
+    const [cwd, aside] = [inProject("below"), inProject("below-aside")];
+    broker.write(join(cwd, "is"), "the one that was meant");
+    broker.write(join(aside, "is"), "another");
+    const body = { cmd: "touch by-answer", cwd };
+    await person.approve(body, "always");
+    expect(await person.told(body)).toMatchObject({ status: 200 });
+    await broker.run("mv below was && mv below-aside below");
+    expect(await person.told(body)).toMatchObject({ status: 403, code: "approval_required" });
+    await broker.run("mv below below-aside && ln -s below-aside below");
+    expect(await person.told(body)).toMatchObject({ status: 403, code: "approval_required" });
+    expect(existsSync(join(aside, "by-answer"))).toBe(false);
+    await broker.run("rm below && mv was below");
+    expect(await person.told(body)).toMatchObject({ status: 200 });
+  });
+
   test("an answer holds for exactly what was asked, and for nothing beside it", async () => {
     broker.write(inProject("sub/kept"), "");
     const body = { cmd: "touch bound", env: { A: "1" }, stdin_b64: "eA==" };
