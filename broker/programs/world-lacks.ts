@@ -24,6 +24,9 @@ const ACCOUNTS =
 const NO_NAMESPACES =
   "commands in a world cannot make namespaces, mounts or another root. 'world.namespaces: allow' in the policy lets them make user namespaces, and isolated commands mounts inside. A person can run it outside of Substrate";
 
+const TCP_ALONE =
+  "a world carries TCP connections alone and refuses ICMP and UDP. 'curl' or 'nc -z HOST PORT' shows whether a host answers";
+
 const LACKS: readonly Lack[] = [
   {
     names:
@@ -66,9 +69,15 @@ const LACKS: readonly Lack[] = [
       "commands in a world run with the rights of its user and gain no others (no_new_privs). A person can run it outside of Substrate",
   },
   {
-    names: "ping ping4 ping6 fping arping traceroute traceroute6 tracepath mtr",
+    names: "ping ping4 ping6 fping arping traceroute traceroute6 tracepath mtr ntpdate ntpdig sntp",
+    sentence: TCP_ALONE,
+  },
+  { names: "socat", sentence: TCP_ALONE, says: /\b(?:write|sendto)\(.*Operation not permitted$/m },
+  {
+    names: "dig nslookup host delv drill kdig",
     sentence:
-      "a world carries TCP connections alone and refuses ICMP and UDP. 'curl' or 'nc -z HOST PORT' shows whether a host answers",
+      "a world carries TCP connections alone, so it reaches no name server by UDP but its own, which 'dig NAME' and 'getent hosts NAME' ask",
+    says: /communications error to (?!127\.)|no servers could be reached|network unreachable/,
   },
   {
     names: "iptables ip6tables iptables-save nft ufw",
@@ -155,6 +164,10 @@ function asksRegistry(name: string, argv: readonly string[]): boolean {
 const NO_RIGHT =
   /: (?:Permission denied|Operation not permitted)$|\((?:1|13): [^)]{1,40}\)$|\[Errno (?:1|13)\]|\bE(?:ACCES|PERM): /m;
 
+/** Datagrams that the world refused, as Node, Go and a Python script say it. */
+const REFUSED_DATAGRAM =
+  /\bsend EPERM [\d.:a-f]+|\bwrite udp .*operation not permitted|\.send(?:to|msg)?\(.*\n(?:[ ^~]+\n)?PermissionError: \[Errno 1\]/;
+
 const ROOT_IS_NOBODY =
   "root has no capabilities in a world: file modes and owners apply to it as to every user, which may have caused the refusal. A person can do this outside of Substrate";
 
@@ -232,11 +245,13 @@ export class WorldLacks {
     }
     const raises = end.builtins.some((fragment) => RAISES.test(fragment));
     const bounded = raises && (end.failed || NOT_RAISED.test(end.said()));
-    const explained = end.explained || told.size > 0 || bounded;
+    const datagram = end.failed && told.size === 0 && REFUSED_DATAGRAM.test(end.said());
+    const explained = end.explained || told.size > 0 || bounded || datagram;
     const nobody = end.failed && this.#isRoot && !explained && NO_RIGHT.test(end.said());
     return [
       ...told.values(),
       ...(bounded ? [{ program: "ulimit", message: BOUNDED }] : []),
+      ...(datagram ? [{ program: own, message: `'${own}' failed: ${TCP_ALONE}` }] : []),
       ...(nobody ? [{ program: own, message: ROOT_IS_NOBODY }] : []),
     ];
   }
@@ -249,8 +264,10 @@ export class WorldLacks {
     else if (code !== 0) this.#failed.add(name);
   }
 
+  /** Debian's alternatives lead to names such as `traceroute.db`. */
   #lackOf(name: string): Lack | undefined {
     const who = this.#isRoot ? "root" : "others";
-    return LACKS.find(({ names, of = who }) => of === who && names.split(" ").includes(name));
+    const plain = name.replace(/\.(?:db|openbsd|traditional)$/, "");
+    return LACKS.find(({ names, of = who }) => of === who && names.split(" ").includes(plain));
   }
 }

@@ -211,6 +211,19 @@ print(a.recv(9).decode())"`;
     expect(outside.seen.datagrams).toHaveLength(2);
   });
 
+  test("get no datagram, and a failed command is told why", async () => {
+    const file = `${place.broker.project}/one.py`;
+    place.broker.write(
+      file,
+      'import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.sendto(b"x", ("203.0.113.10", 53))\n',
+    );
+    const node = `node -e 'require("dgram").createSocket("udp4").send("x", 53, "203.0.113.10", (e) => { throw e; })'`;
+    for (const cmd of ["python3 one.py", node])
+      expect((await place.run(cmd)).notices.map(({ message }) => message)).toEqual([
+        expect.stringMatching(/ failed: a world carries TCP connections alone and refuses ICMP and UDP\./),
+      ]);
+  });
+
   test("of a name get no datagram either", async () => {
     const { result, seen } = await place.during("python3 datagrams.py registry.example.test 443");
     expect(result.stdout, result.stderr).toMatch(/^E[A-Z]+ \d{1,3}\n$/);

@@ -55,6 +55,27 @@ describe("what a world lacks is told", () => {
     expect([...lacks.npmrcReaders]).toEqual(["pnpm", "bunx"]);
   });
 
+  test("of programs that send datagrams, by what they print, and root is not told of capabilities then", () => {
+    const said: Readonly<Record<string, string>> = {
+      "/usr/bin/dig": ";; communications error to 8.8.8.8#53: timed out\n;; no servers could be reached\n",
+      "/usr/bin/socat": "2026/11/30 socat[2621] E write(5, 0x55875132d000, 2): Operation not permitted\n",
+      "/usr/bin/traceroute.db": "send: Operation not permitted\n",
+      "/usr/bin/node": "Error: send EPERM 8.8.8.8:53\n    at doSend (node:dgram:721:16)\n",
+      "/usr/bin/script.py":
+        '  File "/p/s.py", line 2, in <module>\n    s.sendto(b"x", ("8.8.8.8", 53))\nPermissionError: [Errno 1] Operation not permitted\n',
+    };
+    for (const [path, text] of Object.entries(said))
+      for (const uid of [0, 1000]) {
+        const [words, ...more] = told(uid, ran(path, { code: 1 }), { argv: [path], said: () => text });
+        expect(words, path).toMatch(/^'[\w.]+' failed: a world car/);
+        expect(more).toEqual([]);
+      }
+    expect(told(1000, ran("/usr/bin/dig", { code: 1 }), { said: () => "dig: invalid option\n" })).toEqual([]);
+    expect(
+      told(1000, [], { said: () => "open('x')\nPermissionError: [Errno 1] Operation not permitted: 'x'\n" }),
+    ).toEqual([]);
+  });
+
   test("of a mount that was refused, and of no other failure of mount's", () => {
     const refused = { said: () => "umount: /tmp: must be superuser to unmount.\n" };
     expect(told(1000, ran("/usr/bin/umount", { code: 32 }), refused)).toHaveLength(1);
