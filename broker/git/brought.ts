@@ -11,6 +11,7 @@ import { lookAt } from "../model/host-paths.ts";
 import type { JudgedSettings } from "./settings.ts";
 import { searchChanged } from "./brought-search.ts";
 import { changedBelow, isOwnWorktree, ledOutside, type Outside } from "./opened.ts";
+import { strategiesIn } from "./paused.ts";
 import { commonWhy, type GitJudge, namesIn, whyNot } from "./runs.ts";
 import type { SettleTurns } from "./settle-turns.ts";
 
@@ -49,7 +50,9 @@ export async function withoutBroughtCode(
     paths.filter((path) => takeIfCode(path, changed.has(path), brought));
   const [first, suspects] = await turns.look(() => [
     takeSettled(settled, brought),
-    writtenIn(changes).filter((path) => whyNot(path, changed.has(path), brought) !== undefined),
+    [...new Set([...writtenIn(changes), ...ownStrategies(brought)])].filter(
+      (path) => whyNot(path, changed.has(path), brought) !== undefined,
+    ),
   ]);
   const open = await turns.look(() => codeInUnsealed(brought));
   for (const path of suspects) {
@@ -80,6 +83,13 @@ export async function withoutBroughtCode(
     autorun: rest(autorun),
     tree_hash: null,
   };
+}
+
+/** Looked at after each command, for a long listing does not name all. */
+function ownStrategies({ project, gitFolder }: BroughtBy): readonly string[] {
+  return [join(project, ".git"), ...(gitFolder === undefined ? [] : [gitFolder])]
+    .flatMap(strategiesIn)
+    .map((place) => relative(project, place));
 }
 
 /**
@@ -183,7 +193,9 @@ function writtenIn({ writes, mods, autorun, deletes, dirs }: FsDiff): readonly s
   const paths = [...all].filter((path) => !gone.has(path));
   return [
     ...paths.filter((path) =>
-      /(?:^|\/)(?:config|config\.worktree|(?:hooks|remotes|branches)(?:\/[^/]+)?|[^/]*\.git)$/.test(path),
+      /(?:^|\/)(?:config|config\.worktree|(?:hooks|remotes|branches)(?:\/[^/]+)?|(?:rebase-merge|sequencer)(?:\/(?:strategy|opts))?|[^/]*\.git)$/.test(
+        path,
+      ),
     ),
     ...paths.filter((path) => /(?:^|\/)commondir$/.test(path)),
     ...paths.filter((path) => /(?:^|\/)HEAD$/.test(path)),

@@ -7,6 +7,7 @@ import { basename, dirname, join, relative } from "node:path";
 import { isWithin } from "../model/folders.ts";
 import { lookAt } from "../model/host-paths.ts";
 import { readSmallFile } from "../model/small-file.ts";
+import { namesStrategy, PAUSED_FOLDERS } from "./paused.ts";
 
 /** The project whose `.git` files are judged. */
 export type Outside = {
@@ -58,7 +59,8 @@ export function changedBelow(
       if (isDenied(path)) continue;
       if (entry.isDirectory()) folders.push({ path, isNew });
       const isLast = LAST.has(entry.name);
-      if (!isLast && !FIRST.has(entry.name) && basename(folder) !== "hooks") continue;
+      const isRead = basename(folder) === "hooks" || namesStrategy(path);
+      if (!isLast && !FIRST.has(entry.name) && !PAUSED_FOLDERS.has(entry.name) && !isRead) continue;
       if ((isNew || isSince(path, since)) && !isReference(path, gitFolder))
         (isLast ? last : first).push(path);
     }

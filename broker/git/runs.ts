@@ -8,6 +8,7 @@ import { gitSettings, treeSettings } from "./config.ts";
 import { runsCode } from "./harmless-settings.ts";
 import { leadsAstray, MAX_CONFIG, worksAtHome, worksElsewhere } from "./links.ts";
 import type { Outside } from "./opened.ts";
+import { namesStrategy, PAUSED_FOLDERS, pausedWhy } from "./paused.ts";
 import { isPlainAddress } from "./safe-settings.ts";
 import type { MadeRepositories } from "./made-repositories.ts";
 import { readSmallFile } from "../model/small-file.ts";
@@ -25,8 +26,9 @@ export function whyNot(path: string, stood: boolean, brought: GitJudge): string 
   if (basename(place).endsWith(".git")) return linkWhy(place, brought);
   if (basename(folder) === "hooks") return hookWhy(place);
   if (ADDRESS_FOLDERS.has(basename(folder)) && isGitFolder(dirname(folder))) return addressWhy(place, uid);
-  if (basename(place) === "hooks" || ADDRESS_FOLDERS.has(basename(place)))
-    return isGitFolder(folder) ? folderLinkWhy(place) : undefined;
+  if (namesStrategy(place) && isGitFolder(dirname(folder))) return pausedWhy(place, uid);
+  if (LINKED.has(basename(place)) && isGitFolder(folder)) return folderLinkWhy(place);
+  if (basename(place) === "hooks" || ADDRESS_FOLDERS.has(basename(place))) return undefined;
   // An older file outside a git folder that merely has such a name is the person's.
   if (stood && !isGitFolder(folder)) return undefined;
   switch (basename(place)) {
@@ -98,6 +100,9 @@ function folderLinkWhy(folder: string): string | undefined {
  * Legacy folders for a remote's address (gitrepository-layout(5)), used by git for a remote without `remote.NAME.url`.
  */
 const ADDRESS_FOLDERS: ReadonlySet<string> = new Set(["remotes", "branches"]);
+
+/** Folders in a git folder that must be none of elsewhere. */
+const LINKED: ReadonlySet<string> = new Set(["hooks", ...ADDRESS_FOLDERS, ...PAUSED_FOLDERS]);
 
 function addressesWhy(gitFolder: string, uid: number): string | undefined {
   for (const folder of [...ADDRESS_FOLDERS].map((name) => join(gitFolder, name))) {

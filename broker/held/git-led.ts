@@ -12,8 +12,14 @@ import { parentOf } from "./change-path.ts";
 /** Stands for a git folder in the patterns of what git runs. */
 const ANY = "/folder";
 
-/** Beside settings and hooks, the legacy folders of addresses (gitrepository-layout(5)): an address may name a program. */
-const RUNS = [...sealedInside(ANY), `${ANY}/remotes`, `${ANY}/branches`].map(coverOf);
+/**
+ * Beside settings and hooks, the legacy folders of addresses (gitrepository-layout(5)), which may name a program, and an unfinished
+ * rebase or cherry-pick, which lists commands and names a merge strategy.
+ */
+const RUNS = [
+  ...sealedInside(ANY),
+  ...["remotes", "branches", "rebase-merge", "rebase-apply", "sequencer"].map((name) => `${ANY}/${name}`),
+].map(coverOf);
 const SETTINGS = ["config", "config.worktree", "hooks", "commondir", "remotes", "branches"] as const;
 
 /** A git folder has these (setup.c, is_git_directory); behind a `commondir` git needs no other. */

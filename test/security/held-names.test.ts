@@ -246,6 +246,17 @@ describe.each(actors())("names that tools run later, written by isolated command
     }
   });
 
+  test("no agent applies the state of a rebase or cherry-pick, whose --continue runs what it names", async () => {
+    for (const name of [".git/rebase-merge/strategy", ".git/rebase-apply/x", ".git/sequencer/opts"]) {
+      const { span_id: span } = await ranBy("ann", `mkdir -p $(dirname ${name}); echo z/x > ${name}`);
+      for (const body of [{}, { paths: [name] }])
+        expect(errorIn(await as("ann", "POST", `/v1/apply/${span}`, body)).code).toBe("policy_denied");
+      expect(existsSync(here(name)), name).toBe(false);
+      await changed(broker, "apply", span);
+      await changed(broker, "undo", span);
+    }
+  });
+
   test("no agent applies them where git's folder of hooks, or its settings, are missing on the host", async () => {
     renameSync(here(".git/hooks"), here(".git/away"));
     unlinkSync(here(".git/config"));

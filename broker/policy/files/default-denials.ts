@@ -37,8 +37,8 @@ export const DENIED_WRITES: readonly Denial[] = gitRows("$PROJECT/.git", [""]);
  */
 export const SEALED_WRITES: readonly Denial[] = gitRows(EACH_GIT_FOLDER, ["", ...OTHERS]);
 
-/** State of an unfinished rebase, which names programs for git to run on `--continue`. */
-const UNFINISHED = ["rebase-merge", "rebase-apply"] as const;
+/** State of an unfinished rebase or cherry-pick, which names programs for git to run on `--continue`. */
+const UNFINISHED = ["rebase-merge", "rebase-apply", "sequencer"] as const;
 
 /**
  * Returns the same rows for the git folder of a worktree or a submodule. A worktree shares the git folder with other people's
