@@ -31,10 +31,12 @@ export function whyFailed(
   const command = job.request.cmd ?? job.argv.join(" ");
   const words = { said: saidBy(job, ran), cwd: job.place.cwd, failed, isolated: isIsolated(job), command };
   const paths = explainErrors(words, writes);
+  // Also on the host root executes no file without an x; what Substrate refuses to start it tells itself.
+  const isNotExecutable = ending.kind === "exited" && ending.code === 126;
   const lacking = lacks.told({
     argv: job.argv,
     failed,
-    explained: explained || paths.length > 0,
+    explained: explained || paths.length > 0 || isNotExecutable,
     namespacesTold,
     sockets,
     builtins: job.decision.builtins.map(({ fragment }) => fragment),

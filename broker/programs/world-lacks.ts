@@ -57,6 +57,18 @@ const LACKS: readonly Lack[] = [
     says: /(?:Operation not permitted|Permission denied|Invalid argument)$/m,
   },
   {
+    names: "chattr",
+    sentence:
+      "root has no capabilities in a world, so it cannot make files immutable or append-only. A person can do this outside of Substrate",
+    of: "root",
+    says: /Operation not permitted/,
+  },
+  {
+    names: "dmesg",
+    sentence: "a world does not read the kernel's messages. A person can run it outside of Substrate",
+    says: /not permitted/i,
+  },
+  {
     names: "docker docker-compose docker-buildx nerdctl",
     sentence:
       "this world does not reach the socket of a container engine, which would give it the rights of root on this machine. A person can run it outside of Substrate",

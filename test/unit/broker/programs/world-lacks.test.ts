@@ -55,6 +55,22 @@ describe("what a world lacks is told", () => {
     expect([...lacks.npmrcReaders]).toEqual(["pnpm", "bunx"]);
   });
 
+  test("of root's chattr, and of anybody's dmesg, also before a pipe", () => {
+    const chattr = {
+      said: () => "chattr: Operation not permitted while setting flags on f\n",
+      failed: false,
+    };
+    const dmesg = {
+      said: () => "dmesg: read kernel buffer failed: Operation not permitted\n",
+      failed: false,
+    };
+    expect(told(0, ran("/usr/bin/chattr", { code: 1 }), chattr)).toHaveLength(1);
+    for (const uid of [0, 1000])
+      expect(told(uid, ran("/usr/bin/dmesg", { code: 1 }), dmesg)).toEqual([
+        expect.stringMatching(/^'dmesg' failed: a world does not read/),
+      ]);
+  });
+
   test("of programs that send datagrams, by what they print, and root is not told of capabilities then", () => {
     const said: Readonly<Record<string, string>> = {
       "/usr/bin/dig": ";; communications error to 8.8.8.8#53: timed out\n;; no servers could be reached\n",
