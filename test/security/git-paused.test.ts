@@ -104,7 +104,7 @@ describe.each(actors())("a person's rebase or cherry-pick that waits for --conti
         notices: [],
       });
       const begun = await broker.run({
-        cmd: `git reset -q --hard main && { ${GIT} ${kind} ${more.join(" ")} ${BEGIN[kind].slice(-1)}; true; }`,
+        cmd: `git reset -q --hard main && { ${GIT} ${kind} ${more.join(" ")} ${BEGIN[kind].slice(-1).join("")}; true; }`,
         cwd: two,
       });
       expect(begun.notices).toEqual([]);
