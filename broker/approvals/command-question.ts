@@ -67,7 +67,12 @@ export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut
   const scopes = scopesOfJob(job)?.texts ?? [];
   const home =
     job.ownHome === undefined ? [] : [`The command has a home of its own, '${job.ownHome}', and not yours`];
-  const notes = [...notesOf(unbound, recorded.isSecret), ...scopes.map(noteOfScope), ...home];
+  const notes = [
+    ...notesOf(unbound, recorded.isSecret),
+    ...scopes.map(noteOfScope),
+    ...home,
+    ...notesOfRequest(job.request),
+  ];
   const isLasting =
     scopes.length === 0 &&
     job.place.project !== NO_PROJECT &&
@@ -239,13 +244,19 @@ function madeFolder(path: string): string | undefined {
   }
 }
 
-/** The call's own variables, the host's variables without {@link MANNERS}, and the name of a home of its own. */
+/** Of a request: absent stands for 0022. */
+function isUsual(umask: string | undefined): boolean {
+  return umask === undefined || Number.parseInt(umask, 8) === 0o022;
+}
+
+/** The call's own variables, the host's variables without {@link MANNERS}, the name of a home of its own, and an unusual umask. */
 function variablesThatMatter({ environment, request, ownHome }: Job): readonly (readonly [string, string])[] {
   const added = Object.entries(request.env ?? {}).map(([name, value]) => [`+${name}`, value] as const);
   const host = Object.entries(environment.bound).filter(([name]) => !MANNERS.test(name));
   // No variable has such a name.
   const home = ownHome === undefined ? [] : ([["=home", ownHome]] as const);
-  return [...host, ...added, ...home].sort(([one], [other]) => (one < other ? -1 : 1));
+  const umask = isUsual(request.umask) ? [] : ([["=umask", request.umask ?? ""]] as const);
+  return [...host, ...added, ...home, ...umask].sort(([one], [other]) => (one < other ? -1 : 1));
 }
 
 function keyOf(job: Job, entry: Omit<AlwaysApproval, "id">, { programs, unknown }: NamedPrograms): string {
@@ -286,6 +297,15 @@ function notesOf({ unknown }: NamedPrograms, isSecret: boolean): readonly string
   const secret =
     "The command cannot be approved permanently: it seems to contain a credential, which approvals.yaml would then contain";
   return isSecret ? [...once, secret] : once;
+}
+
+/** What the command's text does not say. */
+function notesOfRequest({ background, umask }: Job["request"]): readonly string[] {
+  const kept = background === "keep" ? ["Processes that the command leaves go on after it"] : [];
+  const isOpen = umask !== undefined && (Number.parseInt(umask, 8) & 0o002) === 0;
+  return isOpen
+    ? [...kept, `Other users of this machine can write files that the command makes (umask ${umask})`]
+    : kept;
 }
 
 /** Notes each scope: previews run without scopes, and a permanent approval would outlive them. */

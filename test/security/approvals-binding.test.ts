@@ -98,10 +98,17 @@ describe.each(actors())("what an answer is bound to, as $kind", (actor) => {
       "another agent": { ...body, agent_id: "somebody" },
       "a narrowing profile": { ...body, profile: "other" },
       "processes that stay": { ...body, background: "keep" },
+      "files that others may write": { ...body, umask: "0000" },
     };
     for (const [what, other] of Object.entries(others))
       expect(await person.told(other), what).toMatchObject({ status: 403, code: "approval_required" });
     expect(existsSync(inProject("bound"))).toBe(false);
+    const notes = (await person.list()).approvals.flatMap((question) => question.notes);
+    expect(notes).toContain("Processes that the command leaves go on after it");
+    expect(notes).toContain(
+      "Other users of this machine can write files that the command makes (umask 0000)",
+    );
+    expect(await person.told({ ...body, umask: "022" })).toMatchObject({ status: 200 });
     expect(await person.told({ ...body, timeout_ms: 5000 })).toMatchObject({ status: 200 });
     expect(existsSync(inProject("bound"))).toBe(true);
   });
