@@ -20,7 +20,7 @@ import {
 } from "../policy/index.ts";
 import { folderOf, NO_PROJECT } from "../project/projects.ts";
 import { type PlaceNeeds, placeOf, placeOnHost } from "../project/request.ts";
-import { MOST_OF_COMMAND, notShownWhole } from "./shown.ts";
+import { MOST_OF_COMMAND, MOST_OF_TEXT, notShownWhole } from "./shown.ts";
 import { redact, redactRule, redactWords } from "../secrets/redact.ts";
 import { folderChanged, policyChanged } from "./ask-person.ts";
 import { noPreview } from "./preview-words.ts";
@@ -72,6 +72,9 @@ export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut
     ...scopes.map(noteOfScope),
     ...home,
     ...notesOfRequest(job.request),
+    ...(job.startedAs === undefined
+      ? []
+      : [`The program is told that its name is ${JSON.stringify(job.startedAs.slice(0, MOST_OF_TEXT))}`]),
   ];
   const isLasting =
     scopes.length === 0 &&
@@ -249,14 +252,20 @@ function isUsual(umask: string | undefined): boolean {
   return umask === undefined || Number.parseInt(umask, 8) === 0o022;
 }
 
-/** The call's own variables, the host's variables without {@link MANNERS}, the name of a home of its own, and an unusual umask. */
-function variablesThatMatter({ environment, request, ownHome }: Job): readonly (readonly [string, string])[] {
+/** The call's own variables, the host's variables without {@link MANNERS}, the name of a home of its own, an unusual umask and name. */
+function variablesThatMatter({
+  environment,
+  request,
+  ownHome,
+  startedAs,
+}: Job): readonly (readonly [string, string])[] {
   const added = Object.entries(request.env ?? {}).map(([name, value]) => [`+${name}`, value] as const);
   const host = Object.entries(environment.bound).filter(([name]) => !MANNERS.test(name));
   // No variable has such a name.
   const home = ownHome === undefined ? [] : ([["=home", ownHome]] as const);
   const umask = isUsual(request.umask) ? [] : ([["=umask", request.umask ?? ""]] as const);
-  return [...host, ...added, ...home, ...umask].sort(([one], [other]) => (one < other ? -1 : 1));
+  const name = startedAs === undefined ? [] : ([["=name", startedAs]] as const);
+  return [...host, ...added, ...home, ...umask, ...name].sort(([one], [other]) => (one < other ? -1 : 1));
 }
 
 function keyOf(job: Job, entry: Omit<AlwaysApproval, "id">, { programs, unknown }: NamedPrograms): string {

@@ -89,17 +89,32 @@ function shownWords({ files: [file] }: ProgramStart, where: Where): readonly [st
   return [isItsName ? name : called.startsWith("/") ? called : path, ...argv.slice(1)];
 }
 
+/** Returns a name that is not the file's, and that a rule may have matched. Login shells have a dash before theirs. */
+function otherName({ files: [file] }: ProgramStart): string | undefined {
+  const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
+  const given = nameOf(file.argv[0] ?? "").replace(/^-/, "");
+  return given === "" || given === nameOf(file.called) || given === nameOf(file.path ?? "")
+    ? undefined
+    : given;
+}
+
 /** Makes a job for the same program as a separate command: the answer binds to the same facts. */
 function jobOf(
   { live: _outer, ...job }: Job,
   argv: readonly [string, ...string[]],
   folder: string,
-  { finding, effective }: { readonly finding: StartFinding; readonly effective: Effective },
+  {
+    start,
+    finding,
+    effective,
+  }: { readonly start: ProgramStart; readonly finding: StartFinding; readonly effective: Effective },
 ): Job {
+  const startedAs = otherName(start);
   const { agent_id, cwd, env, profile, session_id } = job.request;
   return {
     ...job,
     isStart: true,
+    ...(startedAs === undefined ? {} : { startedAs }),
     place: { ...job.place, cwd: folder },
     argv,
     effective,

@@ -20,6 +20,8 @@ export type Job = {
   readonly ownHome?: string;
   /** The job is a program that a running command starts: its input is whatever that command gives it. */
   readonly isStart?: boolean;
+  /** The first of its argv, where it is another name than its file's: a program may act by it (`exec -a`). */
+  readonly startedAs?: string;
   /** A check asks about a call whose input would arrive while the command runs. */
   readonly wouldStream?: boolean;
   /** The call is a file operation: the request's argv are words for people, and no command. */

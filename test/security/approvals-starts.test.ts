@@ -9,7 +9,7 @@ import { needs } from "../support/run/needs.ts";
 const POLICY = `id: default
 name: Asks
 mode: enforce
-commands: { ask: ["touch *", "perl"] }
+commands: { ask: ["touch *", "perl", "git tag *", "git push *"] }
 `;
 
 describe.each(actors())("an answer about a program that a running command starts, as $kind", (actor) => {
@@ -53,6 +53,21 @@ describe.each(actors())("an answer about a program that a running command starts
     expect(await person.question(away)).toMatchObject({ cwd: "/tmp/away" });
     await person.answer(away, "once");
     expect((await broker.run("sh away.sh")).stdout).toBe("done\n");
+  });
+
+  test("is bound to the name by which the program is started, and shows it", async () => {
+    broker.write(inProject("tag.sh"), "exec -a git-tag git v1\n");
+    broker.write(inProject("push.sh"), "exec -a git-push git v1\n");
+    broker.write(inProject("plain.sh"), "git tag v1\n");
+    const tag = await question("bash tag.sh");
+    expect((await person.question(tag)).notes).toContain('The program is told that its name is "git-tag"');
+    await person.answer(tag, "session");
+    expect(await question("bash tag.sh")).toBeUndefined();
+    expect(await question("bash push.sh")).toBeDefined();
+    const plain = await question("bash plain.sh");
+    expect((await person.question(plain)).notes.join()).not.toContain("its name is");
+    await person.answer(plain, "session");
+    expect(await question("sh plain.sh")).toBeUndefined();
   });
 
   test("is for one run where the program runs its input", async () => {
