@@ -1,6 +1,6 @@
 /** A call with a `session_key`: begins where the session's last command ended, and leaves its own end state. */
 import { randomBytes } from "node:crypto";
-import { normalize, relative } from "node:path";
+import { normalize, relative, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { StateFile } from "../../world/backend.ts";
@@ -13,7 +13,7 @@ import { lookAt, realPath } from "../model/host-paths.ts";
 import { isIsolated, type Job } from "../model/job.ts";
 import type { Place, Session } from "../model/place.ts";
 import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
-import { type Ground, groundOf } from "../policies/judge.ts";
+import { type Ground, groundOf, readCommand } from "../policies/judge.ts";
 import { MAX_VARIABLE_BYTES, MAX_VARIABLES } from "../project/shell-states.ts";
 import { tellable } from "../replay/drift.ts";
 import { withoutWorldVariables } from "../settings/environment.ts";
@@ -131,7 +131,8 @@ export function beginState(
 
 /**
  * Keeps what the shell reported. Returns sentences about what is not kept. Any program of the command may have written the report, and
- * variables choose programs of the next command (GIT_EXTERNAL_DIFF), which may run plainly: an isolated command leaves none.
+ * variables choose programs of the next command (GIT_EXTERNAL_DIFF), which may run plainly: an isolated command leaves none. Nor does
+ * it leave a folder that its own text does not go to, where another `Makefile` lies.
  */
 export function keepState(
   broker: Broker,
@@ -148,20 +149,44 @@ export function keepState(
   const before = shellStates.of(session.id);
   const stays =
     normalize(folder) === folder && isWithin(folder, called.project) && !folder.includes("\uFFFD");
+  const isNamed = !stays || !isIsolated(job) || foldersNamed(job).has(folder);
   const variables = reported.variables === undefined ? undefined : exported(job, reported.variables);
   const old = before?.variables ?? {};
   const kept = variables !== undefined && fits(variables) ? variables : undefined;
   const isForeign = isIsolated(job) && !isDeepStrictEqual(kept, old);
   shellStates.keep(session, {
     caller: called.cwd,
-    folder: stays ? folder : called.cwd,
+    folder: !stays ? called.cwd : isNamed ? folder : job.place.cwd,
     variables: isForeign || kept === undefined ? old : kept,
   });
   return [
     ...(stays ? [] : [`The command ended outside the project: the next one begins in '${called.cwd}'`]),
+    ...(isNamed ? [] : [`The next command begins in '${job.place.cwd}': ${FOLDER_OF_ISOLATED}`]),
     ...(kept === undefined ? [TOO_MANY] : isForeign ? [OF_ISOLATED] : []),
   ];
 }
+
+const FOLDER_OF_ISOLATED =
+  "this command was isolated, and its text does not name the folder where it ended, which any program that it ran could have reported. 'cd FOLDER' with the folder's name is kept";
+
+/** The folders, without links, that a command's own `cd` with literal words may lead to: each from each that was named before. */
+function foldersNamed({ request, place }: Job): ReadonlySet<string> {
+  const named = new Set([place.cwd]);
+  for (const { words, depth } of readCommand(request).fragments) {
+    const [program, ...rest] = words;
+    const target = rest.findLast(({ text }) => !text.startsWith("-"));
+    const goes = depth === 0 && (program?.text === "cd" || program?.text === "pushd");
+    if (!goes || target?.kind !== "literal") continue;
+    for (const folder of [...named].slice(0, MOST_NAMED)) {
+      const path = resolve(folder, target.text);
+      named.add(realPath(path) ?? path);
+    }
+  }
+  return named;
+}
+
+/** More folders than this are not told apart. */
+const MOST_NAMED = 32;
 
 const TOO_MANY = `The exported variables are not kept for the next command: more than ${MAX_VARIABLES}, or more than ${MAX_VARIABLE_BYTES} bytes`;
 

@@ -259,6 +259,21 @@ describe.each(actors())("the commands of one session, as $kind", (actor) => {
     expect(existsSync(join(broker.project, "sub/own"))).toBe(true);
   });
 
+  test("that are isolated leave the folder that their text names, and none that a program reported", async () => {
+    const key = newKey();
+    const isolated = await call(
+      key,
+      `touch isolated3; cd sub && cd ./deep; ${forged(`${broker.project}/sub/deep`)}`,
+    );
+    expect(isolated.decision.verdict).toBe("isolate");
+    expect(text(await call(key, "pwd"))).toBe(`${broker.project}/sub/deep\n`);
+    const other = await call(key, `touch isolated4; cd ..; ${forged(broker.project)}`);
+    expect(other.notices.map(({ message }) => message).join()).toContain("its text does not name the folder");
+    expect(text(await call(key, "pwd"))).toBe(`${broker.project}/sub/deep\n`);
+    await call(key, "cd ..; touch isolated5; D=deep; cd link || cd 'deep'; pwd");
+    expect(text(await call(key, "pwd"))).toBe(`${broker.project}/sub/deep\n`);
+  });
+
   test("can go to a folder of the project through a link, and to one that they write into the report", async () => {
     const key = newKey();
     await call(key, "ln -sfn sub link; cd link");
