@@ -38,8 +38,8 @@ const NAMES: ReadonlySet<string> = new Set(["config", "config.worktree"]);
 const LAST: ReadonlySet<string> = new Set(["commondir", "HEAD", ".git"]);
 /** Git accepts a folder with both parts behind a `commondir`, even without HEAD; links to folders are parts too. */
 const PARTS: ReadonlySet<string> = new Set(["objects", "refs"]);
-/** Folders with files that git runs, or reads addresses or a merge strategy from. */
-const READ = /(?:^|\/)(?:hooks|remotes|branches|rebase-merge|sequencer)$/;
+/** Folders with files that git runs, or reads addresses or paused state from. */
+const READ = /(?:^|\/)(?:hooks|remotes|branches|rebase-merge|rebase-apply|sequencer)$/;
 
 export type Searched = {
   readonly project: string;

@@ -4,14 +4,14 @@
  * the project's own folder runs programs named in the new settings. So code for git written by a command goes to
  * quarantine when the command ends; the rest of the repository stays.
  */
-import { basename, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import type { FsDiff } from "../../schemas/generated/types.ts";
 import type { Settled, WorldViolation } from "../../world/backend.ts";
 import { lookAt } from "../model/host-paths.ts";
 import type { JudgedSettings } from "./settings.ts";
 import { searchChanged } from "./brought-search.ts";
 import { changedBelow, isOwnWorktree, ledOutside, type Outside } from "./opened.ts";
-import { strategiesIn } from "./paused.ts";
+import { gitFoldersBelow, pausedIn } from "./paused.ts";
 import { commonWhy, type GitJudge, namesIn, whyNot } from "./runs.ts";
 import type { SettleTurns } from "./settle-turns.ts";
 
@@ -50,9 +50,9 @@ export async function withoutBroughtCode(
     paths.filter((path) => takeIfCode(path, changed.has(path), brought));
   const [first, suspects] = await turns.look(() => [
     takeSettled(settled, brought),
-    [...new Set([...writtenIn(changes), ...ownStrategies(brought)])].filter(
-      (path) => whyNot(path, changed.has(path), brought) !== undefined,
-    ),
+    [
+      ...new Set([...writtenIn(changes).flatMap(withPaused), ...ownPaused(brought, changes.truncated)]),
+    ].filter((path) => whyNot(path, changed.has(path), brought) !== undefined),
   ]);
   const open = await turns.look(() => codeInUnsealed(brought));
   for (const path of suspects) {
@@ -66,7 +66,7 @@ export async function withoutBroughtCode(
     const sealed = brought.stoodAtFirst ? ".git" : undefined;
     await searchChanged({ project, since: brought.since, sealed, turns }, (path) => {
       if (isLink(path)) links.add(path);
-      if (takeIfCode(path, changed.has(path), brought)) taken.add(path);
+      for (const each of withPaused(path)) if (takeIfCode(each, changed.has(each), brought)) taken.add(each);
     });
   }
   for (const path of await takeOutside([...links], brought)) taken.add(path);
@@ -85,12 +85,20 @@ export async function withoutBroughtCode(
   };
 }
 
-/** Looked at after each command, for a long listing does not name all. */
-function ownStrategies({ project, gitFolder }: BroughtBy): readonly string[] {
+/** Looked at after each command, for a long listing does not name all: then also those of worktrees and submodules. */
+function ownPaused({ project, gitFolder }: BroughtBy, all: boolean): readonly string[] {
   return [join(project, ".git"), ...(gitFolder === undefined ? [] : [gitFolder])]
-    .flatMap(strategiesIn)
+    .flatMap((folder) => [folder, ...(all ? gitFoldersBelow(folder) : [])])
+    .flatMap(pausedIn)
     .map((place) => relative(project, place));
 }
+
+/** What makes a folder a git folder makes git read its paused state, which may be older. */
+function withPaused(path: string): readonly string[] {
+  return MAKES.test(path) ? [...pausedIn(dirname(path)), path] : [path];
+}
+
+const MAKES = /(?:^|\/)(?:HEAD|objects|refs|worktrees|commondir)$/;
 
 /**
  * Finds code in unsealed git folders of earlier commands: a later command may write there under a name outside every
@@ -193,14 +201,14 @@ function writtenIn({ writes, mods, autorun, deletes, dirs }: FsDiff): readonly s
   const paths = [...all].filter((path) => !gone.has(path));
   return [
     ...paths.filter((path) =>
-      /(?:^|\/)(?:config|config\.worktree|(?:hooks|remotes|branches)(?:\/[^/]+)?|(?:rebase-merge|sequencer)(?:\/(?:strategy|opts))?|[^/]*\.git)$/.test(
+      /(?:^|\/)(?:config|config\.worktree|(?:hooks|remotes|branches)(?:\/[^/]+)?|(?:rebase-merge|rebase-apply|sequencer)(?:\/(?:strategy|strategy_opts|opts|apply-opt))?|[^/]*\.git)$/.test(
         path,
       ),
     ),
     ...paths.filter((path) => /(?:^|\/)commondir$/.test(path)),
     ...paths.filter((path) => /(?:^|\/)HEAD$/.test(path)),
     // Behind a `commondir`, these folders, or links to folders, make a git folder without HEAD.
-    ...[...dirs, ...paths].filter((path) => /(?:^|\/)(?:objects|refs)$/.test(path)),
+    ...[...dirs, ...paths].filter((path) => /(?:^|\/)(?:objects|refs|worktrees)$/.test(path)),
   ];
 }
 

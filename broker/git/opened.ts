@@ -7,7 +7,7 @@ import { basename, dirname, join, relative } from "node:path";
 import { isWithin } from "../model/folders.ts";
 import { lookAt } from "../model/host-paths.ts";
 import { readSmallFile } from "../model/small-file.ts";
-import { namesStrategy, PAUSED_FOLDERS } from "./paused.ts";
+import { isPausedState, PAUSED_FOLDERS, REFERENCE } from "./paused.ts";
 
 /** The project whose `.git` files are judged. */
 export type Outside = {
@@ -59,7 +59,7 @@ export function changedBelow(
       if (isDenied(path)) continue;
       if (entry.isDirectory()) folders.push({ path, isNew });
       const isLast = LAST.has(entry.name);
-      const isRead = basename(folder) === "hooks" || namesStrategy(path);
+      const isRead = basename(folder) === "hooks" || isPausedState(path);
       if (!isLast && !FIRST.has(entry.name) && !PAUSED_FOLDERS.has(entry.name) && !isRead) continue;
       if ((isNew || isSince(path, since)) && !isReference(path, gitFolder))
         (isLast ? last : first).push(path);
@@ -75,9 +75,7 @@ function isReference(path: string, gitFolder: string): boolean {
   if (!/^(?:refs|logs)\//.test(relative(gitFolder, path))) return false;
   const stat = lookAt(path);
   const text = stat?.isFile() === true ? readSmallFile(path, MAX_LINK, stat.uid) : undefined;
-  return (
-    text !== undefined && /^(?:ref: \S+|[0-9a-f]{40,64})\n$|^[0-9a-f]{40,64} [0-9a-f]{40,64} /.test(text)
-  );
+  return text !== undefined && REFERENCE.test(text);
 }
 
 /**

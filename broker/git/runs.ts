@@ -8,7 +8,7 @@ import { gitSettings, treeSettings } from "./config.ts";
 import { runsCode } from "./harmless-settings.ts";
 import { leadsAstray, MAX_CONFIG, worksAtHome, worksElsewhere } from "./links.ts";
 import type { Outside } from "./opened.ts";
-import { namesStrategy, PAUSED_FOLDERS, pausedWhy } from "./paused.ts";
+import { isPausedState, PAUSED_FOLDERS, pausedWhy } from "./paused.ts";
 import { isPlainAddress } from "./safe-settings.ts";
 import type { MadeRepositories } from "./made-repositories.ts";
 import { readSmallFile } from "../model/small-file.ts";
@@ -26,7 +26,7 @@ export function whyNot(path: string, stood: boolean, brought: GitJudge): string 
   if (basename(place).endsWith(".git")) return linkWhy(place, brought);
   if (basename(folder) === "hooks") return hookWhy(place);
   if (ADDRESS_FOLDERS.has(basename(folder)) && isGitFolder(dirname(folder))) return addressWhy(place, uid);
-  if (namesStrategy(place) && isGitFolder(dirname(folder))) return pausedWhy(place, uid);
+  if (isPausedState(place) && isGitFolder(dirname(folder))) return pausedWhy(place, uid);
   if (LINKED.has(basename(place)) && isGitFolder(folder)) return folderLinkWhy(place);
   if (basename(place) === "hooks" || ADDRESS_FOLDERS.has(basename(place))) return undefined;
   // An older file outside a git folder that merely has such a name is the person's.

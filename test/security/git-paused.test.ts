@@ -37,11 +37,16 @@ describe.each(actors())("a person's rebase or cherry-pick that waits for --conti
     commit("side two");
     hostGit(actor, folder, "checkout", "-q", "main");
     commit("main");
+    broker.write(
+      join(folder, "../patches"),
+      `${hostGit(actor, folder, "format-patch", "--stdout", "main..side")}\n\n`,
+    );
     return folder;
   }
   const BEGIN = {
     "cherry-pick": ["cherry-pick", "main..side"],
     rebase: ["rebase", "-q", "side"],
+    am: ["am", "-q", "../patches"],
   } as const;
   const ATTACKS = [
     ["cherry-pick", "the options", `${OPTIONS} > .git/sequencer/opts`],
@@ -53,6 +58,22 @@ describe.each(actors())("a person's rebase or cherry-pick that waits for --conti
     ["rebase", "a strategy", "echo z/x > .git/rebase-merge/strategy"],
     ["rebase", "a strategy behind a link", "echo z/x > s; ln -s ../../s .git/rebase-merge/strategy"],
     ["rebase", "a strategy by a second name", "echo z/x > .git/s; ln .git/s .git/rebase-merge/strategy"],
+    [
+      "rebase",
+      "a strategy of two lines",
+      `n=$(printf 'git-merge-ort\\nz'); mkdir "$n"; cp git-merge-z/x "$n/x"; printf 'ort\\nz/x' > .git/rebase-merge/strategy`,
+    ],
+    [
+      "rebase",
+      "options of a strategy that is a script",
+      `echo resolve > .git/rebase-merge/strategy; echo " '--index-output=$PWD/RAN'" > .git/rebase-merge/strategy_opts`,
+    ],
+    [
+      "cherry-pick",
+      "options of a strategy that is a script",
+      `printf '[options]\\n\\tstrategy = resolve\\n\\tstrategy-option = index-output=%s/RAN\\n' "$PWD" > .git/sequencer/opts`,
+    ],
+    ["am", "options of git apply", `echo "'--build-fake-ancestor=$PWD/RAN'" > .git/rebase-apply/apply-opt`],
     [
       "rebase",
       "a folder that was made before",
@@ -77,7 +98,7 @@ describe.each(actors())("a person's rebase or cherry-pick that waits for --conti
       const ran = await run(`echo merged > f; ${write}`);
       expect(ran.exit, ran.stderr).toBe(0);
       expect(ran.notices.map(({ message }) => message).join("\n")).toMatch(
-        /--continue' may run a merge strategy|leads git to rebase-merge/,
+        /may run a program that it names, or write where it says|leads git to rebase-merge/,
       );
       hostGit(actor, folder, "add", "f");
       triedGit(actor, folder, ["-c", "core.editor=true", kind, "--continue"]);
@@ -85,20 +106,75 @@ describe.each(actors())("a person's rebase or cherry-pick that waits for --conti
     });
   });
 
+  describe("of a worktree in the project", () => {
+    /** Returns the repository, and the paused rebase's folder in it. */
+    function withWorktree(): readonly [folder: string, state: string] {
+      const folder = repository(broker.folder);
+      hostGit(actor, folder, "worktree", "add", "-q", "tree", "side");
+      triedGit(actor, join(folder, "tree"), ["rebase", "-q", "main"]);
+      return [folder, ".git/worktrees/tree"];
+    }
+    test.each([
+      [
+        "in a long listing",
+        (state: string) => [
+          `mkdir .git/aaa +a; for d in .git/aaa +a; do (cd $d && seq 12000 | xargs touch); done; echo z/x > ${state}/rebase-merge/strategy`,
+        ],
+      ],
+      [
+        "while the folder was no git folder",
+        (state: string) => [
+          `mv ${state}/HEAD ${state}/H2; echo z/x > ${state}/rebase-merge/strategy`,
+          `mv ${state}/H2 ${state}/HEAD`,
+        ],
+      ],
+    ])("runs no program of a command that wrote a strategy %s", async (_what, attack) => {
+      const [folder, state] = withWorktree();
+      await broker.run({ cmd: `cd tree && ${PROGRAM}`, cwd: folder });
+      const rans: Ran[] = [];
+      for (const cmd of attack(state)) rans.push(await broker.run({ cmd, cwd: folder }));
+      expect(rans.flatMap(({ notices }) => notices.map(({ message }) => message)).join()).toMatch(
+        /rebase-merge\/strategy' was made although/,
+      );
+      broker.write(join(folder, "tree/f"), "merged\n");
+      hostGit(actor, join(folder, "tree"), "add", "f");
+      triedGit(actor, join(folder, "tree"), ["-c", "core.editor=true", "rebase", "--continue"]);
+      expect(existsSync(join(folder, "tree/RAN"))).toBe(false);
+    });
+  });
+
+  test("leaves branches alone that have the names of such files", async () => {
+    const folder = repository(broker.folder);
+    const names = ["refs/heads/sequencer/opts", "refs/remotes/origin/sequencer/opts"];
+    const makes = [
+      "git update-ref refs/remotes/origin/main HEAD",
+      "git symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/main",
+    ];
+    const cmd = [...makes, ...names.map((name) => `git update-ref --create-reflog ${name} HEAD`)].join(
+      " && ",
+    );
+    expect(await broker.run({ cmd, cwd: folder })).toMatchObject({ exit: 0, notices: [] });
+    for (const name of names) expect(hostGit(actor, folder, "rev-parse", name)).toMatch(/^[0-9a-f]{40}$/);
+  });
+
   test("is resolved by a command, and goes on on the host or inside, also with a strategy of git's own", async () => {
     for (const [kind, more] of [
       ["cherry-pick", ["-x", "-X", "patience", "--strategy=recursive"]],
       ["rebase", ["-X", "patience"]],
+      ["am", ["--whitespace=nowarn", "-C1", "--exclude=none"]],
     ] as const) {
       const [one, two] = [repository(broker.folder), repository(broker.folder)];
       for (const folder of [one, two])
         triedGit(actor, folder, [BEGIN[kind][0], ...more, ...BEGIN[kind].slice(1)]);
-      const resolve = "echo merged > f && git add f";
+      const resolve = "date +%N > f && git add f";
       expect(await broker.run({ cmd: resolve, cwd: one })).toMatchObject({ exit: 0, notices: [] });
       triedGit(actor, one, ["-c", "core.editor=true", kind, "--continue"]);
       const inside = `${GIT} -c core.editor=true ${kind} --continue || { ${resolve}; ${GIT} -c core.editor=true ${kind} --continue; }`;
       expect(
-        await broker.run({ cmd: `${resolve} && { ${inside}; }; test ! -e .git/rebase-merge`, cwd: two }),
+        await broker.run({
+          cmd: `${resolve} && { ${inside}; }; test ! -e .git/rebase-merge -a ! -e .git/rebase-apply`,
+          cwd: two,
+        }),
       ).toMatchObject({
         exit: 0,
         notices: [],
