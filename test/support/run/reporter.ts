@@ -8,8 +8,8 @@ import type { Skip } from "./skips.ts";
  * Prints, after everything else, one line per skip, one per failure with the beginning of its error, and the closing
  * line `N passed, N failed, N skipped`. A log that was cut still says at its end what failed.
  *
- * A test that failed and then passed (`SUBSTRATE_TEST_RETRY`) has a line `UNSTEADY`. One in `test/security` runs again, alone,
- * `TIMES` times: if it fails once more it has failed, for a wall that holds most of the time does not hold.
+ * A test that failed and then passed (`SUBSTRATE_TEST_RETRY`) has a line `UNSTEADY`. One in `test/security` runs again, with its file
+ * and eight times alone: if it fails once more it has failed, for a wall that holds most of the time does not hold.
  */
 export default class ClosingReporter implements Reporter {
   #vitest: Vitest | undefined;

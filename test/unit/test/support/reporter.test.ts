@@ -31,6 +31,11 @@ test("one (of all) > fails once", () => {
   appendFileSync("runs", "."); expect(readFileSync("runs", "utf8").length).not.toBe(1);
 });`;
 
+/** Fails after its neighbour, and never alone. */
+const AFTER = `import { expect, test } from "vitest"; let left = false;
+test("leaves something", () => { left = true; });
+test("finds it", () => { const found = left; left = false; expect(found).toBe(false); });`;
+
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "substrate-reporter-"));
@@ -84,7 +89,10 @@ test("a test that passes the second time has its line UNSTEADY, and a wall's onl
     ),
     "1 passed, 0 failed, 0 skipped",
   ]);
-  expect(readFileSync(join(folder, "runs"), "utf8")).toHaveLength(2 + 8);
+  rmSync(join(folder, "test"), { recursive: true });
+  const neighbours = run({ "test/security/after.test.ts": AFTER }, "--retry=1", "test/security");
+  expect([neighbours.status, neighbours.lines.at(-1)]).toEqual([1, "1 passed, 1 failed, 0 skipped"]);
+  expect(readFileSync(join(folder, "runs"), "utf8")).toHaveLength(2 + 1 + 8);
 });
 
 /** Runs these files under the reporter. */
