@@ -9,7 +9,7 @@ import { realPath } from "../model/host-paths.ts";
 import { isLabel } from "../policies/assignment.ts";
 import type { AlwaysFile } from "./always-file.ts";
 import { commandEnvironment } from "../settings/environment.ts";
-import { type Job, scopesOfJob, secretsOfJob } from "../model/job.ts";
+import { isIsolated, type Job, scopesOfJob, secretsOfJob } from "../model/job.ts";
 import { type GroundNeeds, groundOf, readCommand } from "../policies/judge.ts";
 import {
   loadsCode,
@@ -51,8 +51,10 @@ export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut
   const refused = outdatedBecause(broker, job) ?? tooLong(job);
   if (refused !== undefined) return refused;
   const kept = withoutLongInput(job);
-  // A program may be started in a folder of its world's own, whose name on the host means another.
-  const isHosts = job.isStart !== true || isWithin(job.place.cwd, job.place.project);
+  // A program may be started in a folder of its world's own, whose name on the host means another: outside of the project, and below
+  // it where an isolated command has put another folder in its place.
+  const { cwd, project } = job.place;
+  const isHosts = job.isStart !== true || cwd === project || (isWithin(cwd, project) && !isIsolated(job));
   const folder = isHosts ? madeFolder(job.place.cwd) : undefined;
   const { effective, session, decision } = job;
   const [assigned, narrowing] = effective.policies;

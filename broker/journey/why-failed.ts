@@ -62,7 +62,7 @@ export function saidBy({ request }: Job, { stdout, stderr }: Ran): Buffer {
  */
 function isNamed(port: number, job: Job, ran: Ran): boolean {
   const isPort = new RegExp(
-    `(?:[:/=]|\\bports?\\W{1,2}|(?:\\blocalhost|127\\.0\\.0\\.1|::1)\\W{1,2})${port}\\b`,
+    `(?:(?<!\\.[a-z]{1,4})[:/=]|\\bports?\\W{1,4}|(?:\\blocalhost|127\\.0\\.0\\.1|::1)\\W{1,4})${port}\\b`,
     "i",
   );
   return isPort.test(saidBy(job, ran).toString("latin1"));
