@@ -50,7 +50,8 @@ describe.each(actors())(`a broker that may have ${DESCRIPTORS} files open, as $k
         sockets.push(socket);
         socket.on("error", () => {}).on("close", () => (closed += 1));
         socket.on("data", (bytes) => (said += bytes.toString()));
-        socket.write("POST /v1/check HTTP/1.1\r\nhost: x\r\n");
+        // One that writes may find itself closed before it reads: every second one says nothing.
+        if (count % 2 === 0) socket.write("POST /v1/check HTTP/1.1\r\nhost: x\r\n");
       }
       await until(() => closed >= 2 * DESCRIPTORS - DESCRIPTORS / 4);
       // The broker looks after its home by a timer, which takes a descriptor too.
