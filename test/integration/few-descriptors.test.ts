@@ -50,7 +50,7 @@ describe.each(actors())(`a broker that may have ${DESCRIPTORS} files open, as $k
         sockets.push(socket);
         socket.on("error", () => {}).on("close", () => (closed += 1));
         socket.on("data", (bytes) => (said += bytes.toString()));
-        // One that writes may find itself closed before it reads: every second one says nothing.
+        // A client that writes to a closed connection meets EPIPE before it reads the answer: every second client writes nothing.
         if (count % 2 === 0) socket.write("POST /v1/check HTTP/1.1\r\nhost: x\r\n");
       }
       await until(() => closed >= 2 * DESCRIPTORS - DESCRIPTORS / 4);

@@ -33,7 +33,7 @@ export async function holdsAlone(test: TestCase, { config, vite }: Vitest): Prom
     SUBSTRATE_TEST_SKIPS: join(folder, "skips.jsonl"),
     VITEST: undefined,
   };
-  // Beside its neighbours first: it may fail because of what these leave.
+  // The whole file first: the test may fail because of what other tests of the file leave.
   const runs = [[], ...Array.from({ length: TIMES }, () => ["--testNamePattern", pattern])];
   try {
     for (const more of runs) {
