@@ -53,7 +53,7 @@ export function pausedIn(gitFolder: string): readonly string[] {
 /** Bound on the folders of worktrees and submodules. */
 const MOST_FOLDERS = 1000;
 
-/** In a submodule's git folder these are no git folders. */
+/** In a submodule's git folder these are no git folders; a submodule itself may have such a name. */
 const NOT_ENTERED: ReadonlySet<string> = new Set([
   "objects",
   "refs",
@@ -68,7 +68,10 @@ const NOT_ENTERED: ReadonlySet<string> = new Set([
 export function gitFoldersBelow(gitFolder: string): readonly string[] {
   const found = foldersIn(join(gitFolder, "worktrees"));
   for (const next = [join(gitFolder, "modules")]; next.length > 0 && found.length < MOST_FOLDERS; ) {
-    const below = foldersIn(next.shift() ?? "").filter((path) => !NOT_ENTERED.has(basename(path)));
+    const parent = next.shift() ?? "";
+    const isEntered = (path: string): boolean =>
+      basename(parent) === "modules" || !NOT_ENTERED.has(basename(path));
+    const below = foldersIn(parent).filter(isEntered);
     found.push(...below);
     next.push(...below);
   }

@@ -101,7 +101,7 @@ function folderLinkWhy(folder: string): string | undefined {
  */
 const ADDRESS_FOLDERS: ReadonlySet<string> = new Set(["remotes", "branches"]);
 
-/** Folders in a git folder that must be none of elsewhere. */
+/** Folders in a git folder that must not be links. */
 const LINKED: ReadonlySet<string> = new Set(["hooks", ...ADDRESS_FOLDERS, ...PAUSED_FOLDERS]);
 
 function addressesWhy(gitFolder: string, uid: number): string | undefined {
