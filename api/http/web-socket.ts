@@ -276,6 +276,11 @@ class Connection {
     const { lines } = command;
     if (lines === undefined) return this.#fail(noShell());
     if (!isTypeable(cmd)) return this.#tell({ type: "line", error: notTypeable() });
+    // Nothing to judge: the shell tells of jobs that have ended, and shows another prompt.
+    if (cmd.trim() === "") {
+      command.type(typedLine(""));
+      return this.#tell({ type: "line", run: "here" });
+    }
     const verdict = await lines.judge({ cmd, cwd, call, approvalWaitMs }, command.signal);
     if (isRefusal(verdict)) return this.#tell({ type: "line", error: verdict });
     if (verdict.run === "here") command.type(typedLine(cmd));

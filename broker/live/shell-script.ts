@@ -18,8 +18,11 @@ const LOOPS = 1500;
  * (`ahead`), with `%`, BEL, ESC and line feed in hexadecimal. Programs of the world can read the word and write such sequences: the
  * client checks `ahead` against the keys that it sent, and the broker keeps a held line in the shell's project.
  *
- * `jobs` tells of jobs that were stopped, and makes bash forget those that have ended; bash itself begins a line for a job that was
- * stopped just now (128 and one of the four signals that stop). A job left in the background is told with its number and pid, as by bash.
+ * bash itself tells of jobs only where it reads lines itself. Here `jobs -ns` tells of those that were stopped (bash begins a line for
+ * one that was stopped just now: 128 and one of the four signals that stop), and `__t` of the others: the number and pid of a new one
+ * in the background, and the end of one that was there at the last prompt (`__k`) or is the last (`$!`). `jobs %N` shows a job that has
+ * ended once and makes bash forget it, so programs of the foreground, which bash counts as jobs too, are shown to nobody. What `fg`
+ * brought back is no news.
  *
  * Without a trap of its own, a bash that reads a script ends when Ctrl-C interrupts a line of several commands; the children have the
  * signal's default. A line that itself waits in `read` goes on: bash starts `read` again after a trap.
@@ -27,24 +30,38 @@ const LOOPS = 1500;
 const script = (word: string): string => `PS1= PS2= HISTFILE= BASH_ARGV0=bash
 set +o history; history -c
 shopt -s expand_aliases checkwinsize
-__b=
+__b= __k= __l=
 __s() { return "$__c"; }
+__t() {
+  __j=$'\\n'$(builtin jobs -l) __w= __f=$__k
+  [[ $__l != fg && $__l != fg[[:blank:]\\;]* && $__l != %* ]] || __f=
+  while [[ $__j == $'\\n['* ]]; do
+    __j=\${__j#??} __e=\${__j%%$'\\n['*}
+    __j=\${__j#"$__e"} __o=\${__e%%]*} __p=\${__e#*]?} __q=\${__e##*$'\\n'}
+    __p=\${__p#"\${__p%%[0-9]*}"} __q=\${__q#"\${__q%%[! ]*}"}
+    [[ $__q == [0-9]*' '*'|'* && $__e == *$'\\n'* ]] && __q=\${__q%% *} || __q=\${__p%% *}
+    case \${__p#* } in
+      Running*) [[ $__k == *" \${__p%% *} "* ]] || builtin echo "[$__o] $__q"; __w+=" \${__p%% *} ";;
+      Stopped*) __w+=" \${__p%% *} ";;
+      *) if [[ $__q == "\${!-}" && $__q != "$__b" ]]; then builtin echo "[$__o] $__q"
+        elif [[ $__f != *" \${__p%% *} "* ]]; then builtin jobs "%$__o" >/dev/null; builtin continue; fi
+        builtin jobs "%$__o";;
+    esac
+  done
+  __k=$__w __b=\${!-}
+}
 __n() {
   __c=\${__i:-$?} __i=
   case $__c in 14[7-9]|150) [[ -z $(builtin jobs -s) ]] || builtin echo;; esac
-  if [[ \${!-} != "$__b" ]]; then
-    __b=\${!-}
-    __j=$'\\n'$(builtin jobs -l)
-    [[ $__j != *" $__b "* ]] || { __j=\${__j%%" $__b "*}; __j=\${__j##*$'\\n['}; builtin echo "[\${__j%%]*}] $__b"; }
-  fi
   builtin jobs -ns
-  builtin jobs >/dev/null
+  __t
   IFS= builtin read -rs -d $'\\x1e' -p $'\\e]697;${word};'"$__c;\${DIRSTACK[0]-\${PWD-}}"$'\\a' __l 2>/dev/tty || exit
   __l=\${__l//%/%25} __l=\${__l//$'\\a'/%07} __l=\${__l//$'\\e'/%1b} __l=\${__l//$'\\n'/%0a}
   IFS= builtin read -rs -d $'\\x1e' -p $'\\e]697;${word};ahead;'"$__l"$'\\a' __l 2>/dev/tty || exit
   until [[ $__l == $'\\x02'* ]]; do IFS= builtin read -rs -d $'\\x1e' __l || exit; done
   __l=\${__l#?}
-  [[ $__l == ' '* ]] || builtin history -s -- "$__l"
+  [[ -n $__l ]] || __i=$__c
+  [[ $__l == ' '* || -z $__l ]] || builtin history -s -- "$__l"
 }
 trap '__i=130;break 9 2>/dev/null' INT
 `;

@@ -15,7 +15,7 @@ const SLOW = {
     idempotency init init-refused left-overs life-cycle lima mcp mcp-clients network-npm-refused network-without-nft
     notices output-room own-home package policy policy-allow policy-corpus policy-fuzz policy-network policy-reload
     policy-show policy-tools program-starts project-made-anew publish publish-policy questions-terminal real-agents
-    refused-writes replay run sandboxed scopes screens self service session-state shell shims-folder shims-isolated
+    refused-writes replay run sandboxed scopes screens self service session-state shell shell-jobs shims-folder shims-isolated
     shims-long shims-quiet shims-terminal shims-unanswered small-disk stream stream-volume substrate-sh telemetry
     telemetry-harmless terminals test-internet time-limits told trace-cli trace-kills trace-network trace-programs
     trouble world-agent world-operate write-places`,
@@ -45,7 +45,7 @@ const ANYBODY = {
     held-faults held-kill-points held-killed hook hook-events hook-unanswered idempotency init init-refused
     left-overs life-cycle mcp mcp-clients network-npm-refused notices output-room policy policy-allow
     policy-corpus policy-fuzz policy-network policy-programs policy-reload policy-show policy-tools
-    program-starts publish publish-policy questions-terminal replay run scopes screens self session-state shell
+    program-starts publish publish-policy questions-terminal replay run scopes screens self session-state shell shell-jobs
     shims-folder shims-long shims-quiet shims-terminal shims-unanswered stream stream-volume substrate-sh
     terminals test-internet time-limits told tour trace-cli trace-kills trace-network trace-programs trouble
     world-agent world-operate`,

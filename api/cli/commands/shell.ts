@@ -218,7 +218,10 @@ class Shell {
     const typed = begun === "" ? this.#expanded(line.typed) : line.typed;
     if (typed === undefined) return await this.#ask("");
     const command = begun + typed;
-    if (command.trim() === "") return await this.#ask("");
+    if (command.trim() === "") {
+      if (!(await this.#sent(" "))) await this.#ask("");
+      return;
+    }
     if (isUnfinished(command)) return await this.#ask(`${command}\n`);
     this.#history.add(command);
     if (!(await this.#sent(command))) return await this.#ask("");
