@@ -200,9 +200,13 @@ function insideRule(
   return rule === undefined ? undefined : { ...rule, fragment: `${access} ${path}` };
 }
 
+/** What languages cut off both ends of a text: more than JavaScript's trim does (Rust U+0085, Python U+001C). */
+// oxlint-disable-next-line no-control-regex
+const BLANK_ENDS = /^[\p{White_Space}\p{Cc}\ufeff]+|[\p{White_Space}\p{Cc}\ufeff]+$/gu;
+
 /** Some tools take `~` for the home, some cut blanks off, and some take `..` as text where the kernel follows links first. */
 function namesOf(path: string, { place, writes }: Judging): Names {
-  const texts = [path, path.trim()].flatMap((text) => [
+  const texts = [path, path.replace(BLANK_ENDS, "")].flatMap((text) => [
     text.startsWith("/") ? text : `${place.cwd}/${text}`,
     ...(/^~(?:\/|$)/.test(text) ? [`${writes.home}${text.slice(1)}`] : []),
   ]);

@@ -200,8 +200,6 @@ struct command agents_command(const struct call *call, char *cwd, size_t size) {
 /* Lines of a patch that name a file (the apply_patch tool of Codex). */
 static const char *const HEADS[] = {"*** Add File:", "*** Update File:", "*** Delete File:", "*** Move to:"};
 
-#define BLANKS " \t\r\v\f"
-
 static void add_file(struct buffer *body, const char *access, const char *path) {
   buffer_text(body, body->data[body->length - 1] == '[' ? "{" : ",{");
   buffer_field(body, "path", path);
@@ -209,17 +207,43 @@ static void add_file(struct buffer *body, const char *access, const char *path) 
   buffer_text(body, "}");
 }
 
+/* Whether only blanks stand before a head in its line, of any script, or any sign that some program ends a line at. */
+static bool begins_line(const char *patch, const char *head) {
+  bool ended = false;
+  while (head > patch && (head[-1] < '!' || head[-1] > '~')) {
+    head--;
+    ended = ended || *head != ' ';
+  }
+  return ended || head == patch;
+}
+
+#define BLANKS " \t\r\v\f"
+
+/* A program that splits the line at its colons takes the path only to the next one. */
+static void add_patched_file(struct buffer *body, const char *access, char *path) {
+  path += strspn(path, BLANKS);
+  char *end = path + strlen(path), *colon = strchr(path, ':');
+  while (end > path && strchr(BLANKS, end[-1]) != NULL) end--;
+  char after = *end;
+  *end = 0;
+  add_file(body, access, path);
+  *end = after;
+  if (colon == NULL) return;
+  *colon = 0;
+  add_file(body, access, path);
+  *colon = ':';
+}
+
 /* A line of the context may look like a head: then one file more is judged. */
 static void add_patched(struct buffer *body, const char *access, char *patch) {
-  for (char *rest = patch; rest != NULL;) {
-    char *line = strsep(&rest, "\n");
-    line += strspn(line, BLANKS);
+  for (char *at = strstr(patch, "*** "); at != NULL; at = strstr(at + 1, "*** ")) {
     for (size_t i = 0; i < sizeof HEADS / sizeof *HEADS; i++) {
       size_t length = strlen(HEADS[i]);
-      if (strncmp(line, HEADS[i], length) != 0) continue;
-      char *path = line + length + strspn(line + length, BLANKS), *end = path + strlen(path);
-      while (end > path && strchr(BLANKS, end[-1]) != NULL) *--end = 0;
-      add_file(body, access, path);
+      if (strncmp(at, HEADS[i], length) != 0 || !begins_line(patch, at)) continue;
+      char *path = at + length, *end = path + strcspn(path, "\n"), after = *end;
+      *end = 0;
+      add_patched_file(body, access, path);
+      *end = after;
     }
   }
 }

@@ -261,8 +261,11 @@ function isTime(value: unknown): value is number {
   return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= DAY_MS;
 }
 
-/** A line of a patch that names a file (the apply_patch tool of Codex). */
-const HEAD = /^[ \t\r\v\f]*\*\*\* (?:Add File|Update File|Delete File|Move to):(.*)$/gm;
+/**
+ * A line of a patch that names a file (the apply_patch tool of Codex). Before it stand only blanks, of any script, or any sign that
+ * some program ends a line at: a line of the context may look like a head, and then one file more is judged.
+ */
+const HEAD = /(?:^ *|[^ -~][^!-~]*)(?=\*\*\* (?:Add File|Update File|Delete File|Move to):([^\n]*))/g;
 
 /** The files that a tool opens, as `POST /v1/check` takes them. Throws {@link Blocked} where the input names none. */
 export function filesOf({
@@ -276,7 +279,7 @@ export function filesOf({
     const all: readonly unknown[] = Array.isArray(value) && value.length > 0 ? value : [value];
     return all.flatMap((one) => {
       if (typeof one !== "string") throw new Blocked(`'${field}' must be text`);
-      if (tool.kind === "patch") return [...one.matchAll(HEAD)].map(([, path = ""]) => trimmed(path));
+      if (tool.kind === "patch") return [...one.matchAll(HEAD)].flatMap(([, path = ""]) => patched(path));
       return [Array.isArray(value) ? beforePattern(one) : one];
     });
   });
@@ -299,8 +302,11 @@ export function missingFile({ tool, input }: Pick<AgentCall, "tool" | "input">):
     });
 }
 
-function trimmed(text: string): string {
-  return text.replace(/^[ \t\r\v\f]+|[ \t\r\v\f]+$/g, "");
+/** A program that splits the line at its colons takes the path only to the next one. */
+function patched(text: string): readonly string[] {
+  const path = text.replace(/^[ \t\r\v\f]+|[ \t\r\v\f]+$/g, "");
+  const colon = path.indexOf(":");
+  return colon === -1 ? [path] : [path, path.slice(0, colon)];
 }
 
 /** A pattern may match everything below its first folders. */

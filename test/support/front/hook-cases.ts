@@ -229,6 +229,34 @@ export const HOOK_CASES: readonly HookCase[] = [
     answer: "deny",
     says: "outside.ts",
   },
+  // Rust's trim, which Codex reads a patch with, cuts off every blank of Unicode.
+  ...["\u00a0", "\u2003", " \u3000 ", "\u0085", "x\u2028", "x\r", "\u001c"].map(
+    (before): HookCase => ({
+      what: `a patch of a file outside, behind ${JSON.stringify(before)}`,
+      agent: "codex",
+      tool: "apply_patch",
+      input: { command: PATCH.replace("@@", `${before}*** Add File: /etc/outside.ts\n@@`) },
+      answer: "deny",
+      says: "outside.ts",
+    }),
+  ),
+  ...["locked\u0085", "\u2003locked", "locked:x"].map(
+    (path): HookCase => ({
+      what: `a patch of a denied name written as ${JSON.stringify(path)}`,
+      agent: "codex",
+      tool: "apply_patch",
+      input: { command: PATCH.replace("@@", `*** Add File: ${path}\n@@`) },
+      answer: "deny",
+      says: "locked",
+    }),
+  ),
+  {
+    what: "a patch whose text names a file outside",
+    agent: "codex",
+    tool: "apply_patch",
+    input: { command: PATCH.replace("+b", "+b *** Add File: /etc/outside.ts\n+*** Add File: /etc/other.ts") },
+    answer: "passes",
+  },
   {
     what: "a patch of nothing",
     agent: "codex",
