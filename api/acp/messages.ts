@@ -9,6 +9,7 @@ export type Message = {
   readonly method?: unknown;
   readonly params?: unknown;
   readonly result?: unknown;
+  readonly error?: unknown;
 };
 
 /** Reads a line; undefined for text that is no JSON object. */
@@ -30,6 +31,40 @@ export function textOf(value: unknown): string | undefined {
 
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
+}
+
+/** Of a way to log in, what an editor shows and sends back. */
+const LOGIN_FIELDS: ReadonlySet<string> = new Set(["id", "name", "description", "type", "vars", "link"]);
+
+/**
+ * An agent's answer without log-ins that an editor would carry out: it shows their name, and runs their command on the host
+ * (`type: "terminal"`, `_meta["terminal-auth"]`). `dropped` if there were any.
+ */
+export function withoutLoginCommands(message: Message): {
+  readonly message: Message;
+  readonly dropped: boolean;
+} {
+  const { result, error } = message;
+  const data = fieldsOf(fieldsOf(error)?.["data"]);
+  let dropped = false;
+  const harmless = (methods: unknown): readonly Fields[] =>
+    listOf(methods).flatMap((one) => {
+      const method = fieldsOf(one) ?? {};
+      const kept = Object.fromEntries(Object.entries(method).filter(([name]) => LOGIN_FIELDS.has(name)));
+      const runs = ![undefined, "agent", "env_var"].includes(method["type"] as string | undefined);
+      dropped ||= runs || method["_meta"] !== undefined;
+      return runs ? [] : [kept];
+    });
+  const cleaned = (fields: Fields | undefined): Fields | undefined =>
+    fields?.["authMethods"] === undefined
+      ? fields
+      : { ...fields, authMethods: harmless(fields["authMethods"]) };
+  const answer = {
+    ...message,
+    ...(fieldsOf(result) === undefined ? {} : { result: cleaned(fieldsOf(result)) }),
+    ...(data === undefined ? {} : { error: { ...fieldsOf(error), data: cleaned(data) } }),
+  };
+  return { message: answer, dropped };
 }
 
 /** An error that the agent is answered with. */

@@ -11,6 +11,7 @@ import {
   messageOf,
   Refused,
   refusedFor,
+  withoutLoginCommands,
 } from "./messages.ts";
 import { denial, judged, shown, textBlock } from "./permissions.ts";
 import { type AskPerson, isQuestionOfOurs, Questions } from "./questions.ts";
@@ -79,8 +80,11 @@ export class Proxy {
     // An editor that looks handlers up by key may take a list of one text for that text.
     if (method !== undefined && typeof method !== "string")
       return this.#options.complain("The agent sent a message whose method is no text");
-    if (method === undefined) this.#sessions.answer(message);
-    else if (/^(?:terminal|fs)\//.test(method)) {
+    if (method === undefined) {
+      this.#sessions.answer(message);
+      return await this.#passAnswer(message);
+    }
+    if (/^(?:terminal|fs)\//.test(method)) {
       await this.#agent.ready();
       // Without an id nobody waits for an answer, and nothing is done.
       return id === undefined ? undefined : void this.#answered(id, method, fieldsOf(params) ?? {});
@@ -94,6 +98,15 @@ export class Proxy {
   end(): void {
     this.#terminals.end();
     this.#displays.end();
+  }
+
+  async #passAnswer(answer: Message): Promise<void> {
+    const { message, dropped } = withoutLoginCommands(answer);
+    if (dropped)
+      this.#options.complain(
+        "The agent offers a log-in that the editor would run on this machine outside every world. Log in with the agent in a terminal",
+      );
+    await this.#pass(message);
   }
 
   async #pass(message: object): Promise<void> {

@@ -188,6 +188,46 @@ describe.each(actors())("substrate acp, as $kind", (actor) => {
     ]);
   });
 
+  test("an editor is offered no log-in that it would run as a command, in an answer or an error", async () => {
+    const command = { command: "sh", args: ["-c", "touch /tmp/made"] };
+    const authMethods = [
+      { id: "own", name: "Log in", description: "By the agent", _meta: { "terminal-auth": command } },
+      { id: "terminal", name: "Log in", type: "terminal", args: ["login"], env: { LD_PRELOAD: "/x.so" } },
+      { id: "key", name: "Key", type: "env_var", vars: [{ name: "KEY" }] },
+    ];
+    const lines = [
+      JSON.stringify({ jsonrpc: "2.0", id: 0, result: { protocolVersion: 1, authMethods } }),
+      JSON.stringify({
+        jsonrpc: "2.0",
+        id: 1,
+        error: { code: -32_000, message: "m", data: { authMethods } },
+      }),
+      JSON.stringify({ jsonrpc: "2.0", id: 2, error: { code: -32_000, message: "m", data: "text" } }),
+      JSON.stringify({ jsonrpc: "2.0", id: 3, result: null }),
+    ];
+    const { node, launcher } = await installationFor(actor);
+    const words = [node, launcher, "acp", "--", "printf", "%s\\n", ...lines];
+    const { stdout, stderr } = await runAs(actor, words, {
+      cwd: broker.project,
+      env: { SUBSTRATE_HOME: broker.home },
+    });
+    const kept = [
+      { id: "own", name: "Log in", description: "By the agent" },
+      { id: "key", name: "Key", type: "env_var", vars: [{ name: "KEY" }] },
+    ];
+    expect(
+      stdout
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as unknown),
+    ).toEqual([
+      { jsonrpc: "2.0", id: 0, result: { protocolVersion: 1, authMethods: kept } },
+      { jsonrpc: "2.0", id: 1, error: { code: -32_000, message: "m", data: { authMethods: kept } } },
+      ...lines.slice(2).map((line) => JSON.parse(line) as unknown),
+    ]);
+    expect(stderr).toContain("Log in with the agent in a terminal");
+  });
+
   test("an agent that cannot be started is 127 with one sentence", async () => {
     await using editor = await Editor.start(broker, ["/nonexistent/agent"]);
     expect(await editor.ended).toBe(127);

@@ -35,7 +35,8 @@ export const Substrate = async ({ directory }) => ({
   "tool.execute.before": async ({ tool, sessionID, callID }, output) => {
     if (!Object.hasOwn(TOOLS, tool)) return;
     const args = output.args ?? {};
-    const cwd = args.workdir ?? directory;
+    // Only a command has a folder of its own; the model can name one for every tool.
+    const cwd = tool === "bash" ? (args.workdir ?? directory) : directory;
     const told = { session_id: sessionID, cwd, ...useOf(tool, args, callID) };
     const answer = await ask(HOOK, { hook_event_name: "PreToolUse", ...told });
     const { permissionDecision: decision, permissionDecisionReason: reason, updatedInput } = answer;

@@ -99,6 +99,7 @@ export function geminiReminders(ground: Ground): readonly string[] {
 export function opencodeReminders(ground: Ground): readonly string[] {
   return [
     "'opencode --pure' loads no plugins: then nobody asks",
+    "Formatters and language servers, where opencode's settings have them on, are the project's programs, which opencode starts outside every world: 'formatter' and 'lsp' false in opencode.json switch them off",
     ...inProject(ground, undefined),
     again("opencode"),
   ];
