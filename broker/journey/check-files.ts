@@ -1,4 +1,5 @@
 /** Judges files that an agent's own tool opens on the host, by the lists and resolved names that a world enforces for commands. */
+import { existsSync } from "node:fs";
 import { normalize } from "node:path";
 import type { CheckFilesRequest, CheckReply, DecisionRule } from "../../schemas/generated/types.ts";
 import { type Cover, isKernels, isPrivate } from "../../world/backend.ts";
@@ -99,8 +100,10 @@ function firstRule(
   judging: Judging,
 ): { readonly rule: DecisionRule | null } | Refusal {
   const until = performance.now() + MOST_MS;
-  for (const { path, access } of files) {
-    const rule = ruleAgainst(path, access, judging);
+  for (const { path, access, finds } of files) {
+    const rule =
+      ruleAgainst(path, access, judging) ??
+      (finds === true && isFound(path, judging) ? foundRule(path, access) : undefined);
     if (rule !== undefined) return { rule };
     if (performance.now() > until)
       return refusal(
@@ -185,6 +188,23 @@ function ruleAgainst(path: string, access: Access, judging: Judging): DecisionRu
   return rule === undefined ? undefined : { ...rule, fragment: `${access} ${path}` };
 }
 
+/** Whether a tool that finds files would take the path for another one: it is relative, and no file is there. */
+function isFound(path: string, { place }: Judging): boolean {
+  return !path.startsWith("/") && !existsSync(`${place.cwd}/${path}`);
+}
+
+function foundRule(path: string, access: Access): DecisionRule {
+  const reason =
+    "no file is there, and the agent would look for another one of that name: give its absolute path";
+  return {
+    list: `fs.${access === "write" ? "deny_write" : "deny_read"}`,
+    pattern: path,
+    source: BUILT_IN,
+    reason,
+    fragment: `${access} ${path}`,
+  };
+}
+
 /** Whether a path is the world's own by each of its spellings; what a link there leads to, only the world knows. */
 function isOfWorld({ spelled }: Names, { spec: { project } }: Judging): boolean {
   return spelled.every((path) => !isWithin(path, project) && (isPrivate(path) || isKernels(path)));
@@ -204,9 +224,21 @@ function insideRule(
 // oxlint-disable-next-line no-control-regex
 const BLANK_ENDS = /^[\p{White_Space}\p{Cc}\ufeff]+|[\p{White_Space}\p{Cc}\ufeff]+$/gu;
 
+/** Gemini CLI takes `@` for the mark of a reference, `file:` for a URL, and `%2E` for a dot. */
+function decoded(path: string): readonly string[] {
+  const bare = path.replace(/^@[/\\]*/, "").replace(/^file:(?:\/\/[^/]*)?/i, "");
+  if (bare === path && !path.includes("%")) return [path];
+  try {
+    return [path, bare, decodeURIComponent(path), decodeURIComponent(bare)].filter((text) => text !== "");
+  } catch {
+    return [path, bare].filter((text) => text !== "");
+  }
+}
+
 /** Some tools take `~` for the home, some cut blanks off, and some take `..` as text where the kernel follows links first. */
 function namesOf(path: string, { place, writes }: Judging): Names {
-  const texts = [path, path.replace(BLANK_ENDS, "")].flatMap((text) => [
+  const given = [path, path.replace(BLANK_ENDS, "")].flatMap(decoded);
+  const texts = [...new Set(given)].flatMap((text) => [
     text.startsWith("/") ? text : `${place.cwd}/${text}`,
     ...(/^~(?:\/|$)/.test(text) ? [`${writes.home}${text.slice(1)}`] : []),
   ]);

@@ -928,6 +928,10 @@ export interface CheckedFile {
    * read: the file, or the names in a folder. search: everything below a folder. write: its content, its creation or removal.
    */
   readonly access: "read" | "search" | "write";
+  /**
+   * true: where the path leads to no file, the tool looks for another one of that name. Then it must be absolute.
+   */
+  readonly finds?: boolean;
 }
 /** Answer 200 of POST /v1/check, whatever the verdict. */
 export interface CheckReply {

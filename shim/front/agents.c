@@ -16,64 +16,64 @@
 /* Same rows as api/cli/commands/hook-agents.ts; test/integration/hook.test.ts compares the answers. */
 static const struct tool CLAUDE_TOOLS[] = {
     /* `path` is Copilot's, which runs the hooks in a project's .claude/settings.json. */
-    {"Bash", SHELL, NULL, {"command"}, false},
-    {"Monitor", SHELL, NULL, {"command"}, false},
-    {"Read", FILES, "read", {"file_path", "path"}, false},
-    {"Write", FILES, "write", {"file_path", "path"}, false},
-    {"Edit", FILES, "write", {"file_path", "path"}, false},
-    {"MultiEdit", FILES, "write", {"file_path"}, false},
-    {"NotebookRead", FILES, "read", {"notebook_path"}, false},
-    {"NotebookEdit", FILES, "write", {"notebook_path"}, false},
-    {"Grep", FILES, "search", {"path"}, true},
-    {"Glob", FILES, "read", {"path"}, true},
-    {"LS", FILES, "read", {"path"}, true},
-    {"Artifact", FILES, "read", {"file_path"}, false},
-    {"Projects", FILES, "read", {"local_path"}, true},
-    {"Workflow", FILES, "read", {"scriptPath"}, true},
-    {"REPL", CODE, NULL, {"code"}, false},
-    {"PowerShell", CODE, NULL, {"command"}, false},
-    {"apply_patch", PATCH, "write", {"command"}, false},
+    {"Bash", SHELL, NULL, {"command"}, NAMED},
+    {"Monitor", SHELL, NULL, {"command"}, NAMED},
+    {"Read", FILES, "read", {"file_path", "path"}, NAMED},
+    {"Write", FILES, "write", {"file_path", "path"}, NAMED},
+    {"Edit", FILES, "write", {"file_path", "path"}, NAMED},
+    {"MultiEdit", FILES, "write", {"file_path"}, NAMED},
+    {"NotebookRead", FILES, "read", {"notebook_path"}, NAMED},
+    {"NotebookEdit", FILES, "write", {"notebook_path"}, NAMED},
+    {"Grep", FILES, "search", {"path"}, HERE},
+    {"Glob", FILES, "read", {"path"}, HERE},
+    {"LS", FILES, "read", {"path"}, HERE},
+    {"Artifact", FILES, "read", {"file_path"}, NAMED},
+    {"Projects", FILES, "read", {"local_path"}, HERE},
+    {"Workflow", FILES, "read", {"scriptPath"}, HERE},
+    {"REPL", CODE, NULL, {"code"}, NAMED},
+    {"PowerShell", CODE, NULL, {"command"}, NAMED},
+    {"apply_patch", PATCH, "write", {"command"}, NAMED},
     {0},
 };
 
 static const struct tool GEMINI_TOOLS[] = {
-    {"run_shell_command", SHELL, NULL, {"command"}, false},
-    {"read_file", FILES, "read", {"file_path", "absolute_path"}, false},
-    {"read_many_files", FILES, "search", {"include", "paths"}, false},
-    {"write_file", FILES, "write", {"file_path"}, false},
-    {"replace", FILES, "write", {"file_path"}, false},
-    {"list_directory", FILES, "read", {"dir_path", "path"}, true},
-    {"glob", FILES, "read", {"dir_path", "path"}, true},
-    {"grep_search", FILES, "search", {"dir_path", "path"}, true},
-    {"search_file_content", FILES, "search", {"dir_path", "path"}, true},
+    {"run_shell_command", SHELL, NULL, {"command"}, NAMED},
+    {"read_file", FILES, "read", {"file_path", "absolute_path"}, NAMED},
+    {"read_many_files", FILES, "search", {"include", "paths"}, FINDS},
+    {"write_file", FILES, "write", {"file_path"}, NAMED},
+    {"replace", FILES, "write", {"file_path"}, FINDS},
+    {"list_directory", FILES, "read", {"dir_path", "path"}, HERE},
+    {"glob", FILES, "read", {"dir_path", "path"}, HERE},
+    {"grep_search", FILES, "search", {"dir_path", "path"}, HERE},
+    {"search_file_content", FILES, "search", {"dir_path", "path"}, HERE},
     {0},
 };
 
 static const struct tool CURSOR_TOOLS[] = {
-    {"Shell", SHELL, NULL, {"command"}, false},
-    {"Read", FILES, "read", {"file_path", "path"}, false},
-    {"Write", FILES, "write", {"file_path", "path"}, false},
-    {"Edit", FILES, "write", {"file_path", "path"}, false},
-    {"StrReplace", FILES, "write", {"file_path", "path"}, false},
-    {"Delete", FILES, "write", {"file_path", "path"}, false},
-    {"Grep", FILES, "search", {"file_path", "path"}, true},
-    {"List", FILES, "read", {"file_path", "path"}, true},
+    {"Shell", SHELL, NULL, {"command"}, NAMED},
+    {"Read", FILES, "read", {"file_path", "path"}, NAMED},
+    {"Write", FILES, "write", {"file_path", "path"}, NAMED},
+    {"Edit", FILES, "write", {"file_path", "path"}, NAMED},
+    {"StrReplace", FILES, "write", {"file_path", "path"}, NAMED},
+    {"Delete", FILES, "write", {"file_path", "path"}, NAMED},
+    {"Grep", FILES, "search", {"file_path", "path"}, HERE},
+    {"List", FILES, "read", {"file_path", "path"}, HERE},
     {0},
 };
 
 /* The names of a hook of `PreToolUse`; with `preToolUse` they are bash, view, create and others. */
 static const struct tool COPILOT_TOOLS[] = {
-    {"Bash", SHELL, NULL, {"command"}, false},
-    {"Read", FILES, "read", {"path"}, false},
-    {"Write", FILES, "write", {"path"}, false},
-    {"Edit", FILES, "write", {"path"}, false},
-    {"Grep", FILES, "search", {"paths", "path"}, true},
-    {"Glob", FILES, "read", {"paths", "path"}, true},
+    {"Bash", SHELL, NULL, {"command"}, NAMED},
+    {"Read", FILES, "read", {"path"}, NAMED},
+    {"Write", FILES, "write", {"path"}, NAMED},
+    {"Edit", FILES, "write", {"path"}, NAMED},
+    {"Grep", FILES, "search", {"paths", "path"}, HERE},
+    {"Glob", FILES, "read", {"paths", "path"}, HERE},
     {0},
 };
 
 /* Models of OpenAI edit by a patch, which is the whole input of Copilot's Edit. */
-static const struct tool TEXT_PATCH = {"Edit", PATCH, "write", {NULL}, false};
+static const struct tool TEXT_PATCH = {"Edit", PATCH, "write", {NULL}, NAMED};
 
 #define CLAUDE .event = "PreToolUse", .tools = CLAUDE_TOOLS, .background = "run_in_background", .limit = "timeout"
 
@@ -136,7 +136,7 @@ static const char *session_of(struct json event) {
 
 /* The command stands in the event itself. */
 static struct call last_call(const struct agent *agent, struct json event) {
-  static const struct tool SHELL_TOOL = {"Shell", SHELL, NULL, {"command"}, false};
+  static const struct tool SHELL_TOOL = {"Shell", SHELL, NULL, {"command"}, NAMED};
   return (struct call){agent, &SHELL_TOOL, event, session_of(event), true};
 }
 
@@ -200,11 +200,11 @@ struct command agents_command(const struct call *call, char *cwd, size_t size) {
 /* Lines of a patch that name a file (the apply_patch tool of Codex). */
 static const char *const HEADS[] = {"*** Add File:", "*** Update File:", "*** Delete File:", "*** Move to:"};
 
-static void add_file(struct buffer *body, const char *access, const char *path) {
+static void add_file(struct buffer *body, const struct tool *tool, const char *path) {
   buffer_text(body, body->data[body->length - 1] == '[' ? "{" : ",{");
   buffer_field(body, "path", path);
-  buffer_field(body, "access", access);
-  buffer_text(body, "}");
+  buffer_field(body, "access", tool->access);
+  buffer_text(body, tool->without == FINDS ? ",\"finds\":true}" : "}");
 }
 
 /* Whether only blanks stand before a head in its line, of any script, or any sign that some program ends a line at. */
@@ -220,44 +220,44 @@ static bool begins_line(const char *patch, const char *head) {
 #define BLANKS " \t\r\v\f"
 
 /* A program that splits the line at its colons takes the path only to the next one. */
-static void add_patched_file(struct buffer *body, const char *access, char *path) {
+static void add_patched_file(struct buffer *body, const struct tool *tool, char *path) {
   path += strspn(path, BLANKS);
   char *end = path + strlen(path), *colon = strchr(path, ':');
   while (end > path && strchr(BLANKS, end[-1]) != NULL) end--;
   char after = *end;
   *end = 0;
-  add_file(body, access, path);
+  add_file(body, tool, path);
   *end = after;
   if (colon == NULL) return;
   *colon = 0;
-  add_file(body, access, path);
+  add_file(body, tool, path);
   *colon = ':';
 }
 
 /* A line of the context may look like a head: then one file more is judged. */
-static void add_patched(struct buffer *body, const char *access, char *patch) {
+static void add_patched(struct buffer *body, const struct tool *tool, char *patch) {
   for (char *at = strstr(patch, "*** "); at != NULL; at = strstr(at + 1, "*** ")) {
     for (size_t i = 0; i < sizeof HEADS / sizeof *HEADS; i++) {
       size_t length = strlen(HEADS[i]);
       if (strncmp(at, HEADS[i], length) != 0 || !begins_line(patch, at)) continue;
       char *path = at + length, *end = path + strcspn(path, "\n"), after = *end;
       *end = 0;
-      add_patched_file(body, access, path);
+      add_patched_file(body, tool, path);
       *end = after;
     }
   }
 }
 
-/* A pattern may match everything below its first folders. */
-static void add_pattern(struct buffer *body, const char *access, char *pattern) {
-  char *star = strpbrk(pattern, "*?[{");
+/* A pattern may match everything below its first folders. Some take a backslash for a slash, some for the next letter itself. */
+static void add_pattern(struct buffer *body, const struct tool *tool, char *pattern) {
+  char *star = strpbrk(pattern, "*?[{(\\");
   if (star != NULL) {
     *star = 0;
     char *slash = strrchr(pattern, '/');
     if (slash == NULL) pattern = ".";
     else slash[slash == pattern ? 1 : 0] = 0;
   }
-  add_file(body, access, pattern);
+  add_file(body, tool, pattern);
 }
 
 static void add_paths(struct buffer *body, const struct tool *tool, const char *field, struct json value) {
@@ -267,9 +267,11 @@ static void add_paths(struct buffer *body, const struct tool *tool, const char *
     if (is_list && item.text == NULL) return;
     char *path = json_copy(is_list ? item : value);
     if (path == NULL) blocking_end("'", field, "' must be text", NULL);
-    if (tool->kind == PATCH) add_patched(body, tool->access, path);
-    else if (is_list) add_pattern(body, tool->access, path);
-    else add_file(body, tool->access, path);
+    /* U+0000, as json_copy() decodes it. */
+    if (strstr(path, "\xc0\x80") != NULL) blocking_end("'", field, "' holds a NUL, which no file's name has", NULL);
+    if (tool->kind == PATCH) add_patched(body, tool, path);
+    else if (is_list) add_pattern(body, tool, path);
+    else add_file(body, tool, path);
     free(path);
     if (!is_list) return;
   }
@@ -308,8 +310,8 @@ void agents_add_files(struct buffer *body, const struct call *call) {
   }
   if (tool->fields[0] == NULL) add_paths(body, tool, "tool_input", call->input);
   if (!body->failed && body->data[body->length - 1] == '[') {
-    if (!tool->here) blocking_end("'", tool->fields[0] == NULL ? "tool_input" : tool->fields[0], "' of ", tool->name, " names no file", NULL);
-    add_file(body, tool->access, ".");
+    if (tool->without != HERE) blocking_end("'", tool->fields[0] == NULL ? "tool_input" : tool->fields[0], "' of ", tool->name, " names no file", NULL);
+    add_file(body, tool, ".");
   }
   buffer_text(body, "]");
 }

@@ -15,12 +15,16 @@ enum kind { SHELL, FILES, PATCH, CODE };
 
 #define MOST_FIELDS 2
 
+/* FILES: what the tool does where the input names no file (HERE: works in the event's folder), or names none that is there (FINDS: looks
+   for another one of that name, for a relative path). */
+enum without { NAMED, HERE, FINDS };
+
 struct tool {
   const char *name; /* NULL ends a list */
   enum kind kind;
   const char *access;              /* FILES: read, search or write */
   const char *fields[MOST_FIELDS]; /* of the input: the command, the patch, or paths; lists of paths may be patterns. None: the input is the patch */
-  bool here;                       /* FILES: without a path the tool works in the event's folder */
+  enum without without;
 };
 
 /* Forms of answers. */

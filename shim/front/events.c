@@ -43,6 +43,11 @@ void events_add(struct buffer *body, const struct agent *agent, struct json even
   for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++) {
     if (strcmp(FIELDS[i].kind, kind) == 0) add_text(body, FIELDS[i].to, json_member(event, FIELDS[i].from));
   }
-  if (call.tool != NULL && (call.tool->kind == FILES || call.tool->kind == PATCH) && strcmp(kind, "tool") == 0)
+  if (call.tool != NULL && (call.tool->kind == FILES || call.tool->kind == PATCH) && strcmp(kind, "tool") == 0) {
+    /* Only a question says how the tool takes a name. */
+    struct tool tool = *call.tool;
+    if (tool.without == FINDS) tool.without = NAMED;
+    call.tool = &tool;
     agents_add_files(body, &call);
+  }
 }

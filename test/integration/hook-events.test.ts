@@ -41,7 +41,7 @@ const SETTINGS: readonly (readonly [agent: string, file: string, events: readonl
     [
       ["SessionStart", { source: "startup" }],
       ["BeforeAgent", { prompt: PROMPT }],
-      ["AfterTool", tool("read_file", { file_path: `/src/${TOKEN}.ts` })],
+      ["AfterTool", tool("replace", { file_path: `/src/${TOKEN}.ts` })],
       ["AfterAgent", { prompt: PROMPT, prompt_response: SECRET }],
       ["SessionEnd", { reason: "exit" }],
     ],

@@ -15,6 +15,8 @@ type Tool = {
   readonly fields: readonly [string, ...string[]];
   /** Without a path the tool works in the event's folder. */
   readonly here?: true;
+  /** Where no file is at a relative path, the tool looks for another one of that name. */
+  readonly finds?: true;
   /** The input may be a patch, as text: models of OpenAI edit so in Copilot. */
   readonly takesPatch?: true;
 };
@@ -124,9 +126,9 @@ const AGENTS: readonly Agent[] = [
     tools: {
       run_shell_command: SHELL,
       read_file: files("read", "file_path", "absolute_path"),
-      read_many_files: files("search", "include", "paths"),
+      read_many_files: { ...files("search", "include", "paths"), finds: true },
       write_file: files("write", "file_path"),
-      replace: files("write", "file_path"),
+      replace: { ...files("write", "file_path"), finds: true },
       list_directory: filesHere("read", "dir_path", "path"),
       glob: filesHere("read", "dir_path", "path"),
       grep_search: filesHere("search", "dir_path", "path"),
@@ -279,13 +281,15 @@ export function filesOf({
     const all: readonly unknown[] = Array.isArray(value) && value.length > 0 ? value : [value];
     return all.flatMap((one) => {
       if (typeof one !== "string") throw new Blocked(`'${field}' must be text`);
+      if (one.includes("\0")) throw new Blocked(`'${field}' holds a NUL, which no file's name has`);
       if (tool.kind === "patch") return [...one.matchAll(HEAD)].flatMap(([, path = ""]) => patched(path));
       return [Array.isArray(value) ? beforePattern(one) : one];
     });
   });
   if (paths.length === 0 && tool.here !== true)
     throw new Blocked(`'${tool.fields[0]}' of ${toolName} names no file`);
-  return (paths.length === 0 ? ["."] : paths).map((path) => ({ path, access: tool.access }));
+  const finds = tool.finds === true ? { finds: true } : {};
+  return (paths.length === 0 ? ["."] : paths).map((path) => ({ path, access: tool.access, ...finds }));
 }
 
 /**
@@ -309,9 +313,9 @@ function patched(text: string): readonly string[] {
   return colon === -1 ? [path] : [path, path.slice(0, colon)];
 }
 
-/** A pattern may match everything below its first folders. */
+/** A pattern may match everything below its first folders. Some take a backslash for a slash, some for the next letter itself. */
 function beforePattern(pattern: string): string {
-  const star = pattern.search(/[*?[{]/);
+  const star = pattern.search(/[*?[{(\\]/);
   if (star === -1) return pattern;
   const slash = pattern.slice(0, star).lastIndexOf("/");
   return slash === -1 ? "." : pattern.slice(0, Math.max(slash, 1));
@@ -366,5 +370,7 @@ export function toldOf(agent: Agent, event: unknown, kind: Kind): object {
 function openedBy(agent: Agent, { tool_name: name, tool_input: input }: Record<string, unknown>): object {
   const tool = typeof name === "string" && Object.hasOwn(agent.tools, name) ? agent.tools[name] : undefined;
   if (tool === undefined || (tool.kind !== "files" && tool.kind !== "patch")) return {};
-  return { files: filesOf({ tool, toolName: String(name), input: isObject(input) ? input : {} }) };
+  // Only a question says how the tool takes a name.
+  const { finds: _finds, ...plain } = tool;
+  return { files: filesOf({ tool: plain, toolName: String(name), input: isObject(input) ? input : {} }) };
 }

@@ -1,4 +1,5 @@
 /** Events of coding agents, and what `substrate hook` has to answer, through whichever front. */
+import { CODEX_AND_GEMINI_CASES } from "./hook-cases-codex-gemini.ts";
 import { CURSOR_AND_COPILOT_CASES, cursorEvent } from "./hook-cases-cursor-copilot.ts";
 
 export const HOOK_POLICY = `id: default
@@ -39,8 +40,6 @@ export function eventOf(
   const transcript_path = "/home/example/transcript.jsonl";
   return { ...named, transcript_path, permission_mode: "default", tool_use_id: "toolu_01A" };
 }
-
-const PATCH = "*** Begin Patch\n*** Update File: src/main.ts\n@@\n-a\n+b\n*** End Patch\n";
 
 export const HOOK_CASES: readonly HookCase[] = [
   { what: "a command", tool: "Bash", input: { command: "true" }, answer: "allow", says: "-- 'true'" },
@@ -220,51 +219,6 @@ export const HOOK_CASES: readonly HookCase[] = [
   },
   { what: "a tool without files", tool: "TodoWrite", input: { todos: [] }, answer: "passes" },
   { what: "a tool named as a property of every object", tool: "constructor", input: {}, answer: "passes" },
-  { what: "a patch", agent: "codex", tool: "apply_patch", input: { command: PATCH }, answer: "passes" },
-  {
-    what: "a patch that moves a file outside",
-    agent: "codex",
-    tool: "apply_patch",
-    input: { command: PATCH.replace("@@", "*** Move to: ../../outside.ts\n@@") },
-    answer: "deny",
-    says: "outside.ts",
-  },
-  // Rust's trim, which Codex reads a patch with, cuts off every blank of Unicode.
-  ...["\u00a0", "\u2003", " \u3000 ", "\u0085", "x\u2028", "x\r", "\u001c"].map(
-    (before): HookCase => ({
-      what: `a patch of a file outside, behind ${JSON.stringify(before)}`,
-      agent: "codex",
-      tool: "apply_patch",
-      input: { command: PATCH.replace("@@", `${before}*** Add File: /etc/outside.ts\n@@`) },
-      answer: "deny",
-      says: "outside.ts",
-    }),
-  ),
-  ...["locked\u0085", "\u2003locked", "locked:x"].map(
-    (path): HookCase => ({
-      what: `a patch of a denied name written as ${JSON.stringify(path)}`,
-      agent: "codex",
-      tool: "apply_patch",
-      input: { command: PATCH.replace("@@", `*** Add File: ${path}\n@@`) },
-      answer: "deny",
-      says: "locked",
-    }),
-  ),
-  {
-    what: "a patch whose text names a file outside",
-    agent: "codex",
-    tool: "apply_patch",
-    input: { command: PATCH.replace("+b", "+b *** Add File: /etc/outside.ts\n+*** Add File: /etc/other.ts") },
-    answer: "passes",
-  },
-  {
-    what: "a patch of nothing",
-    agent: "codex",
-    tool: "apply_patch",
-    input: { command: "x" },
-    answer: "blocks",
-    says: "names no file",
-  },
   {
     what: "a command in opencode, in the form that its plugin sends",
     agent: "opencode",
@@ -319,29 +273,7 @@ export const HOOK_CASES: readonly HookCase[] = [
     says: "fs.write",
   },
   { what: "a read of /tmp", tool: "LS", input: { path: "/tmp/" }, answer: "passes" },
-  {
-    what: "a read in Gemini",
-    agent: "gemini",
-    tool: "read_file",
-    input: { absolute_path: "/x/../proc/1/environ" },
-    answer: "deny",
-    says: "/proc",
-  },
-  {
-    what: "many files in Gemini",
-    agent: "gemini",
-    tool: "read_many_files",
-    input: { include: ["src/*.ts", "secret*"] },
-    answer: "deny",
-    says: "secret",
-  },
-  {
-    what: "a replacement in Gemini",
-    agent: "gemini",
-    tool: "replace",
-    input: { file_path: "src/main.ts" },
-    answer: "passes",
-  },
+  ...CODEX_AND_GEMINI_CASES,
   ...CURSOR_AND_COPILOT_CASES,
 ];
 
