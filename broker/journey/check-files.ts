@@ -4,6 +4,7 @@ import { normalize } from "node:path";
 import type { CheckFilesRequest, CheckReply, DecisionRule } from "../../schemas/generated/types.ts";
 import { type Cover, isKernels, isPrivate } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
+import { gitReads } from "../git/tool-writes.ts";
 import { isWithin } from "../model/folders.ts";
 import { landingOf } from "../model/landing.ts";
 import type { Place } from "../model/place.ts";
@@ -32,7 +33,7 @@ type Row = {
 
 /** What holds for a request. */
 type Judging = {
-  readonly policies: readonly CompiledPolicy[];
+  readonly policies: readonly [CompiledPolicy, ...CompiledPolicy[]];
   readonly place: Place;
   readonly spec: SpecOfFiles;
   readonly hidden: readonly Row[];
@@ -263,6 +264,7 @@ function writeRule(names: Names, judging: Judging): Rule | undefined {
   const { readOnly, policies } = judging;
   return (
     readOnly.find((one) => denies(one, names))?.rule ??
+    first(names.landings, (landing) => gitRule(landing, judging)) ??
     first(policies, (policy) => unlisted("write", names, policy, judging))
   );
 }
@@ -292,6 +294,13 @@ function kernelRule(landing: string, { project }: SpecOfFiles): Rule | undefined
   if (isWithin(landing, project) || !(isKernels(landing) || isWithin(landing, "/run"))) return undefined;
   const reason = "commands see only their world's own, and none of the host's";
   return { list: "fs.read", pattern: `/${landing.split("/")[1] ?? ""}`, source: BUILT_IN, reason };
+}
+
+/** Files of git that no list names: what a command brings is looked at when it ends. A policy that leaves git open leaves them, too. */
+function gitRule(landing: string, { spec, policies: [{ rules }], isInside }: Judging): Rule | undefined {
+  const reason = isInside || spec.files.seal.length === 0 ? undefined : gitReads(landing);
+  if (reason === undefined) return undefined;
+  return { list: "fs.deny_write", pattern: ".git", source: rules.sources.denyWrite, reason };
 }
 
 /** The rule against a place that a policy's `read` and `write`, or `write`, does not cover. */

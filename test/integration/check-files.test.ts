@@ -89,6 +89,26 @@ const CASES: readonly Case[] = [
     list: "fs.deny_write",
     alone: "is judged at the end",
   },
+  ...[
+    ".git/rebase-merge/strategy",
+    "src/.git",
+    "src/.GIT/config",
+    "to-git/info/exclude",
+    "gd/HEAD",
+    "gd/commondir",
+    "bare/config",
+    "bare/hooks/x",
+    "bare/a/b",
+  ].map(
+    (path): Case => ({
+      what: "a write of what git would read",
+      access: "write",
+      path,
+      list: "fs.deny_write",
+      alone: "is judged at the end",
+    }),
+  ),
+  { what: "a write of settings of another program", access: "write", path: "gd/config", list: null },
   {
     what: "a write of the file that chooses a policy",
     access: "write",
@@ -132,13 +152,14 @@ describe.each(actors())("files, as $kind", (actor) => {
       folder: folder.path,
       policies: { default: policy("enforce"), watching: policy("observe"), none: NONE },
     });
-    for (const name of ["src/a", "secret", "locked/a", ".git/HEAD"])
+    for (const name of ["src/a", "secret", "locked/a", ".git/HEAD", "gd/a", "bare/HEAD", "bare/refs/a"])
       broker.write(join(broker.project, name), "a\n");
     mkdirSync(join(broker.project, ".git/hooks"));
     const links = {
       "to-secret": "secret",
       "to-out": out,
       "to-keys": join(out, "keys"),
+      "to-git": ".git",
       dangling: join(out, "missing"),
     };
     for (const [name, target] of Object.entries(links)) symlinkSync(target, join(broker.project, name));
