@@ -39,6 +39,7 @@ import type { ProjectRules } from "./project/projects.ts";
 import type { Publisher } from "./publish/publisher.ts";
 import type { ScopeTokens } from "./scopes/tokens.ts";
 import type { AgentSessions } from "./project/agent-sessions.ts";
+import type { StartFolders } from "./project/start-folders.ts";
 import type { Sessions } from "./project/sessions.ts";
 import type { ShellStates } from "./project/shell-states.ts";
 import type { SettleTurns } from "./git/settle-turns.ts";
@@ -63,6 +64,7 @@ export type Broker = {
   readonly publisher: Publisher;
   readonly sessions: Sessions;
   readonly agentSessions: AgentSessions;
+  readonly startFolders: StartFolders;
   readonly shellStates: ShellStates;
   readonly shims: Shims;
   readonly activity: Activity;

@@ -40,6 +40,7 @@ import { OutputRooms } from "../../broker/worlds/output-room.ts";
 import { OutputSamples } from "../../broker/replay/output-samples.ts";
 import { ShellStates } from "../../broker/project/shell-states.ts";
 import { AgentSessions } from "../../broker/project/agent-sessions.ts";
+import { StartFolders } from "../../broker/project/start-folders.ts";
 import { Sessions } from "../../broker/project/sessions.ts";
 import { SettleTurns } from "../../broker/git/settle-turns.ts";
 import { agentSockets } from "../../broker/project/shared-sockets.ts";
@@ -172,6 +173,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     npmRetries: new NpmRetries(presets),
     sessions,
     agentSessions: new AgentSessions(trace.database, onFault, isLabel),
+    startFolders: new StartFolders(trace.database, onFault),
     shellStates,
     shims,
     activity: new Activity(),

@@ -161,7 +161,7 @@ function judgingBy(
 /** Source of rules that no policy changes. */
 const BUILT_IN = "built in";
 
-const SEALED = "git or Substrate reads it by itself, so no command may change it";
+const SEALED = "git, an agent or another tool reads it by itself, so no command may change it";
 
 function rowsOf(
   policy: CompiledPolicy,

@@ -36,6 +36,11 @@ export function prepareJob(
       ? knownSession(broker, agent, called, sent)
       : sessionOf(broker, agent, called, sent);
   if (isRefusal(session)) return session;
+  // Without the event of a beginning, a session begins with its first command; so does an agent that runs inside.
+  const isFirst =
+    sent.session_key !== undefined && broker.agentSessions.of(agent, sent.session_key) === undefined;
+  if (peeks !== true && (isFirst || hasOwnHome === true))
+    broker.startFolders.note(called.project, called.cwd);
   const placed = peeks === true ? sent : inAgentSession(broker, agent, sent, session);
   const begun = begin(broker, agent, placed, called, session, decide !== undefined);
   if (isRefusal(begun)) return begun;

@@ -6,7 +6,7 @@ import type { Broker } from "../broker.ts";
 import { fileLists } from "../policy/files/file-lists.ts";
 import { fileScope } from "../policy/files/file-scope.ts";
 import { shellWord } from "../model/shell-word.ts";
-import { HELD_WHERE_ISOLATED, isHeldName } from "../policy/files/held-names.ts";
+import { asInProject, HELD_WHERE_ISOLATED, isHeldName } from "../policy/files/held-names.ts";
 import type { Job } from "../model/job.ts";
 import { DENIED_READS } from "../policy/files/default-denials.ts";
 import { absolutePath, deniedBy, type Folders, isCovered, isWithin } from "../policy/files/path-denials.ts";
@@ -25,6 +25,8 @@ export type WriteRules = Folders & {
   readonly searched: string;
   /** Set for a command with a home of its own. */
   readonly ownHome?: OwnHomeRules;
+  /** Folders of the project in which agents' sessions began. */
+  readonly began?: readonly string[];
   /** Whether the command writes straight to the project; an isolated command could write more of the project. */
   readonly plain: boolean;
   /** Explains how git uses a path named by its settings or links. */
@@ -39,7 +41,7 @@ export type OwnHomeRules = { readonly path: string; readonly shown: readonly str
 /** Collects the rules for the writes of one command in a world. */
 export function writeRules(
   { around, gitNamed }: Broker,
-  { effective, place, environment }: Job,
+  { effective, place, environment, site: { began } }: Job,
   { spec }: World,
 ): WriteRules {
   const { project } = place;
@@ -47,7 +49,15 @@ export function writeRules(
   const { places = [], access } = spec;
   const searched = environment.variables["PATH"] ?? "";
   const gitReason = (path: string): string | undefined => gitNamed.reason(project, path);
-  const own = { project, home: around.home, installation, places, searched, gitReason };
+  const own = {
+    project,
+    home: around.home,
+    installation,
+    places,
+    searched,
+    gitReason,
+    ...(began === undefined ? {} : { began }),
+  };
   return {
     ...{ policies: effective.policies, ...own, ...ownHomeOf(spec) },
     ...{ plain: access.kind === "direct", isWritable },
@@ -92,9 +102,10 @@ const HELD_BY_NONE =
   "a policy that only observes isolates no command; a person can write it outside of Substrate";
 
 /** Returns a suffix for a reason: "isolate the command", where isolation helps. */
-function otherWay(path: string, { policies, project, home, plain }: WriteRules): string {
+function otherWay(path: string, { policies, project, home, plain, began = [] }: WriteRules): string {
   const denied = policies.flatMap(({ document }) => fileScope(document, project, home).denyWrite);
-  if (!isHeldName(path, denied, project)) return "";
+  const twin = asInProject(path, project, began) ?? path;
+  if (![path, twin].some((each) => isHeldName(each, denied, project))) return "";
   const enforces = policies.some(({ document }) => document.mode === "enforce");
   const isolated = enforces ? HELD_WHERE_ISOLATED : HELD_BY_NONE;
   return `; ${plain ? isolated : HELD_BY_ALL}`;
@@ -133,6 +144,11 @@ function listedReason(path: string, rules: WriteRules): string {
     const denied = deniedBy(path, deny_write, rules);
     if (denied !== undefined)
       return `'${denied}' is in fs.deny_write of policy '${id}' (${set.sources.denyWrite})`;
+    const twin = asInProject(path, rules.project, rules.began ?? []);
+    const there = twin === undefined ? undefined : deniedBy(twin, deny_write, rules);
+    const rows = fileScope(document, rules.project, rules.home).denyWrite;
+    if (twin !== undefined && there !== undefined && isHeldName(twin, rows, rules.project))
+      return `'${there}' is in fs.deny_write of policy '${id}' (${set.sources.denyWrite}), which holds below the project too where a session of an agent began`;
     if (deniedBy(path, sealed, rules) !== undefined)
       return `git runs this file by itself, so policy '${id}' lets no command change it (fs.deny_write); a person can change it outside of Substrate`;
     if (!isCovered(path, write, rules)) {

@@ -9,6 +9,8 @@ export type Site = {
   readonly profile?: string | undefined;
   /** Set when `.git` is a file. */
   readonly git: GitLink | undefined;
+  /** Folders of the project in which agents' sessions began. */
+  readonly began?: readonly string[];
   /** The project's git folder, when it lies in the project under a name other than `.git`. */
   readonly gitInside?: string | undefined;
   /** Paths in the project named by git's settings: hooks, more settings, programs. */

@@ -1,4 +1,5 @@
 /** Reads and judges commands by every policy in force. Nothing is run, charged or recorded here. */
+import type { StartFolders } from "../project/start-folders.ts";
 import { isRefusal, type Refusal } from "../model/refusal.ts";
 import { join } from "node:path";
 import type { ConfigDocument, ExecuteRequest } from "../../schemas/generated/types.ts";
@@ -41,6 +42,7 @@ export type GroundNeeds = {
   readonly marks: Pick<Marks, "below">;
   readonly gitFolders: GitFolders;
   readonly gitNamed: GitNamed;
+  readonly startFolders: Pick<StartFolders, "of">;
   readonly projectRules: () => ProjectRules;
   readonly around: { readonly home: string };
 };
@@ -83,10 +85,9 @@ export function groundOf(
   // Without repositories made by commands: git/brought.ts judges these.
   const nested = broker.marks.below(project, identity)?.marked ?? [];
   const gitNamed = broker.gitNamed.of({ project, folder: gitFolder, nested, home, uid });
-  return {
-    effective,
-    site: { project, identity, profiles: folder.files, profile: folder.names[0], git, gitInside, gitNamed },
-  };
+  const began = broker.startFolders.of(project);
+  const profiles = { profiles: folder.files, profile: folder.names[0] };
+  return { effective, site: { project, identity, ...profiles, git, gitInside, gitNamed, began } };
 }
 
 /**

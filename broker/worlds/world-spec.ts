@@ -21,7 +21,7 @@ import {
   settingsIn,
 } from "../policy/files/default-denials.ts";
 import { fileScope, literalPattern } from "../policy/files/file-scope.ts";
-import { isHeldRow } from "../policy/files/held-names.ts";
+import { isHeldRow, whereBegan } from "../policy/files/held-names.ts";
 import { PROFILE_FILE } from "../project/profiles.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
 import { isWithin } from "../project/projects.ts";
@@ -109,6 +109,7 @@ export class WarmSpecs {
     const sockets = sharedSockets(policies, site.project, this.#around).map(({ identity }) => identity);
     const linked = this.#around.linked?.() ?? [];
     const places = [...git, ...site.profiles, "", ...(site.gitNamed ?? []), "", ...sockets, "", ...linked];
+    places.push("", ...(site.began ?? []));
     const key = [hash, kind, ...heldBy, "", identityOf(site), site.project, ...places].join("\0");
     const known = this.#made.get(key);
     if (known !== undefined) return known;
@@ -130,7 +131,9 @@ export function worldSpec(
   around: Surroundings,
   heldBy: readonly string[] = [],
 ): SpecOfFiles {
-  const { project, profiles, git } = site;
+  const { project, profiles, git, began = [] } = site;
+  const everywhere = (rows: readonly string[]): readonly string[] =>
+    rows.flatMap((row) => whereBegan(row, project, began));
   const scopes = policies.map(({ id, document }) => ({
     id,
     files: fileScope(document, project, around.home),
@@ -154,12 +157,12 @@ export function worldSpec(
     files: {
       ...files,
       denyWrite: [
-        ...files.denyWrite.filter((pattern) => !ownRow(pattern) && !held.includes(pattern)),
+        ...everywhere(files.denyWrite.filter((pattern) => !ownRow(pattern) && !held.includes(pattern))),
         ...[...profiles, ...links, ...named, ...(around.linked?.() ?? [])].map(literalPattern),
       ],
       seal: [...files.seal, `${literalPattern(project)}/**/${PROFILE_FILE}`],
       ...(direct ? { judged: settingsAmong(files.seal) } : {}),
-      ...(held.length === 0 ? {} : { held }),
+      ...(held.length === 0 ? {} : { held: everywhere(held) }),
     },
     ...(git?.folder === undefined ? {} : { gitFolder: git.folder.path }),
     hidden: around.hidden,

@@ -6,6 +6,7 @@
  * files in the project's `.git`, and the `agents` rows of the table of files that run later. Every other row denies everywhere:
  * an author of `**\/.envrc` or `$PROJECT/.vscode/tasks.json` means isolated commands too.
  */
+import { dirname } from "node:path";
 import { coverOf, RUN_LATER_FOR_AGENTS, spelledOut } from "../../../world/backend.ts";
 import { DENIED_WRITES, pathsOf } from "./default-denials.ts";
 import { literalPattern } from "./file-scope.ts";
@@ -25,6 +26,34 @@ export function isHeldRow(pattern: string, project: string): boolean {
   return (
     pattern.startsWith(folder) && spelledOut(pattern.slice(folder.length)).every((name) => NAMES.has(name))
   );
+}
+
+/** A row about git's own files: those of nested repositories are sealed. */
+const OF_GIT = /^\/\.git\//;
+
+/**
+ * A deny row, and the same below each folder of the project in which an agent's session began, and those between: tools read settings
+ * there as in the project's own folder. Only for held rows; `began` are real paths.
+ */
+export function whereBegan(pattern: string, project: string, began: readonly string[]): readonly string[] {
+  const rest = pattern.slice(literalPattern(project).length);
+  if (began.length === 0 || !isHeldRow(pattern, project) || OF_GIT.test(rest)) return [pattern];
+  return [pattern, ...foldersTo(project, began).map((folder) => `${literalPattern(folder)}${rest}`)];
+}
+
+/** The path as it would lie in the project's own folder; undefined for one that is in no folder in which a session began. */
+export function asInProject(path: string, project: string, began: readonly string[]): string | undefined {
+  const folder = foldersTo(project, began)
+    .sort((one, other) => other.length - one.length)
+    .find((each) => path.startsWith(`${each}/`));
+  return folder === undefined ? undefined : `${project}${path.slice(folder.length)}`;
+}
+
+function foldersTo(project: string, began: readonly string[]): string[] {
+  const folders = new Set<string>();
+  for (const each of began)
+    for (let folder = each; folder.startsWith(`${project}/`); folder = dirname(folder)) folders.add(folder);
+  return [...folders];
 }
 
 /** Whether some row denies the path, and every such row is a held row. */
