@@ -92,7 +92,7 @@ const LACKS: readonly Lack[] = [
     says: /communications error to (?!127\.|::1)/,
   },
   {
-    names: "iptables ip6tables iptables-save nft ufw",
+    names: "iptables ip6tables iptables-save xtables-nft-multi xtables-legacy-multi nft ufw",
     sentence:
       "a world has a network of its own, whose rules the policy's net.allowed makes. A person can run it outside of Substrate",
     says: /netlink|initialize nft|not permitted|permission denied/i,
@@ -256,7 +256,7 @@ export class WorldLacks {
         told.set(lack, { program: name, message: `'${name}' failed: ${lack.sentence}` });
     }
     const raises = end.builtins.some((fragment) => RAISES.test(fragment));
-    const bounded = raises && (end.failed || NOT_RAISED.test(end.said()));
+    const bounded = raises && NOT_RAISED.test(end.said());
     const datagram = end.failed && told.size === 0 && REFUSED_DATAGRAM.test(end.said());
     const explained = end.explained || told.size > 0 || bounded || datagram;
     const nobody = end.failed && this.#isRoot && !explained && NO_RIGHT.test(end.said());

@@ -221,9 +221,13 @@ describe("what a world lacks is told", () => {
   });
 
   test("of core files and descriptors where the line raises them, and failed", () => {
+    const said = (): string =>
+      "bash: line 1: ulimit: open files: cannot modify limit: Operation not permitted\n";
     for (const fragment of ["ulimit -c unlimited", "ulimit -Hn 999999", "ulimit -S -n 99999"])
-      expect(told(1000, [], { builtins: [fragment] })).toHaveLength(1);
-    expect(told(1000, [], { builtins: ["ulimit -t 5"] })).toEqual([]);
+      expect(told(1000, [], { builtins: [fragment], said })).toHaveLength(1);
+    expect(told(1000, [], { builtins: ["ulimit -t 5"], said })).toEqual([]);
+    // Another program of the line failed.
+    expect(told(1000, [], { builtins: ["ulimit -n 256"] })).toEqual([]);
     const builtins = ["ulimit -c unlimited"];
     expect(told(1000, [], { builtins, failed: false })).toEqual([]);
     // A script that goes on after the refusal.
