@@ -4,7 +4,7 @@ import type { FailureTold, WorldLacks } from "../programs/world-lacks.ts";
 import { hiddenReason, isCoveredByOwnHome, reasonOf, type WriteRules } from "./refused-writes.ts";
 import type { Ran } from "../worlds/run.ts";
 import { existsSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, join, normalize, resolve } from "node:path";
 import { deniedBy, isCovered, isWithin } from "../policy/files/path-denials.ts";
 import { SCRATCH } from "../project/unmarked.ts";
 import { fileLists } from "../policy/files/file-lists.ts";
@@ -193,13 +193,16 @@ const MAX_BYTES = 64 * 1024;
 const MAX_BYTES_OUT = 16 * 1024;
 
 /**
- * `cat: a b: No such file or directory`, `touch: cannot touch 'a': …`, `sh: 1: cannot create a: …`, and the forms of Node and
- * Python.
+ * `cat: a b: No such file or directory`, `touch: cannot touch 'a': …`, `sh: 1: cannot create a: …`, and the forms of tar, of rsync,
+ * openssl and awk, of wget and Perl, of Node, Python and Ruby.
  */
 const WRITTEN: readonly RegExp[] = [
   /['"`‘]([^'"`’\n]+)['"`’]; unable to remove target: Read-only file system$/,
   /['"`‘]([^'"`’\n]+)['"`’]: Read-only file system$/,
+  /: (\/?[^:\n]+): Cannot [a-z ]+: Read-only file system$/,
+  /['"`‘]([^'"`’\n]+)['"`’] (?:failed|for (?:writing|output))\b.*\bRead-only file system\b/,
   /: (?:cannot create |cannot open )?([^:\n]+): Read-only file system$/,
+  /\bRead-only file system @ \w+ - ([^\n]+?)(?: \(Errno::EROFS\))?$/,
   /\bEROFS: read-only file system, [a-z]+ '([^'\n]+)'/,
   /\bRead-only file system: '([^'\n]+)'/,
 ];
@@ -207,6 +210,8 @@ const WRITTEN: readonly RegExp[] = [
 const NAMED_BEFORE =
   /^(?:error: |warning: )?failed to (?:open|create|write)(?: file)?:? [`'"]?(\/[^`'"]+)[`'"]?$/;
 const REASON_ALONE = /^\s+Read-only file system\b/;
+/** zip's the other way round. */
+const NAMED_AFTER = /\bCould not create output file \((\/[^)\n]+)\)$/;
 const LINES_BEFORE = 3;
 
 /** Longer lines name no path, and the time of a pattern can grow with the square of a line. */
@@ -249,7 +254,10 @@ export function explainErrors(words: SaidWords, rules: WriteRules): readonly str
     if (told.size >= MAX_PATHS) break;
     if (line.length > MAX_LINE) continue;
     const written = isolated
-      ? (pathIn(line, WRITTEN, cwd) ?? busyIn(line, cwd, rules) ?? namedBefore(lines, at, cwd))
+      ? (barePath(line) ??
+        pathIn(line, WRITTEN, cwd) ??
+        busyIn(line, cwd, rules) ??
+        namedBefore(lines, at, cwd))
       : undefined;
     const path = written ?? pathIn(line, READ, cwd);
     if (path === undefined || told.has(path)) continue;
@@ -307,16 +315,32 @@ function notMade(path: string, rules: WriteRules): string | undefined {
   return isOutside && existsSync(dirname(path)) && !existsSync(path) ? notWritten(path, rules) : undefined;
 }
 
+const REFUSED = ": Read-only file system";
+
+/** `/new: …` and `fatal: cannot mkdir /new: …`: the absolute path at the end of a sentence, without quotes. */
+function barePath(line: string): string | undefined {
+  if (!line.endsWith(REFUSED)) return undefined;
+  const text = line.slice(0, -REFUSED.length);
+  const clause = ` ${text.slice(text.lastIndexOf(":") + 1).trim()}`;
+  const at = clause.indexOf(" /");
+  return at < 0 || /['"`’]$|\0/.test(clause) ? undefined : normalize(clause.slice(at + 1));
+}
+
 function pathIn(line: string, patterns: readonly RegExp[], cwd: string): string | undefined {
   const found = patterns.map((pattern) => pattern.exec(line)?.[1]).find((one) => one !== undefined);
   return found === undefined || found.includes("\0") ? undefined : resolve(cwd, found);
 }
 
-/** Returns the path of an earlier line, where this one says only why it was not written. */
+/** Returns the path of an earlier line, where this one says only why it was not written, or of this one, where an earlier one says why. */
 function namedBefore(lines: readonly string[], at: number, cwd: string): string | undefined {
-  if (!REASON_ALONE.test(lines[at] ?? "")) return undefined;
-  const before = lines.slice(Math.max(0, at - LINES_BEFORE), at).filter((line) => line.length <= MAX_LINE);
-  return before.map((line) => pathIn(line, [NAMED_BEFORE], cwd)).find((path) => path !== undefined);
+  const line = lines[at] ?? "";
+  const before = lines.slice(Math.max(0, at - LINES_BEFORE), at).filter((each) => each.length <= MAX_LINE);
+  if (before.some((each) => each.endsWith("Read-only file system"))) {
+    const after = pathIn(line, [NAMED_AFTER], cwd);
+    if (after !== undefined) return after;
+  }
+  if (!REASON_ALONE.test(line)) return undefined;
+  return before.map((each) => pathIn(each, [NAMED_BEFORE], cwd)).find((path) => path !== undefined);
 }
 
 /** Returns the denied name among those of a line that tells of a busy file. */

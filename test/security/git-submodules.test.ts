@@ -54,8 +54,8 @@ describe.each(actors())("submodules, as $kind", (actor) => {
 
   test("work in no folder that does not lead back, or that a link leads to", async () => {
     mkdirSync(join(broker.folder, "other"));
-    const to = (path: string): string =>
-      `git config --file .git/modules/lib/config core.worktree ${path}; true`;
+    const to = (path: string, option = ""): string =>
+      `git config --file .git/modules/lib/config ${option} core.worktree ${path}; true`;
     for (const command of [
       to("../../.."),
       to(join(broker.folder, "other")),

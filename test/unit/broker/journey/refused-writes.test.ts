@@ -108,6 +108,16 @@ describe("a write that an isolated command may not make is told by what it says"
     "mkdir: cannot create directory ‘/opt/new’: Read-only file system",
     "Error: EROFS: read-only file system, open '/opt/new'",
     "OSError: [Errno 30] Read-only file system: '/opt/new'",
+    "tar (child): /opt/new: Cannot open: Read-only file system",
+    "cc1: fatal error: output file /opt/new: Read-only file system",
+    "patch: **** Can't create file /opt/new : Read-only file system",
+    "fatal: cannot mkdir /opt/new: Read-only file system",
+    "/opt/new: Read-only file system",
+    'rsync: [Receiver] mkdir "/opt/new" failed: Read-only file system (30)',
+    'Can\'t open "/opt/new" for writing, Read-only file system',
+    'awk: cannot open "/opt/new" for output (Read-only file system)',
+    "x.rb:1:in `initialize': Read-only file system @ rb_sysopen - /opt/new (Errno::EROFS)",
+    "zip I/O error: Read-only file system\nzip error: Could not create output file (/opt/new)",
   ])("%s", (line) => {
     const [told, ...more] = explained(`before\n${line}\nafter\n`);
     expect(told).toContain("'/opt/new' was not written: it is outside fs.write of policy 'p' (p.yaml:1)");
@@ -246,6 +256,8 @@ test("no text that a command prints holds the broker up", () => {
   const before = process.cpuUsage();
   for (const piece of [
     "failed to open/",
+    " /",
+    '"a" failed ',
     "failed to open: /a\n",
     "\u2018",
     "Identity file /",
