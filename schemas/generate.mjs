@@ -44,7 +44,7 @@ async function filesInGit() {
   return new Map([
     ["schemas/generated/types.ts", await typesModule(schemas)],
     ["schemas/generated/validators.d.ts", validatorsDeclaration(schemas)],
-    ["schemas/generated/frames.ts", await framesModule(schemas)],
+    ["schemas/generated/frames.ts", framesModule(schemas)],
     ["world/native/lib/frames.h", framesHeader(schemas)],
     ["policies/REFERENCE.md", policiesReference(schemas)],
     ["api/REFERENCE.md", apiReference(schemas)],

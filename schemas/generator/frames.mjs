@@ -1,19 +1,17 @@
 import { BANNER, framesSchema } from "./documents.mjs";
-import { typesOf } from "./types.mjs";
 
 /** @typedef {import("./documents.mjs").Schema} Schema */
 /** @typedef {import("./documents.mjs").SchemaFile} SchemaFile */
 /** @typedef {{ name: string, value: number, description: string }} Constant */
 
 /**
- * Writes `frames.ts`: frame numbers and tags as tables, structured payloads as types.
+ * Writes `frames.ts`: frame numbers and tags as tables.
  * @param {SchemaFile[]} schemas
- * @returns {Promise<string>}
  */
-export async function framesModule(schemas) {
+export function framesModule(schemas) {
   const schema = framesSchema(schemas);
   return [
-    await typesOf(structuredFrames(schema)),
+    `/* ${BANNER} */\n`,
     ...limits(schema).map(
       ({ name, value, description }) => `/** ${description} */\nexport const ${name} = ${value};\n`,
     ),
@@ -124,12 +122,6 @@ function distinct(constants) {
     throw new Error("Two frames or two tags share a name or a number in world-frames.schema.json");
   }
   return constants;
-}
-
-/** @param {Schema} schema */
-function structuredFrames(schema) {
-  const structured = framesOf(schema).filter(({ frame }) => frame.payload === "fields");
-  return Object.fromEntries(structured.map(({ part }) => [part.title, part]));
 }
 
 /** @param {Schema} schema */

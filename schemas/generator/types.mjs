@@ -33,7 +33,7 @@ export async function typesModule(schemas) {
  * @param {{ [name: string]: unknown }} parts schemas by type name, referring to each other by `#/definitions/<name>`
  * @returns {Promise<string>}
  */
-export async function typesOf(parts) {
+async function typesOf(parts) {
   const root = { title: "Root", type: "object", additionalProperties: false, definitions: parts };
   const code = await compile(/** @type {any} */ (root), "Root", {
     bannerComment: `/* ${BANNER} */`,

@@ -67,7 +67,7 @@ export const ANYBODYS = [
 export const NOT_AT_LANDING = [
   ...paths(
     "integration",
-    `direct-random exec-trees held-faults held-kill-points held-killed hook-unanswered output-room policy-corpus policy-fuzz
+    `direct-random exec-trees held-changes held-faults held-kill-points held-killed hook-unanswered output-room policy-corpus policy-fuzz
     screens self shims-unanswered stream-volume time-limits trace-kills`,
   ),
   ...paths("security", "clones-at-once"),

@@ -117,9 +117,12 @@ test.each(["default", "strict", "ci"])(
   },
 );
 
-test.each(["aider", "gemini"])("%s, which takes variables from .env, lets no command write that file", (name) => {
-  expect(fileLists(policy(name).document).deny_write).toContain("$PROJECT/.env");
-});
+test.each(["aider", "gemini"])(
+  "%s, which takes variables from .env, lets no command write that file",
+  (name) => {
+    expect(fileLists(policy(name).document).deny_write).toContain("$PROJECT/.env");
+  },
+);
 
 test("default shows a program with a home of its own the same places of the real one as the agents' policies", () => {
   expect(policy("default").document.fs?.read).toEqual(policy("agent").document.fs?.read);

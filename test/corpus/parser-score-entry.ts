@@ -1,2 +1,0 @@
-export { corpus } from "./commands.ts";
-export { outcomeOf, withUnbash } from "./parser-score.ts";
