@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { lstatSync, statSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { fileURLToPath } from "node:url";
-import { NoBroker } from "../client/client.ts";
+import { call, NoBroker } from "../client/client.ts";
 import { Outputs } from "./outputs.ts";
 import { definitionOf, type Mcp, misfit, TOOLS } from "./tools.ts";
 import { WholeLines } from "./whole-lines.ts";
@@ -83,7 +83,16 @@ function serverOf(options: McpOptions, shared: Pick<Mcp, "outputs" | "scopes" | 
     }),
   };
   server.setRequestHandler("tools/list", () => ({ tools: TOOLS.map(definitionOf) }));
+  let begun: Promise<unknown> | undefined;
+  /** Tells the broker the folder in which the session began, before a call can name another one. Without a broker the next call does. */
+  const begin = async (): Promise<void> => {
+    const { session } = shared;
+    const event = { agent_id: options.agent, cwd: await cwd(), event: "session_start", ...session };
+    begun ??= call(mcp.socket, "POST", "/v1/events", event);
+    await begun.catch(() => (begun = undefined));
+  };
   server.setRequestHandler("tools/call", async ({ params }, context) => {
+    await begin();
     const { text, isError } = await answer(options, mcp, params, context);
     return { content: [{ type: "text" as const, text }], ...(isError === true ? { isError } : {}) };
   });

@@ -105,7 +105,7 @@ function whyNot(path: string, before: string, after: string, remotes: Remotes): 
     return `'${path}' was not changed: its new content is not written as git writes settings, so what it would run is unknown`;
   // With `extensions.worktreeConfig`, git also reads a second file; it may hold a person's settings not in effect so
   // far.
-  const isMoved = movesSubmodule(path, treeSettings(after)?.worktree);
+  const isMoved = movesSubmodule(path, treeSettings(before)?.worktree, treeSettings(after)?.worktree);
   const isOpen = [...host, ...settings].some(isWorktreeConfig) && areWorktreesSafe(dirname(path));
   const isFree = (setting: GitSetting): boolean =>
     isSafe(setting) || (isOpen && isWorktreeConfig(setting)) || (isMoved && isTree(setting));
@@ -170,13 +170,15 @@ function difference(some: readonly GitSetting[], others: readonly GitSetting[]):
 }
 
 /**
- * Whether git may change a submodule's `core.worktree`: to the folder that it has moved (`git mv`), whose `.git` leads back, or to none
- * (`git submodule deinit`).
+ * Whether git may change a submodule's `core.worktree`: to the folder that it has moved (`git mv`). Its `.git` leads back, and no `.git`
+ * does where it was: who stands there would work on the files of the other folder.
  */
-function movesSubmodule(path: string, tree: string | undefined): boolean {
-  if (!OF_SUBMODULE.test(path) || isOfWorktree(path)) return false;
+function movesSubmodule(path: string, from: string | undefined, to: string | undefined): boolean {
+  if (from === undefined || to === undefined || !OF_SUBMODULE.test(path) || isOfWorktree(path)) return false;
   const stat = lstatSync(path, { throwIfNoEntry: false });
-  return stat !== undefined && (tree === undefined || worksAtHome(dirname(path), tree, stat.uid));
+  const isAtHome = (tree: string): boolean =>
+    stat !== undefined && worksAtHome(dirname(path), tree, stat.uid);
+  return !isAtHome(from) && isAtHome(to);
 }
 
 function isTree({ name, subsection }: GitSetting): boolean {

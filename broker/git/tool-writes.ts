@@ -3,21 +3,33 @@
  * `brought.ts` and `paused.ts` do at the end of a command.
  */
 import { basename, dirname } from "node:path";
+import { isWithin } from "../policy/files/path-denials.ts";
 import { mayExist } from "./foreign.ts";
 
 const BY_COMMAND = "a shell command writes it, and what git would run is looked at when the command ends";
 
 /** Either makes a folder of any name a git folder, with settings that were written before. */
-const MAKES: ReadonlySet<string> = new Set(["head", "commondir"]);
+const MAKES: ReadonlySet<string> = new Set(["HEAD", "commondir"]);
 
-/** Why a file tool may not write the path, absolute and with links followed; undefined: git does not read it. */
-export function gitReads(path: string): string | undefined {
-  const names = path.toLowerCase().split("/");
-  if (names.includes(".git")) return `it is git's own file: ${BY_COMMAND}`;
-  if (MAKES.has(names.at(-1) ?? "")) return `it can make its folder a repository: ${BY_COMMAND}`;
+/** macOS finds `.GIT` and `head` under those names. */
+const FOLDS_CASE = process.platform === "darwin";
+
+/**
+ * Why a file tool may not write the path, absolute and with links followed; undefined: git does not read it. Below the project, what lies
+ * above does not count: a worktree may lie in the folder of a bare repository.
+ */
+export function gitReads(path: string, project: string): string | undefined {
+  const rest = isWithin(path, project) ? path.slice(project.length) : path;
+  const names = rest.split("/");
+  const leaf = names.at(-1) ?? "";
+  if (names.some((name) => name.toLowerCase() === ".git")) return `it is git's own file: ${BY_COMMAND}`;
+  if (MAKES.has(leaf) || (FOLDS_CASE && MAKES.has(leaf.replace(/^head$/i, "HEAD"))))
+    return `it can make its folder a repository: ${BY_COMMAND}`;
   for (let folder = dirname(path); folder !== "/"; folder = dirname(folder)) {
     if (isGitFolder(folder))
       return `git takes the folder '${basename(folder)}' for a repository: ${BY_COMMAND}`;
+    // The root of a working tree: git looks no further.
+    if (folder === project || mayExist(`${folder}/.git`)) return undefined;
   }
   return undefined;
 }

@@ -31,7 +31,7 @@ export function recordEvent(broker: Broker, agent: string, request: EventRequest
   } catch (fault) {
     return cannotRecord("The event is not recorded", fault);
   }
-  if (event === "session_start" && hasProject) broker.startFolders.note(place.project, place.cwd);
+  if (event === "session_start" && hasProject) broker.startFolders.note(place.cwd);
   if (key !== undefined)
     broker.agentSessions.note(agent, key, { event, span: span.span_id, at: span.ts, id });
   return { span_id: span.span_id, session_id: id };

@@ -196,7 +196,7 @@ function isFound(path: string, { place }: Judging): boolean {
 
 function foundRule(path: string, access: Access): DecisionRule {
   const reason =
-    "no file is there, and the agent would look for another one of that name: give its absolute path";
+    "no file is there, and the agent would look for another one of that name: give the absolute path, also of a new file";
   return {
     list: `fs.${access === "write" ? "deny_write" : "deny_read"}`,
     pattern: path,
@@ -298,7 +298,7 @@ function kernelRule(landing: string, { project }: SpecOfFiles): Rule | undefined
 
 /** Files of git that no list names: what a command brings is looked at when it ends. A policy that leaves git open leaves them, too. */
 function gitRule(landing: string, { spec, policies: [{ rules }], isInside }: Judging): Rule | undefined {
-  const reason = isInside || spec.files.seal.length === 0 ? undefined : gitReads(landing);
+  const reason = isInside || spec.files.seal.length === 0 ? undefined : gitReads(landing, spec.project);
   if (reason === undefined) return undefined;
   return { list: "fs.deny_write", pattern: ".git", source: rules.sources.denyWrite, reason };
 }

@@ -39,8 +39,7 @@ export function prepareJob(
   // Without the event of a beginning, a session begins with its first command; so does an agent that runs inside.
   const isFirst =
     sent.session_key !== undefined && broker.agentSessions.of(agent, sent.session_key) === undefined;
-  if (peeks !== true && (isFirst || hasOwnHome === true))
-    broker.startFolders.note(called.project, called.cwd);
+  if (peeks !== true && (isFirst || hasOwnHome === true)) broker.startFolders.note(called.cwd);
   const placed = peeks === true ? sent : inAgentSession(broker, agent, sent, session);
   const begun = begin(broker, agent, placed, called, session, decide !== undefined);
   if (isRefusal(begun)) return begun;

@@ -22,7 +22,7 @@ const LOOPS = 1500;
  * one that was stopped just now: 128 and one of the four signals that stop), and `__t` of the others: the number and pid of a new one
  * in the background, and the end of one that was there at the last prompt (`__k`) or is the last (`$!`). `jobs %N` shows a job that has
  * ended once and makes bash forget it, so programs of the foreground, which bash counts as jobs too, are shown to nobody. What `fg`
- * brought back is no news.
+ * brought back is no news. A job's text may hold lines that look like jobs: `jobs -p` says which are.
  *
  * Without a trap of its own, a bash that reads a script ends when Ctrl-C interrupts a line of several commands; the children have the
  * signal's default. A line that itself waits in `read` goes on: bash starts `read` again after a trap.
@@ -33,19 +33,21 @@ shopt -s expand_aliases checkwinsize
 __b= __k= __l=
 __s() { return "$__c"; }
 __t() {
-  __j=$'\\n'$(builtin jobs -l) __w= __f=$__k
+  __j=$(builtin jobs -p; builtin echo "; "; builtin jobs -l) __w= __f=$__k
+  __a=$'\\n'\${__j%%"; "*} __j=\${__j#*"; "}
   [[ $__l != fg && $__l != fg[[:blank:]\\;]* && $__l != %* ]] || __f=
   while [[ $__j == $'\\n['* ]]; do
     __j=\${__j#??} __e=\${__j%%$'\\n['*}
     __j=\${__j#"$__e"} __o=\${__e%%]*} __p=\${__e#*]?} __q=\${__e##*$'\\n'}
     __p=\${__p#"\${__p%%[0-9]*}"} __q=\${__q#"\${__q%%[! ]*}"}
+    [[ $__a == *$'\\n'"\${__p%% *}"$'\\n'* ]] || builtin continue
     [[ $__q == [0-9]*' '*'|'* && $__e == *$'\\n'* ]] && __q=\${__q%% *} || __q=\${__p%% *}
     case \${__p#* } in
       Running*) [[ $__k == *" \${__p%% *} "* ]] || builtin echo "[$__o] $__q"; __w+=" \${__p%% *} ";;
       Stopped*) __w+=" \${__p%% *} ";;
       *) if [[ $__q == "\${!-}" && $__q != "$__b" ]]; then builtin echo "[$__o] $__q"
-        elif [[ $__f != *" \${__p%% *} "* ]]; then builtin jobs "%$__o" >/dev/null; builtin continue; fi
-        builtin jobs "%$__o";;
+        elif [[ $__f != *" \${__p%% *} "* ]]; then builtin jobs "%$__o" >/dev/null 2>&1; builtin continue; fi
+        builtin jobs "%$__o" 2>/dev/null;;
     esac
   done
   __k=$__w __b=\${!-}

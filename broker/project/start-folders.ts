@@ -1,41 +1,57 @@
 /**
- * Folders of a project in which agents' sessions began: agents and editors read settings there as in the project's own folder, so
- * what `fs.deny_write` keeps from commands by name at the top is kept from them there, too. Stored, because a session outlives the broker.
+ * Folders in which agents' sessions began: agents and editors read settings there as in a project's own folder, so what `fs.deny_write`
+ * keeps from a project's commands by name at the top is kept from them there, too. Stored, because a session outlives the broker.
  */
 import type { Database, RootDatabase } from "lmdb";
 import { isWithin } from "../policy/files/path-denials.ts";
 import type { OnFault } from "../spans/span-index.ts";
 import { databaseKey } from "./marks.ts";
 
-/** Of a project; the first one goes first. */
-const MOST = 16;
+/** Folders that are kept; the one in which no session has begun for longest is evicted. */
+const MOST = 1000;
+
+/** Of them, those that hold in one project: each adds its names to a world. */
+const MOST_IN_PROJECT = 32;
+
+type Noted = { readonly folder: string; readonly at: number };
 
 export class StartFolders {
-  readonly #stored: Database<readonly string[], string>;
+  readonly #stored: Database<Noted, string>;
   readonly #onFault: OnFault;
-  /** LMDB returns a write only after its commit. */
-  readonly #noted = new Map<string, readonly string[]>();
+  /** The last one noted comes last. */
+  readonly #folders = new Set<string>();
+  readonly #below = new Map<string, readonly string[]>();
 
   constructor(database: RootDatabase, onFault: OnFault) {
     this.#stored = database.openDB({ name: "start-folders" });
     this.#onFault = onFault;
-    for (const { key, value } of this.#stored.getRange()) this.#noted.set(key, value);
+    const all = [...this.#stored.getRange().map(({ value }) => value)];
+    for (const { folder } of all.sort((one, other) => one.at - other.at)) this.#folders.add(folder);
   }
 
-  /** `folder`: a real path. The project itself needs no note. */
-  note(project: string, folder: string): void {
-    if (folder === project || !isWithin(folder, project)) return;
-    const known = this.of(project);
-    if (known.includes(folder)) return;
-    const key = databaseKey(project);
-    const folders = [...known, folder].slice(-MOST);
-    this.#noted.set(key, folders);
-    this.#stored
-      .put(key, folders)
-      .catch((error: unknown) => this.#onFault("Cannot keep where a session began", error));
+  /** `folder`: a real path, also of a project: it may lie in another one, as a worktree or a nested repository does. */
+  note(folder: string): void {
+    if (!this.#folders.delete(folder)) this.#below.clear();
+    this.#folders.add(folder);
+    this.#write(this.#stored.put(databaseKey(folder), { folder, at: Date.now() }));
+    const [oldest] = this.#folders;
+    if (oldest === undefined || this.#folders.size <= MOST) return;
+    this.#folders.delete(oldest);
+    this.#below.clear();
+    this.#write(this.#stored.remove(databaseKey(oldest)));
   }
 
+  /** The folders below a project, sorted. */
   of(project: string): readonly string[] {
-    return this.#noted.get(databaseKey(project)) ?? [];
+    const known = this.#below.get(project);
+    if (known !== undefined) return known;
+    const below = [...this.#folders].filter((folder) => folder !== project && isWithin(folder, project));
+    const folders = below.slice(-MOST_IN_PROJECT).sort();
+    this.#below.set(project, folders);
+    return folders;
+  }
+
+  #write(write: Promise<boolean>): void {
+    write.catch((error: unknown) => this.#onFault("Cannot keep where a session began", error));
   }
 }

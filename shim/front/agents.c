@@ -200,7 +200,16 @@ struct command agents_command(const struct call *call, char *cwd, size_t size) {
 /* Lines of a patch that name a file (the apply_patch tool of Codex). */
 static const char *const HEADS[] = {"*** Add File:", "*** Update File:", "*** Delete File:", "*** Move to:"};
 
+/* Most files of one question, and bytes of a path: as `POST /v1/check` takes them. */
+#define MOST_FILES 100
+#define MOST_PATH 4095
+
 static void add_file(struct buffer *body, const struct tool *tool, const char *path) {
+  static int files;
+  /* U+0000, as json_copy() decodes it. */
+  if (strstr(path, "\xc0\x80") != NULL) blocking_end(tool->name, " names a path with a NUL, which no file's name has", NULL);
+  if (strlen(path) > MOST_PATH) blocking_end(tool->name, " names a path of more than 4095 bytes", NULL);
+  if (++files > MOST_FILES) blocking_end(tool->name, " names more than 100 files: name fewer at once", NULL);
   buffer_text(body, body->data[body->length - 1] == '[' ? "{" : ",{");
   buffer_field(body, "path", path);
   buffer_field(body, "access", tool->access);
@@ -267,8 +276,6 @@ static void add_paths(struct buffer *body, const struct tool *tool, const char *
     if (is_list && item.text == NULL) return;
     char *path = json_copy(is_list ? item : value);
     if (path == NULL) blocking_end("'", field, "' must be text", NULL);
-    /* U+0000, as json_copy() decodes it. */
-    if (strstr(path, "\xc0\x80") != NULL) blocking_end("'", field, "' holds a NUL, which no file's name has", NULL);
     if (tool->kind == PATCH) add_patched(body, tool, path);
     else if (is_list) add_pattern(body, tool, path);
     else add_file(body, tool, path);

@@ -110,6 +110,13 @@ const CASES: readonly Case[] = [
   ),
   { what: "a write of settings of another program", access: "write", path: "gd/config", list: null },
   {
+    what: "a write in a worktree that lies in a bare repository",
+    access: "write",
+    path: "bare/tree/x",
+    list: null,
+  },
+  { what: "a write of a file whose name begins so", access: "write", path: "src/head", list: null },
+  {
     what: "a write of the file that chooses a policy",
     access: "write",
     path: ".substrate-profile",
@@ -152,7 +159,16 @@ describe.each(actors())("files, as $kind", (actor) => {
       folder: folder.path,
       policies: { default: policy("enforce"), watching: policy("observe"), none: NONE },
     });
-    for (const name of ["src/a", "secret", "locked/a", ".git/HEAD", "gd/a", "bare/HEAD", "bare/refs/a"])
+    for (const name of [
+      "src/a",
+      "secret",
+      "locked/a",
+      ".git/HEAD",
+      "gd/a",
+      "bare/HEAD",
+      "bare/refs/a",
+      "bare/tree/.git",
+    ])
       broker.write(join(broker.project, name), "a\n");
     mkdirSync(join(broker.project, ".git/hooks"));
     const links = {

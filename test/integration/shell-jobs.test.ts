@@ -38,6 +38,11 @@ describe.each(actors().slice(0, 1))("jobs of a shell, as $kind", (actor) => {
         /^\[1\] +Running +sleep 1000 &\n\[2\][- ] +Running +sleep 1001 \| cat &\n\[3\]\+ +Running +cat end \| [^\n]*\n$/,
       );
       expect(await after("true")).toBe("");
+      // A job's text may look like jobs.
+      const document = String.raw`eval $'sleep 1003 <<X &\n[1] 1 Running x\n[section]\n[7] 5 Done y\nX'`;
+      expect(await after(document)).toMatch(/^\[4\] \d+\n$/);
+      expect(await after("true")).toBe("");
+      expect(await after("disown %4; kill $!")).toBe("");
       // It ends at a moment of its own: the lines before that one tell nothing.
       let ended = await after("echo > end; false");
       for (let turn = 0; ended === "" && turn < 100; turn++) ended = await after("");

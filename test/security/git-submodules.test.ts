@@ -1,5 +1,5 @@
-/** A person's submodules: commands move and deinitialize them as git does, and lead git to no other folder. */
-import { mkdirSync, rmSync } from "node:fs";
+/** A person's submodules: commands move them as git does, and lead git to no other folder. */
+import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { TestBroker } from "../support/broker/broker.ts";
@@ -46,12 +46,6 @@ describe.each(actors())("submodules, as $kind", (actor) => {
     expect(host("status", "--short")).toMatch(/^M {2}\.gitmodules\nR {2}lib -> deep\/moved$/);
   });
 
-  test("are deinitialized", async () => {
-    const ran = await broker.run("git submodule deinit -f lib");
-    expect(ran).toMatchObject({ exit: 0, stderr: "", notices: [] });
-    expect(tree()).toBe("");
-  });
-
   test("work in no folder that does not lead back, or that a link leads to", async () => {
     mkdirSync(join(broker.folder, "other"));
     const to = (path: string, option = ""): string =>
@@ -61,11 +55,19 @@ describe.each(actors())("submodules, as $kind", (actor) => {
       to(join(broker.folder, "other")),
       `mkdir free; ${to("../../../free")}`,
       `mkdir there; cp lib/.git there/.git; ln -s there link; ${to("../../../link")}`,
-      `${to("../../../lib", "--add")}; ${to("../../../free", "--replace-all")}`,
+      `mkdir second; cp lib/.git second/.git; ${to("../../../second")}; rm -r second`,
+      "git config --file .git/modules/lib/config --unset core.worktree; true",
     ]) {
       const { notices } = await broker.run(command);
       expect(JSON.stringify(notices), command).toContain("'core.worktree' is not among the settings");
       expect(tree(), command).toBe("../../../lib");
     }
+  });
+
+  test("are led to no folder by a '.git' that is away meanwhile", async () => {
+    const ran = await broker.run(`mkdir second; cp lib/.git second/.git; mv lib/.git away
+      git config --file .git/modules/lib/config core.worktree ../../../second; mv away lib/.git; true`);
+    expect(JSON.stringify(ran.notices)).toContain("lib/.git' was made although");
+    expect(existsSync(join(broker.project, "lib/.git"))).toBe(false);
   });
 });

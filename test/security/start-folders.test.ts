@@ -44,6 +44,7 @@ describe.each(actors())("settings where a session began, as $kind", (actor) => {
     broker.write(at("write.sh"), WRITE);
     broker.write(at("web/.mcp.json"), "a person's\n");
     broker.write(at(`${START}/x`), "");
+    hostGit(actor, broker.project, "init", "-q", "inner");
   });
   afterAll(() => broker.stop());
 
@@ -77,6 +78,14 @@ describe.each(actors())("settings where a session began, as $kind", (actor) => {
     expect(held.decision.verdict).toBe("isolate");
     expect(held.fs_diff?.autorun).toEqual([`${START}/.envrc`]);
     expect(existsSync(path)).toBe(false);
+  });
+
+  test("are kept from the project around a repository in which the session began", async () => {
+    const begun = { agent_id: "test", cwd: at("inner"), event: "session_start", session_key: "two" };
+    expect((await broker.call("POST", "/v1/events", begun)).status).toBe(200);
+    await write(["inner/.envrc", "inner/x"]);
+    expect(existsSync(at("inner/.envrc"))).toBe(false);
+    expect(existsSync(at("inner/x"))).toBe(true);
   });
 
   test("are written by no other agent either", async () => {

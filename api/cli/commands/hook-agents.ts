@@ -263,11 +263,36 @@ function isTime(value: unknown): value is number {
   return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= DAY_MS;
 }
 
-/**
- * A line of a patch that names a file (the apply_patch tool of Codex). Before it stand only blanks, of any script, or any sign that
- * some program ends a line at: a line of the context may look like a head, and then one file more is judged.
- */
-const HEAD = /(?:^ *|[^ -~][^!-~]*)(?=\*\*\* (?:Add File|Update File|Delete File|Move to):([^\n]*))/g;
+/** Behind the head of a line of a patch that names a file (the apply_patch tool of Codex). */
+const HEAD = /\*\*\* (?:Add File|Update File|Delete File|Move to):([^\n]*)/y;
+
+/** Most files of one question, and bytes of a path: as `POST /v1/check` takes them. */
+const MOST_FILES = 100;
+const MOST_PATH = 4095;
+
+/** The paths of a patch. A line of the context may look like a head, and then one file more is judged. */
+function patchedFiles(patch: string): readonly string[] {
+  const paths: string[] = [];
+  for (let at = patch.indexOf("*** "); at >= 0; at = patch.indexOf("*** ", at + 1)) {
+    HEAD.lastIndex = at;
+    const [, path] = HEAD.exec(patch) ?? [];
+    if (path !== undefined && beginsLine(patch, at)) paths.push(...patched(path));
+    if (paths.length > MOST_FILES) break;
+  }
+  return paths;
+}
+
+/** Whether only blanks stand before a head in its line, of any script, or any sign that some program ends a line at. */
+function beginsLine(patch: string, head: number): boolean {
+  let hasEnded = false;
+  let at = head;
+  for (; at > 0 && !isPrinted(patch.charCodeAt(at - 1)); at--) hasEnded ||= patch[at - 1] !== " ";
+  return hasEnded || at === 0;
+}
+
+function isPrinted(code: number): boolean {
+  return code > 0x20 && code < 0x7f;
+}
 
 /** The files that a tool opens, as `POST /v1/check` takes them. Throws {@link Blocked} where the input names none. */
 export function filesOf({
@@ -281,13 +306,20 @@ export function filesOf({
     const all: readonly unknown[] = Array.isArray(value) && value.length > 0 ? value : [value];
     return all.flatMap((one) => {
       if (typeof one !== "string") throw new Blocked(`'${field}' must be text`);
-      if (one.includes("\0")) throw new Blocked(`'${field}' holds a NUL, which no file's name has`);
-      if (tool.kind === "patch") return [...one.matchAll(HEAD)].flatMap(([, path = ""]) => patched(path));
+      if (tool.kind === "patch") return patchedFiles(one);
       return [Array.isArray(value) ? beforePattern(one) : one];
     });
   });
   if (paths.length === 0 && tool.here !== true)
     throw new Blocked(`'${tool.fields[0]}' of ${toolName} names no file`);
+  for (const [at, path] of paths.entries()) {
+    if (path.includes("\0"))
+      throw new Blocked(`${toolName} names a path with a NUL, which no file's name has`);
+    if (Buffer.byteLength(path) > MOST_PATH)
+      throw new Blocked(`${toolName} names a path of more than ${MOST_PATH} bytes`);
+    if (at >= MOST_FILES)
+      throw new Blocked(`${toolName} names more than ${MOST_FILES} files: name fewer at once`);
+  }
   const finds = tool.finds === true ? { finds: true } : {};
   return (paths.length === 0 ? ["."] : paths).map((path) => ({ path, access: tool.access, ...finds }));
 }

@@ -60,10 +60,10 @@ export const GIT_LESS_OFTEN: readonly Workload[] = [
     varies: { ...SHARED, times: [...SHARED.times, /\/modules\/library\/config$/, /\/modules\/library$/] },
   }),
   gitRow({
-    name: "git mv and git submodule deinit of a submodule",
+    name: "git mv of a submodule",
     prepare: `${REPOSITORY}\n${LIBRARY}`,
     command: `git mv library moved; git status -s; git submodule status | cut -c 42-; cat .gitmodules moved/.git; git commit -qm moved
-      git -C moved status -sb; git submodule deinit -f moved; git submodule status | cut -c 42-; git status -s`,
+      git -C moved status -sb; git submodule status | cut -c 42-; git status -s`,
     policies: ["default", "strict"],
   }),
   gitRow({
