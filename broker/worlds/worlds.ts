@@ -49,6 +49,9 @@ export type WarmWorld = {
   readonly running: number;
 };
 
+/** Why a world ended that the next command of its session could not use. */
+const CHANGED = "its policy has changed, or a session has begun in another folder";
+
 export class Worlds {
   readonly #backend: WorldBackend;
   readonly #idleMs: () => number;
@@ -172,8 +175,7 @@ export class Worlds {
   #start(session: string, wanted: Wanted, owner: () => string, before: Warm | undefined): Warm {
     const staleGone = this.#endStale(wanted);
     const key = keyOf(session, wanted);
-    if (before !== undefined && this.#warm.get(key) === before)
-      this.#retire(before, "its policy has changed");
+    if (before !== undefined && this.#warm.get(key) === before) this.#retire(before, CHANGED);
     if (this.#warm.size >= this.#most && !this.#evict()) {
       throw new WorldUnavailable(
         `Cannot start another world: ${this.#most} worlds are warm already`,
@@ -242,7 +244,7 @@ export class Worlds {
   #release(warm: Warm): void {
     warm.users -= 1;
     if (warm.users > 0) return;
-    if (this.#warm.get(warm.key) !== warm) return this.#end(warm, "its policy has changed");
+    if (this.#warm.get(warm.key) !== warm) return this.#end(warm, CHANGED);
     this.#watchIdle(warm);
   }
 

@@ -1,5 +1,4 @@
 /** Coding agents: their events, and which of their tools run commands or open files. Same rows as `shim/front/agents.c`. */
-import { existsSync } from "node:fs";
 import type { EventRequest } from "../../../schemas/generated/types.ts";
 import { isObject } from "../../http/valid-request.ts";
 
@@ -322,20 +321,6 @@ export function filesOf({
   }
   const finds = tool.finds === true ? { finds: true } : {};
   return (paths.length === 0 ? ["."] : paths).map((path) => ({ path, access: tool.access, ...finds }));
-}
-
-/**
- * The file that a tool is to read and that cannot be there: a folder of /tmp or /var/tmp, or a file in them, that this machine does not
- * have. In a folder that is there a missing file needs no words.
- */
-export function missingFile({ tool, input }: Pick<AgentCall, "tool" | "input">): string | undefined {
-  if (tool.kind !== "files" || tool.access === "write") return undefined;
-  return tool.fields
-    .map((field) => input[field])
-    .find((path): path is string => {
-      const [first] = typeof path === "string" ? (/^\/(?:var\/)?tmp\/[^/]+/.exec(path) ?? []) : [];
-      return first !== undefined && !existsSync(first);
-    });
 }
 
 /** A program that splits the line at its colons takes the path only to the next one. */

@@ -16,7 +16,6 @@ import {
   Blocked,
   eventKind,
   filesOf,
-  missingFile,
   sender,
   toldOf,
 } from "./hook-agents.ts";
@@ -259,4 +258,18 @@ function written({ out }: Terminal, text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     out.write(text, (error) => (error ? reject(new Blocked("Cannot write the answer")) : resolve()));
   });
+}
+
+/**
+ * The file that a tool is to read and that cannot be there: a folder of /tmp or /var/tmp, or a file in them, that this machine does not
+ * have. In a folder that is there a missing file needs no words.
+ */
+function missingFile({ tool, input }: Pick<AgentCall, "tool" | "input">): string | undefined {
+  if (tool.kind !== "files" || tool.access === "write") return undefined;
+  return tool.fields
+    .map((field) => input[field])
+    .find((path): path is string => {
+      const [first] = typeof path === "string" ? (/^\/(?:var\/)?tmp\/[^/]+/.exec(path) ?? []) : [];
+      return first !== undefined && !existsSync(first);
+    });
 }
