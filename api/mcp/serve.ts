@@ -33,6 +33,9 @@ const INSTRUCTIONS =
 /** Bytes of one message. Larger than the broker's bound on a request, so that the tool answers with the broker's own sentence. */
 const MOST_MESSAGE = 32 * 1024 * 1024;
 
+/** Limit for telling a beginning; the call that waits for it goes on then. */
+const MOST_BEGIN_MS = 5000;
+
 /** Serves one client. Resolves when its input ends (0), or when a message of it is too long to go on (1). */
 export async function serveMcp(options: McpOptions): Promise<number> {
   const shared = {
@@ -84,12 +87,21 @@ function serverOf(options: McpOptions, shared: Pick<Mcp, "outputs" | "scopes" | 
   };
   server.setRequestHandler("tools/list", () => ({ tools: TOOLS.map(definitionOf) }));
   let begun: Promise<unknown> | undefined;
-  /** Tells the broker the folder in which the session began, before a call can name another one. Without a broker the next call does. */
-  const begin = async (): Promise<void> => {
+  /** Tells the broker the folder in which the session began, before a call can name another one; once it is told, never again. */
+  const tell = async (): Promise<void> => {
     const { session } = shared;
     const event = { agent_id: options.agent, cwd: await cwd(), event: "session_start", ...session };
-    begun ??= call(mcp.socket, "POST", "/v1/events", event);
-    await begun.catch(() => (begun = undefined));
+    const signal = AbortSignal.timeout(MOST_BEGIN_MS);
+    const { status } = await call(mcp.socket, "POST", "/v1/events", event, signal);
+    if (status !== 200) begun = undefined;
+  };
+  const begin = async (): Promise<void> => {
+    begun ??= tell().catch(async (error: unknown) => {
+      begun = undefined;
+      if (!(error instanceof NoBroker)) return;
+      await options.startBroker().then(tell, () => {});
+    });
+    await begun.catch(() => {});
   };
   server.setRequestHandler("tools/call", async ({ params }, context) => {
     await begin();

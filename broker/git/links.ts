@@ -39,9 +39,6 @@ export function leadsAstray(
   }
 }
 
-/** A file in the git folder of a submodule, which lies in that of the repository around it. */
-export const OF_SUBMODULE = /\.git\/(?:[^/]+\/)*modules\//;
-
 /**
  * Whether git works in the folder that a git folder's `core.worktree` names only for who stands there: its `.git` leads back, and no
  * link lies on the way, which a later command could let lead elsewhere.

@@ -6,7 +6,7 @@ import { literalPattern } from "../policy/files/file-scope.ts";
 import { namesCode } from "./commands.ts";
 import { gitSettings, treeSettings } from "./config.ts";
 import { runsCode } from "./harmless-settings.ts";
-import { leadsAstray, MAX_CONFIG, OF_SUBMODULE, worksAtHome, worksElsewhere } from "./links.ts";
+import { leadsAstray, MAX_CONFIG, worksAtHome, worksElsewhere } from "./links.ts";
 import type { Outside } from "./opened.ts";
 import { isPausedState, PAUSED_FOLDERS, pausedWhy } from "./paused.ts";
 import { isPlainAddress } from "./safe-settings.ts";
@@ -186,6 +186,8 @@ function settingsWhy(place: string, uid: number, inGitFolder: boolean): string |
   const isOwn = tree === undefined || (OF_SUBMODULE.test(place) && worksAtHome(dirname(place), tree, uid));
   return isOwn ? undefined : OTHER_FILES;
 }
+
+const OF_SUBMODULE = /\.git\/(?:[^/]+\/)*modules\//;
 
 const OTHER_FILES = "git would work on the files of another folder, which its 'core.worktree' names";
 

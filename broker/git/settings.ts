@@ -13,8 +13,7 @@ import type {
   World,
   WorldViolation,
 } from "../../world/backend.ts";
-import { type GitSetting, gitSettings, treeSettings } from "./config.ts";
-import { OF_SUBMODULE, worksAtHome } from "./links.ts";
+import { type GitSetting, gitSettings } from "./config.ts";
 import { isRoute, type Remotes } from "./remotes.ts";
 import { isSafe } from "./safe-settings.ts";
 import { lookExactlyAt } from "../model/host-paths.ts";
@@ -105,11 +104,8 @@ function whyNot(path: string, before: string, after: string, remotes: Remotes): 
     return `'${path}' was not changed: its new content is not written as git writes settings, so what it would run is unknown`;
   // With `extensions.worktreeConfig`, git also reads a second file; it may hold a person's settings not in effect so
   // far.
-  const isMoved = movesSubmodule(path, treeSettings(before)?.worktree, treeSettings(after)?.worktree);
   const isOpen = [...host, ...settings].some(isWorktreeConfig) && areWorktreesSafe(dirname(path));
-  const isFree = (setting: GitSetting): boolean =>
-    isSafe(setting) || (isOpen && isWorktreeConfig(setting)) || (isMoved && isTree(setting));
-  const isKept = (setting: GitSetting): boolean => !isFree(setting);
+  const isKept = (setting: GitSetting): boolean => !isSafe(setting) && !(isOpen && isWorktreeConfig(setting));
   const kept = host.filter(isKept);
   const wanted = settings.filter(isKept);
   const changed = difference(wanted, kept) ?? difference(kept, wanted);
@@ -167,22 +163,6 @@ function difference(some: readonly GitSetting[], others: readonly GitSetting[]):
     left.set(key, count - 1);
     return count <= 0;
   });
-}
-
-/**
- * Whether git may change a submodule's `core.worktree`: to the folder that it has moved (`git mv`). Its `.git` leads back, and no `.git`
- * does where it was: who stands there would work on the files of the other folder.
- */
-function movesSubmodule(path: string, from: string | undefined, to: string | undefined): boolean {
-  if (from === undefined || to === undefined || !OF_SUBMODULE.test(path) || isOfWorktree(path)) return false;
-  const stat = lstatSync(path, { throwIfNoEntry: false });
-  const isAtHome = (tree: string): boolean =>
-    stat !== undefined && worksAtHome(dirname(path), tree, stat.uid);
-  return !isAtHome(from) && isAtHome(to);
-}
-
-function isTree({ name, subsection }: GitSetting): boolean {
-  return name === "core.worktree" && subsection === undefined;
 }
 
 /** Whether the file is `config.worktree`: what it says of remotes and branches adds to `config`, or overrides it. */

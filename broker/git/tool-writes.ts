@@ -11,25 +11,36 @@ const BY_COMMAND = "a shell command writes it, and what git would run is looked 
 /** Either makes a folder of any name a git folder, with settings that were written before. */
 const MAKES: ReadonlySet<string> = new Set(["HEAD", "commondir"]);
 
+/** What git has in its own folder. A worktree may lie in the folder of a bare repository, beside them. */
+const OWN =
+  /^(?:config(?:\..*)?|hooks|info|worktrees|modules|rebase-(?:merge|apply)|sequencer|remotes|branches|refs|objects|logs|rr-cache|lfs|commondir|gitdir|packed-refs|index|shallow|[A-Z_]+)$/;
+
 /** macOS finds `.GIT` and `head` under those names. */
 const FOLDS_CASE = process.platform === "darwin";
 
+/** Folders above a file that are looked at. */
+const MOST_ABOVE = 64;
+
 /**
  * Why a file tool may not write the path, absolute and with links followed; undefined: git does not read it. Below the project, what lies
- * above does not count: a worktree may lie in the folder of a bare repository.
+ * above does not count: it may be a worktree in the folder of a bare repository.
  */
 export function gitReads(path: string, project: string): string | undefined {
   const rest = isWithin(path, project) ? path.slice(project.length) : path;
   const names = rest.split("/");
   const leaf = names.at(-1) ?? "";
   if (names.some((name) => name.toLowerCase() === ".git")) return `it is git's own file: ${BY_COMMAND}`;
-  if (MAKES.has(leaf) || (FOLDS_CASE && MAKES.has(leaf.replace(/^head$/i, "HEAD"))))
+  if (MAKES.has(leaf) || (FOLDS_CASE && /^(?:head|commondir)$/i.test(leaf)))
     return `it can make its folder a repository: ${BY_COMMAND}`;
-  for (let folder = dirname(path); folder !== "/"; folder = dirname(folder)) {
-    if (isGitFolder(folder))
+  let isInTree = false;
+  let below = path;
+  for (let above = 0; above < MOST_ABOVE && below !== project && below !== "/"; above++) {
+    const folder = dirname(below);
+    const isApart = isInTree && !OWN.test(basename(below));
+    if (!isApart && isGitFolder(folder))
       return `git takes the folder '${basename(folder)}' for a repository: ${BY_COMMAND}`;
-    // The root of a working tree: git looks no further.
-    if (folder === project || mayExist(`${folder}/.git`)) return undefined;
+    isInTree ||= mayExist(`${folder}/.git`);
+    below = folder;
   }
   return undefined;
 }

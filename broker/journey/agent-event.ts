@@ -31,7 +31,9 @@ export function recordEvent(broker: Broker, agent: string, request: EventRequest
   } catch (fault) {
     return cannotRecord("The event is not recorded", fault);
   }
-  if (event === "session_start" && hasProject) broker.startFolders.note(place.cwd);
+  // The first sign of a session, where its beginning was told to nobody.
+  const isFirst = key !== undefined && broker.agentSessions.of(agent, key) === undefined;
+  if (hasProject && (event === "session_start" || isFirst)) broker.startFolders.note(place.cwd);
   if (key !== undefined)
     broker.agentSessions.note(agent, key, { event, span: span.span_id, at: span.ts, id });
   return { span_id: span.span_id, session_id: id };

@@ -14,6 +14,7 @@ import { fileLists, onlyListed } from "../policy/files/file-lists.ts";
 import { fileScope } from "../policy/files/file-scope.ts";
 import { isCovered } from "../policy/files/path-denials.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
+import { NO_PROJECT } from "../project/projects.ts";
 import { type Deciding, placeOnHost } from "../project/request.ts";
 import { denyingCover, hasWildcard, leadsTo } from "../scopes/denied-places.ts";
 import { type SpecOfFiles, worldSpec } from "../worlds/world-spec.ts";
@@ -48,11 +49,16 @@ type Names = { readonly spelled: readonly string[]; readonly landings: readonly 
 
 /**
  * Returns the verdict on files: allow, or deny with the rule against the first one, in observe mode too, where the host's files keep
- * their protection. Opens, charges and records nothing.
+ * their protection. Opens, charges and records nothing, but where a session
+ * began.
  */
 export function checkFiles(broker: Broker, agent: string, request: CheckFilesRequest): CheckReply | Refusal {
   const place = placeOnHost(broker, request.cwd);
   if (isRefusal(place)) return place;
+  const { session_key: key } = request;
+  // A session whose first sign is a file: Cursor and Copilot tell of no beginning.
+  if (key !== undefined && place.project !== NO_PROJECT && broker.agentSessions.of(agent, key) === undefined)
+    broker.startFolders.note(place.cwd);
   const ground = groundOf(broker, agent, place, request.profile);
   if (isRefusal(ground)) return ground;
   const { policies, id, hash } = ground.effective;

@@ -3,6 +3,7 @@
  * keeps from a project's commands by name at the top is kept from them there, too. Stored, because a session outlives the broker.
  */
 import type { Database, RootDatabase } from "lmdb";
+import { BoundedMap } from "../model/bounded-map.ts";
 import { isWithin } from "../policy/files/path-denials.ts";
 import type { OnFault } from "../spans/span-index.ts";
 import { databaseKey } from "./marks.ts";
@@ -13,6 +14,12 @@ const MOST = 1000;
 /** Of them, those that hold in one project: each adds its names to a world. */
 const MOST_IN_PROJECT = 32;
 
+/** Deeper folders are not noted: each folder on the way up adds its names to a world, too. */
+const MOST_NAMES = 64;
+
+/** Projects whose folders are kept at hand. */
+const MOST_PROJECTS = 1000;
+
 type Noted = { readonly folder: string; readonly at: number };
 
 export class StartFolders {
@@ -20,10 +27,11 @@ export class StartFolders {
   readonly #onFault: OnFault;
   /** The last one noted comes last. */
   readonly #folders = new Set<string>();
-  readonly #below = new Map<string, readonly string[]>();
+  readonly #below = new BoundedMap<string, readonly string[]>(MOST_PROJECTS);
+  #last: string | undefined;
 
   constructor(database: RootDatabase, onFault: OnFault) {
-    this.#stored = database.openDB({ name: "start-folders" });
+    this.#stored = database.openDB({ name: "session-folders" });
     this.#onFault = onFault;
     const all = [...this.#stored.getRange().map(({ value }) => value)];
     for (const { folder } of all.sort((one, other) => one.at - other.at)) this.#folders.add(folder);
@@ -31,13 +39,15 @@ export class StartFolders {
 
   /** `folder`: a real path, also of a project: it may lie in another one, as a worktree or a nested repository does. */
   note(folder: string): void {
-    if (!this.#folders.delete(folder)) this.#below.clear();
+    if (folder === this.#last || folder.split("/").length > MOST_NAMES) return;
+    this.#last = folder;
+    this.#below.clear();
+    this.#folders.delete(folder);
     this.#folders.add(folder);
     this.#write(this.#stored.put(databaseKey(folder), { folder, at: Date.now() }));
     const [oldest] = this.#folders;
     if (oldest === undefined || this.#folders.size <= MOST) return;
     this.#folders.delete(oldest);
-    this.#below.clear();
     this.#write(this.#stored.remove(databaseKey(oldest)));
   }
 

@@ -132,8 +132,7 @@ export function worldSpec(
   heldBy: readonly string[] = [],
 ): SpecOfFiles {
   const { project, profiles, git, began = [] } = site;
-  const everywhere = (rows: readonly string[]): readonly string[] =>
-    rows.flatMap((row) => whereBegan(row, project, began));
+  const everywhere = (rows: readonly string[]): readonly string[] => whereBegan(rows, project, began);
   const scopes = policies.map(({ id, document }) => ({
     id,
     files: fileScope(document, project, around.home),

@@ -99,6 +99,8 @@ const CASES: readonly Case[] = [
     "bare/config",
     "bare/hooks/x",
     "bare/a/b",
+    // A mark that a command made stops no look.
+    "bare/worktrees/marked/x",
   ].map(
     (path): Case => ({
       what: "a write of what git would read",
@@ -168,6 +170,7 @@ describe.each(actors())("files, as $kind", (actor) => {
       "bare/HEAD",
       "bare/refs/a",
       "bare/tree/.git",
+      "bare/worktrees/marked/.git",
     ])
       broker.write(join(broker.project, name), "a\n");
     mkdirSync(join(broker.project, ".git/hooks"));

@@ -80,6 +80,14 @@ describe.each(actors())("settings where a session began, as $kind", (actor) => {
     expect(existsSync(path)).toBe(false);
   });
 
+  test("are kept where the first sign of a session is a file tool", async () => {
+    const files = [{ path: ".mcp.json", access: "write" }];
+    const asked = { agent_id: "test", cwd: at("first"), session_key: "three", files };
+    broker.write(at("first/x"), "");
+    const { document } = await broker.call("POST", "/v1/check", asked);
+    expect((document as CheckReply).decision.verdict).toBe("deny");
+  });
+
   test("are kept from the project around a repository in which the session began", async () => {
     const begun = { agent_id: "test", cwd: at("inner"), event: "session_start", session_key: "two" };
     expect((await broker.call("POST", "/v1/events", begun)).status).toBe(200);

@@ -273,9 +273,10 @@ const MOST_PATH = 4095;
 function patchedFiles(patch: string): readonly string[] {
   const paths: string[] = [];
   for (let at = patch.indexOf("*** "); at >= 0; at = patch.indexOf("*** ", at + 1)) {
+    if (!beginsLine(patch, at)) continue;
     HEAD.lastIndex = at;
     const [, path] = HEAD.exec(patch) ?? [];
-    if (path !== undefined && beginsLine(patch, at)) paths.push(...patched(path));
+    if (path !== undefined) paths.push(...patched(path));
     if (paths.length > MOST_FILES) break;
   }
   return paths;
@@ -323,9 +324,15 @@ export function filesOf({
   return (paths.length === 0 ? ["."] : paths).map((path) => ({ path, access: tool.access, ...finds }));
 }
 
+const BLANKS = " \t\r\v\f";
+
 /** A program that splits the line at its colons takes the path only to the next one. */
 function patched(text: string): readonly string[] {
-  const path = text.replace(/^[ \t\r\v\f]+|[ \t\r\v\f]+$/g, "");
+  // A pattern for both ends takes the square of the blanks between them.
+  let [begin, end] = [0, text.length];
+  while (begin < end && BLANKS.includes(text.charAt(begin))) begin++;
+  while (end > begin && BLANKS.includes(text.charAt(end - 1))) end--;
+  const path = text.slice(begin, end);
   const colon = path.indexOf(":");
   return colon === -1 ? [path] : [path, path.slice(0, colon)];
 }

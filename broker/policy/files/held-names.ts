@@ -32,13 +32,22 @@ export function isHeldRow(pattern: string, project: string): boolean {
 const OF_GIT = /^\/\.git\//;
 
 /**
- * A deny row, and the same below each folder of the project in which an agent's session began, and those between: tools read settings
+ * Deny rows, and the same below each folder of the project in which an agent's session began, and those between: tools read settings
  * there as in the project's own folder. Only for held rows; `began` are real paths.
  */
-export function whereBegan(pattern: string, project: string, began: readonly string[]): readonly string[] {
-  const rest = pattern.slice(literalPattern(project).length);
-  if (began.length === 0 || !isHeldRow(pattern, project) || OF_GIT.test(rest)) return [pattern];
-  return [pattern, ...foldersTo(project, began).map((folder) => `${literalPattern(folder)}${rest}`)];
+export function whereBegan(
+  patterns: readonly string[],
+  project: string,
+  began: readonly string[],
+): readonly string[] {
+  const folders = foldersTo(project, began).map(literalPattern);
+  if (folders.length === 0) return patterns;
+  const { length } = literalPattern(project);
+  return patterns.flatMap((pattern) => {
+    const rest = pattern.slice(length);
+    if (!isHeldRow(pattern, project) || OF_GIT.test(rest)) return [pattern];
+    return [pattern, ...folders.map((folder) => `${folder}${rest}`)];
+  });
 }
 
 /** The path as it would lie in the project's own folder; undefined for one that is in no folder in which a session began. */
@@ -49,11 +58,15 @@ export function asInProject(path: string, project: string, began: readonly strin
   return folder === undefined ? undefined : `${project}${path.slice(folder.length)}`;
 }
 
+/** Bounds the rows of a world; where sessions began comes first. */
+const MOST_FOLDERS = 128;
+
 function foldersTo(project: string, began: readonly string[]): string[] {
-  const folders = new Set<string>();
-  for (const each of began)
-    for (let folder = each; folder.startsWith(`${project}/`); folder = dirname(folder)) folders.add(folder);
-  return [...folders];
+  const folders = new Set(began.filter((folder) => folder.startsWith(`${project}/`)));
+  for (const each of [...folders])
+    for (let folder = dirname(each); folder.startsWith(`${project}/`); folder = dirname(folder))
+      folders.add(folder);
+  return [...folders].slice(0, MOST_FOLDERS);
 }
 
 /** Whether some row denies the path, and every such row is a held row. */

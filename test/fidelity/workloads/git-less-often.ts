@@ -60,13 +60,6 @@ export const GIT_LESS_OFTEN: readonly Workload[] = [
     varies: { ...SHARED, times: [...SHARED.times, /\/modules\/library\/config$/, /\/modules\/library$/] },
   }),
   gitRow({
-    name: "git mv of a submodule",
-    prepare: `${REPOSITORY}\n${LIBRARY}`,
-    command: `git mv library moved; git status -s; git submodule status | cut -c 42-; cat .gitmodules moved/.git; git commit -qm moved
-      git -C moved status -sb; git submodule status | cut -c 42-; git status -s`,
-    policies: ["default", "strict"],
-  }),
-  gitRow({
     name: "git worktree that is locked, moved and repaired, with commits in both",
     command: `git worktree add -q -b w trees/w; (cd trees/w; echo w > w; git add .; git commit -qm w; git status -sb); git merge -q --no-edit w
       git worktree lock trees/w; git worktree remove trees/w; git worktree unlock trees/w; git worktree move trees/w trees/v

@@ -58,6 +58,14 @@ export const CODEX_AND_GEMINI_CASES: readonly HookCase[] = [
     says: "4095 bytes",
   },
   {
+    what: "a patch of heads behind text, and of a path with blanks",
+    agent: "codex",
+    tool: "apply_patch",
+    input: { command: `${PATCH}+${"x*** Add File:".repeat(70_000)}\n*** Add File: a${" ".repeat(400_000)}b` },
+    answer: "blocks",
+    says: "4095 bytes",
+  },
+  {
     what: "a patch of many lines without a letter, and a NUL in its text",
     agent: "codex",
     tool: "apply_patch",
