@@ -188,16 +188,22 @@ describe.each(actors())("repositories that commands make beside kept processes, 
     for (const ran of all) expect(ran).toMatchObject({ exit: 0, stderr: "", stdout: "2\n" });
   });
 
+  let clones = 0;
   test("its twin: a kept process clones, and a later command works in the clone", async () => {
+    // A second try finds nothing of the first.
+    const [source, clone, tree] = ["source", "clone", "tree"].map((name) => `h${clones}-${name}`);
+    clones++;
+    const add = `git -C ${clone} worktree add -q ../${tree}`;
     await runKept(
-      "h",
-      `git init -q h-source && git -C h-source ${IDENTITY} commit -q --allow-empty -m one`,
+      `h${clones}`,
+      `git init -q ${source} && git -C ${source} ${IDENTITY} commit -q --allow-empty -m one`,
       ":",
       // A git beside the sealing may fail once, as the threat model says.
-      `git clone -q h-source h || { rm -rf h; git clone -q h-source h; } > h.out 2>&1; git -C h worktree add -q ../h-wt >> h.out 2>&1`,
+      `: > h.out; git clone -q ${source} ${clone} || { rm -rf ${clone}; git clone -q ${source} ${clone}; } >> h.out 2>&1
+      ${add} || { rm -rf ${tree}; git -C ${clone} worktree prune; ${add} --force HEAD; } >> h.out 2>&1`,
     );
     expect(readFileSync(at("h.out"), "utf8")).toBe("");
-    const next = await broker.run("git -C h log --format=%s && git -C h-wt log --format=%s");
+    const next = await broker.run(`git -C ${clone} log --format=%s && git -C ${tree} log --format=%s`);
     expect(next).toMatchObject({ exit: 0, stderr: "", stdout: "one\none\n" });
   });
 
