@@ -11,10 +11,10 @@ import { databaseKey } from "./marks.ts";
 /** Folders that are kept; the one in which no session has begun for longest is evicted. */
 const MOST = 1000;
 
-/** Of them, those that hold in one project: each adds its names to a world. */
+/** Folders of them that hold in one project: a world denies the names of settings in each. */
 const MOST_IN_PROJECT = 32;
 
-/** Deeper folders are not noted: each folder on the way up adds its names to a world, too. */
+/** Deeper folders are not noted: a world denies the names in each folder on the way up, too. */
 const MOST_NAMES = 64;
 
 /** Projects whose folders are kept at hand. */

@@ -43,7 +43,7 @@ describe.each(actors().slice(0, 1))("jobs of a shell, as $kind", (actor) => {
       expect(await after(document)).toMatch(/^\[4\] \d+\n$/);
       expect(await after("true")).toBe("");
       expect(await after("disown %4; kill $!")).toBe("");
-      // It ends at a moment of its own: the lines before that one tell nothing.
+      // The job ends at a moment of its own: empty lines before that tell nothing.
       let ended = await after("echo > end; false");
       for (let turn = 0; ended === "" && turn < 100; turn++) ended = await after("");
       expect(ended).toMatch(/^\[3\]\+ +Exit 3 +cat end \| [^\n]*\n$/);

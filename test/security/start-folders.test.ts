@@ -105,20 +105,21 @@ describe.each(actors())("settings where a session began, as $kind", (actor) => {
 describe.each(actors().slice(0, 1))("where sessions began, as $kind", (actor) => {
   test("is known to the next broker, and a session without the event begins with its first command", async () => {
     const broker = await TestBroker.start(actor, { policies: { default: POLICY } });
-    hostGit(actor, broker.project, "init", "-q");
-    broker.write(join(broker.project, "web/x"), "");
-    const run = (): ReturnType<TestBroker["run"]> =>
-      broker.run({ cmd: "echo x > .envrc; true", cwd: join(broker.project, "web"), session_key: "one" });
-    expect((await run()).notices).toMatchObject([
-      { kind: "quarantined", message: expect.stringContaining("fs.deny_write") },
-    ]);
-    await broker.kill("SIGTERM");
-    const again = await broker.again();
+    let running = broker;
     try {
-      await again.run({ cmd: "echo x > web/.envrc; true" });
+      hostGit(actor, broker.project, "init", "-q");
+      broker.write(join(broker.project, "web/x"), "");
+      const cwd = join(broker.project, "web");
+      const first = await broker.run({ cmd: "echo x > .envrc; true", cwd, session_key: "one" });
+      expect(first.notices).toMatchObject([
+        { kind: "quarantined", message: expect.stringContaining("fs.deny_write") },
+      ]);
+      await broker.kill("SIGTERM");
+      running = await broker.again();
+      await running.run({ cmd: "echo x > web/.envrc; true" });
       expect(existsSync(join(broker.project, "web/.envrc"))).toBe(false);
     } finally {
-      await again.stop();
+      await running.stop();
     }
   });
 });
