@@ -86,22 +86,25 @@ function serverOf(options: McpOptions, shared: Pick<Mcp, "outputs" | "scopes" | 
     }),
   };
   server.setRequestHandler("tools/list", () => ({ tools: TOOLS.map(definitionOf) }));
-  let begun: Promise<unknown> | undefined;
-  /** Tells the broker the folder in which the session began, before a call can name another one; once it is told, never again. */
+  let isTold = false;
+  let telling: Promise<void> | undefined;
   const tell = async (): Promise<void> => {
-    const { session } = shared;
-    const event = { agent_id: options.agent, cwd: await cwd(), event: "session_start", ...session };
+    const event = { agent_id: options.agent, cwd: await cwd(), event: "session_start", ...shared.session };
     const signal = AbortSignal.timeout(MOST_BEGIN_MS);
-    const { status } = await call(mcp.socket, "POST", "/v1/events", event, signal);
-    if (status !== 200) begun = undefined;
+    isTold = (await call(mcp.socket, "POST", "/v1/events", event, signal)).status === 200;
   };
+  /** Tells the broker the folder in which the session began, before a call can name another one. */
   const begin = async (): Promise<void> => {
-    begun ??= tell().catch(async (error: unknown) => {
-      begun = undefined;
-      if (!(error instanceof NoBroker)) return;
-      await options.startBroker().then(tell, () => {});
-    });
-    await begun.catch(() => {});
+    if (isTold) return;
+    telling ??= tell()
+      .catch(async (error: unknown) => {
+        if (error instanceof NoBroker) await options.startBroker().then(tell);
+      })
+      .catch(() => {
+        // Ignoring: the call itself says why no broker answers, and the next one tells again.
+      })
+      .finally(() => (telling = undefined));
+    await telling;
   };
   server.setRequestHandler("tools/call", async ({ params }, context) => {
     await begin();

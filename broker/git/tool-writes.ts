@@ -45,11 +45,10 @@ export function gitReads(path: string, project: string): string | undefined {
   return undefined;
 }
 
-/** Whether git may take a folder for a repository: by its HEAD, or its `commondir`, beside one part of the others. */
+/** Whether git may take a folder for a repository, or for the one behind a `commondir`, which needs no HEAD. */
 function isGitFolder(folder: string): boolean {
   const has = (name: string): boolean => mayExist(`${folder}/${name}`);
   return (
-    (has("HEAD") && (has("objects") || has("refs") || has("commondir"))) ||
-    (has("commondir") && has("gitdir"))
+    has("commondir") || (has("objects") && has("refs")) || (has("HEAD") && (has("objects") || has("refs")))
   );
 }

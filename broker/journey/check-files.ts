@@ -49,8 +49,7 @@ type Names = { readonly spelled: readonly string[]; readonly landings: readonly 
 
 /**
  * Returns the verdict on files: allow, or deny with the rule against the first one, in observe mode too, where the host's files keep
- * their protection. Opens, charges and records nothing, but where a session
- * began.
+ * their protection. Opens and charges nothing; records only where a session began.
  */
 export function checkFiles(broker: Broker, agent: string, request: CheckFilesRequest): CheckReply | Refusal {
   const place = placeOnHost(broker, request.cwd);

@@ -108,8 +108,8 @@ export class WarmSpecs {
     ];
     const sockets = sharedSockets(policies, site.project, this.#around).map(({ identity }) => identity);
     const linked = this.#around.linked?.() ?? [];
-    const places = [...git, ...site.profiles, "", ...(site.gitNamed ?? []), "", ...sockets, "", ...linked];
-    places.push("", ...(site.began ?? []));
+    const named = [...(site.gitNamed ?? []), "", ...(site.began ?? [])];
+    const places = [...git, ...site.profiles, "", ...named, "", ...sockets, "", ...linked];
     const key = [hash, kind, ...heldBy, "", identityOf(site), site.project, ...places].join("\0");
     const known = this.#made.get(key);
     if (known !== undefined) return known;

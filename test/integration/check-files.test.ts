@@ -99,6 +99,8 @@ const CASES: readonly Case[] = [
     "bare/config",
     "bare/hooks/x",
     "bare/a/b",
+    // A command made its objects and refs: behind a commondir git needs no more.
+    "common/config",
     // A mark that a command made stops no look.
     "bare/worktrees/marked/x",
   ].map(
@@ -117,6 +119,7 @@ const CASES: readonly Case[] = [
     path: "bare/tree/x",
     list: null,
   },
+  { what: "a write in a worktree of an agent", access: "write", path: ".claude/worktrees/w/x", list: null },
   { what: "a write of a file whose name begins so", access: "write", path: "src/head", list: null },
   {
     what: "a write of the file that chooses a policy",
@@ -171,6 +174,9 @@ describe.each(actors())("files, as $kind", (actor) => {
       "bare/refs/a",
       "bare/tree/.git",
       "bare/worktrees/marked/.git",
+      "common/objects/a",
+      "common/refs/a",
+      ".claude/worktrees/w/.git",
     ])
       broker.write(join(broker.project, name), "a\n");
     mkdirSync(join(broker.project, ".git/hooks"));
