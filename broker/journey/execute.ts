@@ -247,12 +247,13 @@ function startOf(
 }
 
 /** Collects problems known before the command begins. */
-function firstNotices(broker: Broker, job: Job, { first, world }: Lease): Notices {
+function firstNotices(broker: Broker, job: Job, { first, world, lost }: Lease): Notices {
   const { span, place, effective, told } = job;
   const notices = new Notices(span);
   for (const words of told) notices.takeSession(words);
   const missed = missedVariables(job);
   if (missed !== undefined) notices.takeSession(missed);
+  if (lost !== undefined) notices.takeSession(lost);
   if (first) notices.takePlaces(world.spec.places ?? []);
   for (const words of staleWords(broker, effective)) notices.takePolicy(words);
   const unsure = broker.gitNamed.unsure(place.project);

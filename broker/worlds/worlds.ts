@@ -1,4 +1,5 @@
 /** The broker's worlds: one warm world per session, shared by its commands and ended when idle. */
+import { basename } from "node:path";
 import {
   timeLimit,
   type World,
@@ -6,6 +7,7 @@ import {
   type WorldProcess,
   WorldUnavailable,
 } from "../../world/backend.ts";
+import { BoundedMap } from "../model/bounded-map.ts";
 import { newId } from "../model/ids.ts";
 import { isSame, type Wanted } from "./world-spec.ts";
 
@@ -38,6 +40,8 @@ export type Lease = {
   readonly world: World;
   readonly release: (held: boolean) => void;
   readonly first: boolean;
+  /** A sentence about the kept processes that ended with the session's former world. */
+  readonly lost?: string;
 };
 
 /** A warm world for listings. */
@@ -59,6 +63,8 @@ export class Worlds {
   readonly #retired = new Set<Warm>();
   /** Worlds of single commands. */
   readonly #fresh = new Set<World>();
+  /** What ended with a session's former world, for its next command. */
+  readonly #lost = new BoundedMap<string, Promise<string | undefined>>(MAX_WARM);
   readonly #onGone: ((session: string) => void)[] = [];
   readonly #most: number;
   /** Ending overlays of single commands. */
@@ -85,7 +91,8 @@ export class Worlds {
       const world = await warm.world;
       const first = !warm.used;
       warm.used = true;
-      return { world, release: () => this.#release(warm), first };
+      const lost = await this.#takeLost(warm.key);
+      return { world, release: () => this.#release(warm), first, ...(lost === undefined ? {} : { lost }) };
     } catch (error) {
       warm.users -= 1;
       throw error;
@@ -244,7 +251,7 @@ export class Worlds {
   #release(warm: Warm): void {
     warm.users -= 1;
     if (warm.users > 0) return;
-    if (this.#warm.get(warm.key) !== warm) return this.#end(warm, CHANGED);
+    if (this.#warm.get(warm.key) !== warm) return this.#endWithKept(warm, CHANGED);
     this.#watchIdle(warm);
   }
 
@@ -269,8 +276,27 @@ export class Worlds {
   #retire(warm: Warm, cause: string): void {
     this.#warm.delete(warm.key);
     clearTimeout(warm.idle);
-    if (warm.users === 0) this.#end(warm, cause);
+    if (warm.users === 0) this.#endWithKept(warm, cause);
     else this.#retired.add(warm);
+  }
+
+  /** Ends a world whose kept processes nobody asked to end. */
+  #endWithKept(warm: Warm, cause: string): void {
+    this.#retired.delete(warm);
+    const lost = warm.world.then(async (world) =>
+      lostWords(await endListed(warm.session, world, 0, cause), cause),
+    );
+    // The world never started, ignoring: its caller got the error.
+    this.#lost.set(
+      warm.key,
+      lost.catch(() => undefined),
+    );
+  }
+
+  async #takeLost(key: string): Promise<string | undefined> {
+    const lost = this.#lost.get(key);
+    this.#lost.delete(key);
+    return await lost;
   }
 
   #end(warm: Warm, cause: string): void {
@@ -344,4 +370,17 @@ async function endListed(
   const processes = await world.processes(timeLimit(LIST_PATIENCE_MS)).catch(() => []);
   await world.end(cause);
   return { session, world, commands, processes };
+}
+
+/** Programs that the sentence about ended processes names. */
+const MOST_NAMED = 5;
+
+/** Names programs without their arguments, which may hold secrets. */
+function lostWords({ processes }: EndedWarm, cause: string): string | undefined {
+  if (processes.length === 0) return undefined;
+  const programs = [...new Set(processes.map(({ argv }) => basename(argv.split(" ")[0] ?? "")))];
+  const more = programs.length > MOST_NAMED ? ", …" : "";
+  const were = processes.length === 1 ? "1 process that was" : `${processes.length} processes that were`;
+  const names = `${programs.slice(0, MOST_NAMED).join(", ")}${more}`;
+  return `${were} kept in this session's world ended with it, because ${cause}: ${names}`;
 }

@@ -75,6 +75,30 @@ describe.each(actors())("what a policy that observes would have done, as $kind",
   });
 });
 
+describe.each(actors())("a process kept in a world that ends for a new policy, as $kind", (actor) => {
+  test("is named to the next command of its session, once, and the policy's other changes end nothing", async () => {
+    const broker = await TestBroker.start(actor, { policies: { default: OBSERVE } });
+    try {
+      const policyFile = join(broker.home, "policies/default.yaml");
+      await broker.run({ cmd: "sleep 600 &", background: "keep" });
+      broker.write(policyFile, `${OBSERVE}  allowed: ["*"]\n`);
+      expect(await broker.run("pgrep -c sleep")).toMatchObject({ stdout: "1\n", notices: [] });
+      broker.write(policyFile, `${OBSERVE}fs: { deny_write: ["$PROJECT/kept"] }\n`);
+      const { stdout, notices } = await broker.run("pgrep -c sleep");
+      expect(stdout).toBe("0\n");
+      expect(notices.map(({ kind, message }) => [kind, message])).toEqual([
+        [
+          "session",
+          "1 process that was kept in this session's world ended with it, because its policy has changed, or a session has begun in another folder: sleep",
+        ],
+      ]);
+      expect((await broker.run("true")).notices).toEqual([]);
+    } finally {
+      await broker.stop();
+    }
+  });
+});
+
 describe.each(actors())("a policy that stopped loading, as $kind", (actor) => {
   let broker: TestBroker;
   beforeAll(async () => {

@@ -13,6 +13,7 @@ function wanted(...ports: readonly number[]): Wanted {
 function made(
   network: World["network"],
   most?: number,
+  kept: readonly string[] = [],
 ): { readonly worlds: Worlds; readonly ended: readonly string[] } {
   const ended: string[] = [];
   const start = (id: string, spec: WorldSpec): Promise<World> =>
@@ -21,6 +22,7 @@ function made(
       spec,
       network,
       ended: new Promise(() => undefined),
+      processes: () => Promise.resolve(kept.map((argv, pid) => ({ pid, parent: 1, argv }))),
       end: () => Promise.resolve(void ended.push(id)),
     } as unknown as World);
   return { worlds: new Worlds({ start } as unknown as WorldBackend, () => 60_000, most), ended };
@@ -37,8 +39,18 @@ test("a world that got no network is replaced when the policy asks for another o
   expect(ended).toEqual([]);
   first.release(false);
   again.release(false);
-  await Promise.resolve();
+  await new Promise(setImmediate);
   expect(ended).toEqual([first.world.id]);
+});
+
+test("what was kept in a world that ends for another one is told to the next command, without arguments", async () => {
+  const { worlds } = made(null, undefined, ["/usr/bin/node --token x", "node y", "sleep 6"]);
+  (await worlds.lease("s", wanted(), () => "a")).release(false);
+  const next = await worlds.lease("s", wanted(443), () => "a");
+  expect(next.lost).toBe(
+    "3 processes that were kept in this session's world ended with it, because its policy has changed, or a session has begun in another folder: node, sleep",
+  );
+  expect((await worlds.lease("s", wanted(443), () => "a")).lost).toBeUndefined();
 });
 
 test("a world with a network stays, and whoever serves it changes its rules", async () => {
