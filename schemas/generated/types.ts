@@ -1221,7 +1221,7 @@ export interface ExecuteReply {
 /** Something that happened inside a command; equal notices are merged, with a count. */
 export interface Notice {
   /**
-   * denied: a program did not start, or a write or a change of git's settings was refused. approval_required: a program did not start before a person approves it. network: a name or connection was refused. budget: a limit cut something off. quarantined: a denied name that the command made was moved out. held: changes wait to be applied. world_only: writes stayed in the world. observed: a program started, or a name or address was reached, that an enforcing policy would have refused. policy: a policy in force or the settings do not load, so the last good version stays in force; or a file that git runs has another name that was not found, so it is not denied there.
+   * denied: a program did not start, or a write or a change of git's settings was refused. approval_required: a program did not start before a person approves it. network: a name or connection was refused. budget: a limit cut something off. quarantined: a denied name that the command made was moved out. held: changes wait to be applied. world_only: writes stayed in the world. observed: a program started, or a name or address was reached, that an enforcing policy would have refused. policy: a policy in force or the settings do not load, so the last good version stays in force; or a file that git runs has another name that was not found, so it is not denied there. session: what the session does not carry on: its folder, variables, or processes that ended.
    */
   kind:
     | "denied"
