@@ -1,6 +1,7 @@
 /** `policy learn` on spans that a test makes up, without a trace or a broker. */
 import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { parse } from "yaml";
 import { Observations } from "../../../broker/learn/observations.ts";
 import { type Proposal, propose } from "../../../broker/learn/propose.ts";
 import type { PathKind } from "../../../broker/learn/write-fates.ts";
@@ -10,8 +11,9 @@ import type { Span, Verdict } from "../../../schemas/generated/types.ts";
 
 export const FOLDERS = { project: "/home/ann/app", home: "/home/ann" };
 export const WHERE = { ...FOLDERS, cwd: FOLDERS.project };
-const EXAMPLES = JSON.parse(
-  readFileSync(join(import.meta.dirname, "../../../schemas/examples/span.json"), "utf8"),
+const EXAMPLES = parse(
+  readFileSync(join(import.meta.dirname, "../../../schemas/examples/span.yaml"), "utf8"),
+  { merge: true, maxAliasCount: -1 },
 ) as { readonly good: { readonly "command-complete": Span } };
 const GOOD = EXAMPLES.good["command-complete"];
 
