@@ -17,20 +17,21 @@ export function describeApprovals(program: Command, choose: (action: Action) => 
     )
     .option("--json", "as JSON; with --watch one line per question")
     .addOption(
-      new Option("--call", "ask the questions of the call SUBSTRATE_CALL (the native front's)").hideHelp(),
+      new Option(
+        "--call",
+        "ask the questions of the call SUBSTRATE_CALL that wait now (the native front's)",
+      ).hideHelp(),
     )
-    .addOption(new Option("--waiting", "with --call: end when none of them waits").hideHelp())
     .addHelpText(
       "after",
       "\nThe user who runs the broker (and root) answers, with 'substrate approve' or 'substrate deny'; commands in a world cannot.",
     )
-    .action((options: { json?: boolean; watch?: boolean; call?: boolean; waiting?: boolean }) =>
+    .action((options: { json?: boolean; watch?: boolean; call?: boolean }) =>
       choose(async (at) => {
         if (options.call === true)
           return (await import("./questions/ask-here.ts")).askAboutCall(
             at,
             at.environment["SUBSTRATE_CALL"] ?? "",
-            options.waiting === true,
           );
         const json = options.json === true;
         return options.watch === true

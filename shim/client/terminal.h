@@ -11,9 +11,14 @@ bool terminal_is_in_front(void);
 /* Passes every key on as it is typed, and output unchanged, until terminal_restore(). May be called again: a shell
    sets the modes anew when it continues a stopped job. Does nothing in the background. */
 void terminal_take(void);
-/* Restores the modes from before terminal_take(). Safe in a signal handler, and without effect for a terminal that
-   was not taken or that another job has by now. */
+/* Makes the terminal fit for a question, taken or not: what the person reads must be seen as it is printed. The program's screen stays. */
+void terminal_lend(void);
+/* Gives the terminal back to the shell: restores the modes from before terminal_take(), resets what output has set (terminal_seen()), and
+   forgets what was typed for the program. Safe in a signal handler, and without effect for a terminal that was not taken or that
+   another job has by now. */
 void terminal_restore(void);
+/* Looks at output that is about to be printed. */
+void terminal_seen(const char *bytes, size_t length);
 /* Size of the terminal; 80 by 24 for a terminal that has none. */
 void terminal_size(unsigned *columns, unsigned *rows);
 /* Adds the fields of a request for a command with such a terminal. */

@@ -30,10 +30,8 @@ static bool nobody_denies(void) {
 
 /* How the questions of a call are put; NULL: nobody is asked. */
 static const struct asker *asker_for(const struct options *options) {
-  static const struct asker BESIDE = {questions_ask, questions_end}, ALONE = {questions_ask_alone, questions_end},
-                            ELSEWHERE = {questions_say, nobody_denies};
-  if (options->has_terminal) return &ALONE;
-  if (questions_possible()) return &BESIDE;
+  static const struct asker HERE = {questions_ask, questions_denied}, ELSEWHERE = {questions_say, nobody_denies};
+  if (options->has_terminal || questions_possible()) return &HERE;
   return options->waits ? &ELSEWHERE : NULL;
 }
 

@@ -20,8 +20,8 @@
 #include "node.h"
 
 /* The process that asks; 0: none. */
-static volatile pid_t asking;
-static volatile bool denied;
+static pid_t asking;
+static bool denied;
 
 /* The terminal's modes before the question. */
 static struct termios before;
@@ -58,35 +58,24 @@ static void end(pid_t child) {
   kill(child, SIGCONT);
 }
 
-/* Collects the exit code of the process that asks, when it has ended; waits for it with `flags` 0. Also called by a signal, which
-   may come first: then there is no child any more. */
-static void collect(int flags) {
+/* Waits for the process that asks, and collects its exit code. */
+static void collect(void) {
   int status = 0;
   pid_t child = asking, ended;
   if (child == 0) return;
-  while ((ended = waitpid(child, &status, flags)) < 0 && errno == EINTR) {
+  while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR) {
     /* A signal for this process must not wait for the person. */
     if (signals_first() != 0) end(child);
   }
-  if (ended == 0) return;
   denied = denied || (ended > 0 && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_DENIED);
   if (ended > 0 && WIFSIGNALED(status) && WTERMSIG(status) != SIGTERM) mend_terminal();
   asking = 0;
 }
 
-static void on_child(int number) {
-  int error = errno;
-  (void)number;
-  collect(WNOHANG);
-  errno = error;
-}
-
-/* Starts Node with the words; what is left to say is NULL or the last option. */
-static void start(const char *call, const char *option) {
-  char *const words[] = {"substrate", "approvals", "--call", (char *)(uintptr_t)option, NULL};
+static void start(const char *call) {
+  static char *const WORDS[] = {"substrate", "approvals", "--call", NULL};
   pid_t parent = getpid();
   has_modes = tcgetattr(STDIN_FILENO, &before) == 0;
-  sigaction(SIGCHLD, &(struct sigaction){.sa_handler = on_child, .sa_flags = SA_RESTART | SA_NOCLDSTOP}, NULL);
   asking = fork();
   if (asking < 0) {
     asking = 0;
@@ -99,23 +88,17 @@ static void start(const char *call, const char *option) {
   /* Not among the words: every user can read those, and could put a question of another call here. */
   if (setenv("SUBSTRATE_CALL", call, 1) < 0) _exit(EXIT_FAILED);
   signals_let();
-  _exit(node_become(words));
+  _exit(node_become(WORDS));
 }
 
+/* The command's output waits meanwhile: what a command prints beside a question could pass for another question. */
 void questions_ask(const char *call, const char *approval) {
   (void)approval;
-  collect(WNOHANG);
-  if (asking == 0) start(call, NULL);
-}
-
-void questions_ask_alone(const char *call, const char *approval) {
-  (void)approval;
-  terminal_restore();
-  start(call, "--waiting");
+  terminal_lend();
+  start(call);
   signals_let();
-  collect(0);
+  collect();
   signals_hold();
-  signals_change();
 }
 
 void questions_say(const char *call, const char *approval) {
@@ -127,9 +110,6 @@ void questions_say(const char *call, const char *approval) {
       "' answers, 'substrate approvals' shows the question", NULL);
 }
 
-bool questions_end(void) {
-  pid_t child = asking;
-  if (child != 0) end(child);
-  collect(0);
+bool questions_denied(void) {
   return denied;
 }

@@ -56,7 +56,7 @@ static bool write_request(struct buffer *body, const struct caller *caller, cons
 }
 
 int run_run(const struct options *options) {
-  static const struct asker ASKER = {questions_ask_alone, questions_end};
+  static const struct asker ASKER = {questions_ask, questions_denied};
   static struct caller caller;
   static struct stream stream = {.takes_input = true};
   struct buffer body = {0};

@@ -65,7 +65,6 @@ static int upgrade(struct stream *stream) {
 static int call(struct stream *stream, const struct buffer *body) {
   int code = ask(stream, body) ? upgrade(stream) : NOT_CALLED;
   if (code == GOES_ON) code = follow(stream);
-  questions_over(stream);
   if (code >= 0) return code;
   signals_let();
   return signals_first() != 0 ? 128 + signals_first() : code;

@@ -3,6 +3,8 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "../client/json.h"
 #include "../client/say.h"
@@ -33,21 +35,42 @@ static void begin(struct stream *stream, struct json event) {
   if (stream->has_terminal) terminal_take();
 }
 
-/* The person has stopped the command by its terminal's Ctrl-Z: this job stops with it, and `fg` continues both. */
+/* A program that handles Ctrl-Z itself may tidy up first. */
+#define SUSPEND_SECONDS 10
+
+/* A program that stops again and again takes time from itself alone. */
+static const struct timespec PAUSE = {0, 100000000};
+
+static bool was_suspended(struct stream *stream) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  bool recent = stream->suspended != 0 && now.tv_sec - stream->suspended <= SUSPEND_SECONDS;
+  stream->suspended = 0;
+  return recent;
+}
+
+static void say_goes_on(void) {
+  static const char WORDS[] = "\r\nsubstrate: the program stopped itself; it goes on, because nobody typed Ctrl-Z here\r\n";
+  static bool is_said;
+  if (!is_said && write(STDERR_FILENO, WORDS, sizeof WORDS - 1) < 0) return;
+  is_said = true;
+  nanosleep(&PAUSE, NULL);
+}
+
+/* The person has stopped the command by Ctrl-Z: this job stops with it, and `fg` continues both. A program that stops itself goes on: the
+   keys of a person who types into its screen would be read by the shell of the host. */
 static void stop(struct stream *stream) {
   static const char GO_ON[] = "{\"type\":\"signal\",\"signal\":\"SIGCONT\"}";
-  signals_stop();
+  if (was_suspended(stream)) signals_stop();
+  else say_goes_on();
   websocket_add(&stream->unsent, TEXT, GO_ON, sizeof GO_ON - 1);
   signals_change();
 }
 
-bool questions_over(const struct stream *stream) {
-  return stream->asker != NULL && stream->asker->end();
-}
-
-static void ask(const struct stream *stream, struct json approval) {
+static void ask(struct stream *stream, struct json approval) {
   char *id = json_copy(approval);
   stream->asker->ask(stream->call, id == NULL ? "" : id);
+  stream->covered = true;
   free(id);
 }
 
@@ -69,7 +92,7 @@ static bool is_too_old(const struct stream *stream, struct json error) {
 
 /* The words of `exec` in Node (api/cli/questions/ask-here.ts) for what the person at this terminal denied. */
 static int refused(const struct stream *stream, struct json error) {
-  bool denied = questions_over(stream);
+  bool denied = stream->asker != NULL && stream->asker->denied();
   if (is_too_old(stream, error)) return NOT_CALLED;
   if (stream->waits && json_is(json_member(error, "code"), "approval_required")) {
     say("no answer in time; asking again", NULL);
@@ -92,7 +115,6 @@ int events_take(struct stream *stream, const char *text, size_t length) {
   if (json_is(type, "error") || json_is(type, "exit")) terminal_restore();
   if (json_is(type, "error")) return refused(stream, json_member(event, "error"));
   if (!json_is(type, "exit")) return GOES_ON;
-  questions_over(stream);
   stream->has_ended = true;
   stream->interrupted = json_is(json_member(event, "signal"), "SIGINT");
   note_world(stream, json_member(event, "world_id"));

@@ -6,7 +6,5 @@
 
 /* Takes one message. Returns the exit code at the end of the command or call, else GOES_ON. */
 int events_take(struct stream *stream, const char *text, size_t length);
-/* Ends the asking. True: the person at the terminal denied. */
-bool questions_over(const struct stream *stream);
 
 #endif

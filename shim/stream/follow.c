@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../client/say.h"
@@ -63,6 +64,7 @@ static int take_binary(struct stream *stream, const struct piece *piece) {
     length--;
   }
   if (stream->channel == IGNORED) return GOES_ON;
+  if (stream->has_terminal || stream->asker != NULL) terminal_seen(bytes, length);
   stream->output = bytes;
   stream->output_length = length;
   stream->output_fd = stream->channel == ERRORS ? STDERR_FILENO : STDOUT_FILENO;
@@ -140,6 +142,17 @@ static bool wants_input(const struct stream *stream) {
   return stream->takes_input && stream->started && stream->unsent.length == 0 && stream->untaken < INPUT_AHEAD;
 }
 
+/* Ctrl-Z as a byte, and as kitty's and xterm's reports of keys have it. */
+static void note_suspend(struct stream *stream, const char *bytes, size_t length) {
+  static const char KITTY[] = "\033[122;5u", XTERM[] = "\033[27;5;122~";
+  struct timespec now;
+  if (memchr(bytes, 'Z' & 0x1f, length) == NULL && memmem(bytes, length, KITTY, sizeof KITTY - 1) == NULL &&
+      memmem(bytes, length, XTERM, sizeof XTERM - 1) == NULL)
+    return;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  stream->suspended = now.tv_sec == 0 ? 1 : now.tv_sec;
+}
+
 static void read_input(struct stream *stream) {
   char *frame = stream->input;
   size_t room = INPUT_AHEAD - stream->untaken;
@@ -158,6 +171,7 @@ static void read_input(struct stream *stream) {
   }
   stream->left = stream->leaves != NULL && stream->leaves(frame + 1, (size_t)got);
   if (stream->left) return;
+  if (stream->has_terminal) note_suspend(stream, frame + 1, (size_t)got);
   frame[0] = INPUT;
   stream->untaken += (size_t)got;
   websocket_add(&stream->unsent, BINARY, frame, 1 + (size_t)got);
@@ -175,15 +189,27 @@ static int pass_signal(struct stream *stream) {
   return GOES_ON;
 }
 
-/* Takes the terminal once the command has it, and again after a stop; and passes its size on. */
-static void follow_terminal(struct stream *stream) {
+static void add_size(struct stream *stream, unsigned columns, unsigned rows) {
   char text[64];
-  unsigned columns, rows;
-  if (!stream->has_terminal || !stream->started || !signals_changed()) return;
-  terminal_take();
-  terminal_size(&columns, &rows);
   snprintf(text, sizeof text, "{\"type\":\"resize\",\"cols\":%u,\"rows\":%u}", columns, rows);
   add_text(stream, text);
+}
+
+/* Takes the terminal once the command has it, and again after a stop or a question; and passes its size on. */
+static void follow_terminal(struct stream *stream) {
+  /* A program paints its screen anew for another size alone. */
+  static const struct timespec BETWEEN = {0, 80000000};
+  unsigned columns, rows;
+  if (!stream->has_terminal || !stream->started || !(signals_changed() || stream->covered)) return;
+  terminal_take();
+  terminal_size(&columns, &rows);
+  if (stream->covered) {
+    add_size(stream, columns, rows > 1 ? rows - 1 : 2);
+    send_unsent(stream);
+    nanosleep(&BETWEEN, NULL);
+    stream->covered = false;
+  }
+  add_size(stream, columns, rows);
 }
 
 /* Waits for whatever can go on: bytes of the broker or of standard input, room for bytes, or a signal. */

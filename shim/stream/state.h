@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <time.h>
 
 #include "../client/broker.h"
 #include "websocket.h"
@@ -28,10 +29,10 @@
 /* The id of a world, and its end. */
 #define WORLD_SIZE 48
 
-/* How a person at the terminal is asked about a call; `end` says whether the person denied. */
+/* How a person at the terminal is asked about a call; `denied` says whether the person has denied. */
 struct asker {
   void (*ask)(const char *call, const char *approval);
-  bool (*end)(void);
+  bool (*denied)(void);
 };
 
 /* Sees each input before it is sent; true: this process leaves, and the command goes on. */
@@ -65,6 +66,8 @@ struct stream {
   bool has_ended;   /* the broker has told the command's end */
   bool interrupted; /* the command ended by SIGINT */
   bool left;      /* the person has typed what leaves the command running */
+  bool covered;   /* a question stands on the command's screen */
+  time_t suspended; /* when Ctrl-Z was typed, by CLOCK_MONOTONIC; 0: not since the last stop */
   size_t untaken; /* bytes of input sent and not yet taken by the command */
 };
 

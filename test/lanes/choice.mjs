@@ -29,7 +29,7 @@ const SLOW = {
     network-names network-of-host network-owners network-policy network-previews network-rebinding
     network-without-nft odd-names overlay-marks own-home own-namespaces pid-1 places replays request-floods
     scope-network scope-tokens seccomp-log shared-sockets shipped-caches shipped-policies sockets sockets-at-connect
-    telemetry tools-ahead wide-writes words-expanded-late worktree-settings`,
+    telemetry terminal-owner tools-ahead wide-writes words-expanded-late worktree-settings`,
 };
 
 /**
@@ -51,7 +51,7 @@ const ANYBODY = {
     world-agent world-operate`,
   security: `approvals approvals-allowing approvals-binding approvals-input approvals-preview approvals-scripts
     approvals-starts bypass caller-shell clones-at-once commands-impostors commands-inner-programs
-    commands-spelling denied-names-races request-floods request-shapes telemetry tools-ahead words-expanded-late`,
+    commands-spelling denied-names-races request-floods request-shapes telemetry terminal-owner tools-ahead words-expanded-late`,
 };
 
 /** {@link ANYBODY} as paths. */

@@ -5,6 +5,7 @@ import { isatty } from "node:tty";
 import type { Answer } from "../../client/client.ts";
 import { Stream } from "../../client/stream.ts";
 import { lendsBy, onEnding, rawMode, sizeOf } from "../terminal/raw-mode.ts";
+import { ScreenState } from "../terminal/screen-reset.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 /** Input that may be sent and not yet taken by the command, in bytes; more would stop the connection, and Ctrl-C with it. */
@@ -12,6 +13,18 @@ const INPUT_WINDOW = 256 * 1024;
 
 /** Longest message of input. */
 const PIECE = 64 * 1024;
+
+/** Ctrl-Z as a byte, and as kitty's and xterm's reports of keys have it. */
+const SUSPENDS = ["\x1a", "\x1b[122;5u", "\x1b[27;5;122~"];
+
+/** A program that handles Ctrl-Z itself may tidy up first. */
+const SUSPEND_MS = 10_000;
+
+/** Pause before a program that stopped itself goes on: one that stops again and again takes time from itself alone. */
+const PAUSE_MS = 100;
+
+/** How long a program has another size after a question. */
+const REPAINT_MS = 80;
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
@@ -55,8 +68,14 @@ class StreamedCall {
   readonly #pump: InputPump;
   #left: number | undefined;
   #isRunning = false;
+  #hasTerminal = false;
   #wasAsked = false;
-  #undo: (() => void)[] = [];
+  readonly #undo: (() => void)[] = [];
+  readonly #screen = new ScreenState();
+  /** When Ctrl-Z was typed. */
+  #suspendedAt = Number.NEGATIVE_INFINITY;
+  /** Output that waits for the end of a question. */
+  #held: (() => void)[] | undefined;
   /** Gives the terminal back for a while; returns how to take it again. */
   #lend: () => () => void = () => () => {};
 
@@ -66,11 +85,8 @@ class StreamedCall {
     this.#pump = new InputPump(terminal.stdin, (bytes) => this.#type(bytes));
     const events = {
       started: (start: object) => this.#onStarted(start as { pty?: boolean; span_id: string }),
-      output: (name: "stdout" | "stderr", bytes: Buffer, taken: () => void) => {
-        const out = name === "stdout" ? terminal.out : terminal.err;
-        // A failed write is told by the stream's 'error'.
-        out.write(bytes, () => taken());
-      },
+      output: (name: "stdout" | "stderr", bytes: Buffer, taken: () => void) =>
+        this.#print(name === "stdout" ? terminal.out : terminal.err, bytes, taken),
       inputTaken: (bytes: number) => this.#pump.taken(bytes),
       stopped: () => this.#stop(),
     };
@@ -90,6 +106,7 @@ class StreamedCall {
       if (this.#left === undefined) throw error;
       return this.#left;
     } finally {
+      this.#release();
       // The terminal is restored first: Node cannot set the modes of an input that is destroyed.
       for (const undo of this.#undo) undo();
       this.#pump.end();
@@ -102,7 +119,9 @@ class StreamedCall {
   #onStarted(start: { readonly pty?: boolean; readonly span_id: string }): void {
     this.#isRunning = true;
     if (this.#call.onStarted?.(start) === true) return this.#leave(0);
-    if (start.pty === true) this.#takeOver();
+    this.#hasTerminal = start.pty === true;
+    if (this.#hasTerminal) this.#takeOver();
+    this.#undo.push(lendsBy(() => this.#lendForQuestion()));
     if (this.#call.hasInput) this.#pump.begin(() => this.#inputEnded());
   }
 
@@ -133,23 +152,71 @@ class StreamedCall {
       };
     };
     this.#undo.push(
-      () => restore(),
+      () => {
+        // A terminal that has hung up takes no bytes.
+        if (this.#left !== 128 + constants.signals.SIGHUP) out.write(this.#screen.forShell());
+        restore();
+      },
       onEnding(leave),
       () => out.off("resize", resize),
-      lendsBy(this.#lend),
     );
   }
 
-  /** Stops this job with the command, and continues the command when a shell has continued this one. */
-  #stop(): void {
+  #print(out: NodeJS.WriteStream, bytes: Buffer, taken: () => void): void {
+    const print = (): void => {
+      if (this.#terminal.err.isTTY) this.#screen.seen(bytes);
+      // A failed write is told by the stream's 'error'.
+      out.write(bytes, () => taken());
+    };
+    if (this.#held === undefined) print();
+    else this.#held.push(print);
+  }
+
+  /** What a command prints beside a question could pass for another question. */
+  #lendForQuestion(): () => void {
+    this.#held ??= [];
     const takeAgain = this.#lend();
+    this.#terminal.err.write(this.#screen.forQuestion());
+    return () => {
+      takeAgain();
+      this.#release();
+      // A program paints its screen anew for another size alone.
+      const { out } = this.#terminal;
+      if (!this.#hasTerminal || !out.isTTY) return;
+      const { cols, rows } = sizeOf(out);
+      this.#stream.send({ type: "resize", cols, rows: rows > 1 ? rows - 1 : 2 });
+      setTimeout(() => this.#stream.send({ type: "resize", cols, rows }), REPAINT_MS).unref();
+    };
+  }
+
+  #release(): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const print of held) print();
+  }
+
+  /**
+   * Stops this job with the command where the person typed Ctrl-Z, and continues the command when a shell has continued this one. A
+   * program that stops itself goes on: the keys of a person who types into its screen would be read by the shell of the host.
+   */
+  #stop(): void {
+    const isTyped = performance.now() - this.#suspendedAt <= SUSPEND_MS;
+    this.#suspendedAt = Number.NEGATIVE_INFINITY;
+    const goOn = (): void => this.#stream.send({ type: "signal", signal: "SIGCONT" });
+    if (!isTyped) {
+      setTimeout(goOn, PAUSE_MS).unref();
+      return;
+    }
+    const takeAgain = this.#lend();
+    this.#terminal.out.write(this.#screen.forShell());
     process.kill(0, "SIGTSTP");
     takeAgain();
-    this.#stream.send({ type: "signal", signal: "SIGCONT" });
+    goOn();
   }
 
   #type(bytes: Buffer): void {
     if (this.#call.detaches?.(bytes) === true) return this.#leave(0);
+    if (SUSPENDS.some((keys) => bytes.includes(keys))) this.#suspendedAt = performance.now();
     this.#stream.type(bytes);
   }
 

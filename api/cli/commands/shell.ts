@@ -7,6 +7,7 @@ import { askingHere } from "../questions/ask-here.ts";
 import { searchHistory } from "../terminal/history-search.ts";
 import { completions } from "../terminal/line-completion.ts";
 import { LineHistory, MOST_LINES } from "../terminal/line-history.ts";
+import { ScreenState } from "../terminal/screen-reset.ts";
 import { isTerminal, onEnding, rawMode, sizeOf } from "../terminal/raw-mode.ts";
 import { insertText, isUnfinished, onLines, Pastes, toLineBegin } from "../terminal/line-editing.ts";
 import { wordsOf } from "../terminal/replies.ts";
@@ -63,6 +64,7 @@ class Shell {
   /** What the person has typed since the last line was sent. */
   #typed = new TypedKeys();
   readonly #told = new Set<string>();
+  readonly #screen = new ScreenState();
   /** Whole lines, and the beginning of another one, that were typed before they were asked for. */
   readonly #ahead: string[] = [];
   #begun = "";
@@ -128,6 +130,7 @@ class Shell {
       out.off("resize", resize);
       this.#typing?.close();
       this.#passNothing();
+      if (this.#left !== HUNG_UP) out.write(this.#screen.forShell());
       stdin.off("end", this.#hangUp);
       stdin.destroy();
     }
@@ -161,7 +164,9 @@ class Shell {
   #write(text: string, written: () => void = () => {}): void {
     if (text === "") return written();
     this.#endsLine = text.endsWith("\n");
-    this.#terminal.out.write(Buffer.from(text, "latin1"), () => written());
+    const bytes = Buffer.from(text, "latin1");
+    this.#screen.seen(bytes);
+    this.#terminal.out.write(bytes, () => written());
   }
 
   /** The shell waits for a line. */

@@ -5,6 +5,7 @@ import type { Approval, ApprovalsReply } from "../../../schemas/generated/types.
 import type { Answer } from "../../client/client.ts";
 import { answer, decided, isSomebodyHere, say } from "./prompt.ts";
 import { eachQuestion } from "./questions.ts";
+import { freshLine } from "../terminal/screen-reset.ts";
 import { borrowed } from "../terminal/raw-mode.ts";
 import { ask, errorOf } from "../terminal/replies.ts";
 import { Complaint, EXIT_DENIED, type Terminal } from "../terminal/terminal.ts";
@@ -57,21 +58,20 @@ export async function askingHere(terminal: Terminal, asking: Asking, send: Send)
 }
 
 /**
- * Puts the questions of another process's call to the person at the terminal, until SIGTERM; or those that wait now, until none does.
- * Resolves with the exit code of a denial where one was typed, else 0.
+ * Puts the questions of another process's call to the person at the terminal, until none waits or SIGTERM. Resolves with the exit code of
+ * a denial where one was typed, else 0.
  */
-export async function askAboutCall(terminal: Terminal, call: string, isForWaiting: boolean): Promise<number> {
+export async function askAboutCall(terminal: Terminal, call: string): Promise<number> {
   const over = new AbortController();
   process.once("SIGTERM", () => over.abort());
   // Ctrl-C outside a question is the command's.
   process.on("SIGINT", () => {});
   let deniedHere = false;
   const isOurs = ({ calls }: Approval): boolean => calls.includes(call);
-  if (isForWaiting)
-    untilNoneWaits(terminal, isOurs, over.signal).then(
-      () => over.abort(),
-      () => over.abort(),
-    );
+  untilNoneWaits(terminal, isOurs, over.signal).then(
+    () => over.abort(),
+    () => over.abort(),
+  );
   await eachQuestion(
     terminal,
     over.signal,
@@ -123,6 +123,7 @@ async function withQuestions(
 /** Asks the person at the terminal; true for a denial. */
 async function askHere(terminal: Terminal, approval: Approval, gone: AbortSignal): Promise<boolean> {
   const giveBack = borrowed();
+  terminal.err.write(freshLine(terminal.err));
   say(terminal, ["A person must approve this first"]);
   const decision = (await decided(terminal, approval, gone).finally(giveBack)) ?? "deny";
   try {

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import type { TestBroker } from "../broker/broker.ts";
 import { installationFor } from "../broker/installation.ts";
 import { runAs } from "../users/users.ts";
+import type { Front } from "./person.ts";
 
 const WAIT_MS = 20_000;
 const LOOK_EVERY_MS = 50;
@@ -41,10 +42,11 @@ export class Screens {
     this.#rawClient = rawClient;
   }
 
-  static async beside(broker: TestBroker): Promise<Screens> {
+  static async beside(broker: TestBroker, front: Front = "node"): Promise<Screens> {
     const { node, root, launcher } = await installationFor(broker.actor);
     const bin = join(broker.folder, "bin");
-    broker.write(join(bin, "substrate"), `#!/bin/sh\nexec '${node}' '${launcher}' "$@"\n`);
+    const program = front === "node" ? `'${node}' '${launcher}'` : `'${join(root, ".build/substrate")}'`;
+    broker.write(join(bin, "substrate"), `#!/bin/sh\nexec ${program} "$@"\n`);
     chmodSync(join(bin, "substrate"), 0o755);
     // This user may be unable to read the checkout.
     const client = join(bin, "raw-client.mjs");
@@ -197,6 +199,11 @@ export class Screen {
       coloured: lines.slice(height).join("\n"),
       cursor: `${column - shift},${row}`,
     };
+  }
+
+  /** What tmux tells of the pane, as `#{cursor_flag}`. */
+  async told(format: string): Promise<string> {
+    return (await this.#screens.tmux(["display-message", "-p", "-t", this.#name, format])).trimEnd();
   }
 
   async close(): Promise<void> {

@@ -1,0 +1,69 @@
+/** Resets a terminal that a program's output has changed. The same in the native front (shim/client/terminal.c). */
+import { toLineBegin } from "./line-editing.ts";
+
+/** Scroll margins, origin, colours and charset, wrapping, the cursor, locked keys, inserting, new lines, echo, reverse video. */
+const RESET_PICTURE =
+  "\x1b7\x1b[?69l\x1b[r\x1b8\x1b[!p\x1b[0m\x1b(B\x0f\x1b[?7h\x1b[?25h\x1b[2;4;20l\x1b[12h\x1b[?5l";
+
+/** Palette and colours of text. */
+const RESET_COLOURS = "\x1b]104\x07\x1b]110\x07\x1b]111\x07\x1b]112\x07";
+
+/** The cursor is saved for a terminal that shows its main screen already. */
+const MAIN_SCREEN = "\x1b7\x1b[?1049l";
+
+/** Cursor keys and keypad, mouse and focus reports, pastes, withheld output. */
+const RESET_INPUT =
+  "\x1b[?1l\x1b>\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?2004l\x1b[?2026l";
+
+/** Keys as kitty and xterm report them. */
+const RESET_KEYS = "\x1b[<99u\x1b[>4;0m";
+
+/** In Latin-1: terminals also take the controls of C1 in UTF-8. */
+// oxlint-disable-next-line no-control-regex -- escape sequences are what is looked for
+const ESCAPE = /\x1b|\xc2[\x80-\x9f]/;
+// oxlint-disable-next-line no-control-regex -- as above
+const COLOURS = /(?:\x1b\]|\xc2\x9d)(?:1\d|[45])/;
+// oxlint-disable-next-line no-control-regex -- as above
+const KEYS = /(?:\x1b\[|\xc2\x9b)[>=]/;
+
+/** A sequence may come in parts. */
+const LONGEST = 8;
+
+/** What the output of one program has changed. */
+export class ScreenState {
+  #isChanged = false;
+  #hasColours = false;
+  #hasKeys = false;
+  #tail = "";
+
+  /** Looks at output that is about to be printed. */
+  seen(bytes: Buffer): void {
+    const text = this.#tail + bytes.toString("latin1");
+    this.#tail = text.slice(-LONGEST);
+    if (!ESCAPE.test(text)) return;
+    this.#isChanged = true;
+    this.#hasColours ||= COLOURS.test(text);
+    this.#hasKeys ||= KEYS.test(text);
+  }
+
+  /** Makes what is printed next, as a question, seen as it is. The program's screen stays. */
+  forQuestion(): string {
+    const colours = this.#hasColours ? RESET_COLOURS : "";
+    this.#hasColours = false;
+    return `${this.#isChanged ? RESET_PICTURE : ""}${colours}`;
+  }
+
+  /** Gives the terminal back to the shell. */
+  forShell(): string {
+    if (!this.#isChanged) return "";
+    const all = `${MAIN_SCREEN}${this.forQuestion()}${RESET_INPUT}${this.#hasKeys ? RESET_KEYS : ""}`;
+    this.#isChanged = false;
+    this.#hasKeys = false;
+    return all;
+  }
+}
+
+/** Begins a line unless the cursor is at the beginning of one, with nothing below it. */
+export function freshLine(out: NodeJS.WriteStream): string {
+  return out.isTTY && process.env["TERM"] !== "dumb" ? `${toLineBegin(out.columns)}\x1b[J` : "";
+}
