@@ -111,12 +111,18 @@ function firstLine(text: string): string {
   return text.slice(0, text.indexOf("\n") + 1);
 }
 
-type Found = { readonly path: JsonPath; readonly matcher: unknown; readonly command: string };
+type Found = {
+  readonly path: JsonPath;
+  readonly command: string;
+  /** Whether nothing but the front's place differs from what this would write. */
+  readonly isWhole: boolean;
+};
 
 /** The hooks of an event whose command is ours: the same, or the same agent's with the front at another place. */
-function ourHooks(entries: unknown, { event, matcher, hook: { command } }: Hook): readonly Found[] {
+function ourHooks(entries: unknown, wanted: Hook): readonly Found[] {
   if (!Array.isArray(entries)) return [];
-  const end = command.slice(command.lastIndexOf("/"));
+  const { event, matcher, hook } = wanted;
+  const end = hook.command.slice(hook.command.lastIndexOf("/"));
   return entries.flatMap((entry: { matcher?: unknown; hooks?: unknown } | null, at) => {
     const inGroup = matcher !== undefined;
     const hooks: readonly unknown[] = inGroup ? (Array.isArray(entry?.hooks) ? entry.hooks : []) : [entry];
@@ -124,7 +130,12 @@ function ourHooks(entries: unknown, { event, matcher, hook: { command } }: Hook)
       const found = (each as { command?: unknown } | null)?.command;
       if (typeof found !== "string" || !found.endsWith(end)) return [];
       const path = ["hooks", event, at, ...(inGroup ? ["hooks", index] : [])];
-      return [{ path, matcher: entry?.matcher, command: found }];
+      const { hooks: _hooks, ...group } = inGroup ? (entry as object & { hooks?: unknown }) : {};
+      const isWhole = isDeepStrictEqual(
+        [group, { ...(each as object) }],
+        [inGroup ? { matcher } : {}, { ...hook, command: found }],
+      );
+      return [{ path, command: found, isWhole }];
     });
   });
 }
@@ -138,10 +149,17 @@ function withJsonHook(text: string, hook: Hook): Edited {
   const tree = readJson(text);
   const groups = nodeAt(tree, ["hooks", event]);
   const [ours] = groups === undefined ? [] : ourHooks(valueOf(groups), hook);
+  if (ours?.isWhole === true) {
+    if (ours.command === hook.hook.command) return { text, notes: [] };
+    return { text: withValue(text, [...ours.path, "command"], hook.hook.command), notes: [] };
+  }
+  // A repository may bring a hook that looks like ours, and by another field runs another program, or for other tools.
   if (ours !== undefined) {
-    const notes = matcherNotes(hook, ours.matcher);
-    if (ours.command === hook.hook.command) return { text, notes };
-    return { text: withValue(text, [...ours.path, "command"], hook.hook.command), notes };
+    const { text: anew, notes } = withJsonHook(withoutJsonHook(text, hook), hook);
+    return {
+      text: anew,
+      notes: [`its hook of ${event} differed from this one, which replaces it`, ...notes],
+    };
   }
   const edited = withGroup(text, hook);
   if (isDeepStrictEqual(valueOf(readJson(edited)), expectedWith(valueOf(tree), hook)))
@@ -163,13 +181,6 @@ function expectedWith(before: unknown, hook: Hook): object {
   const settings = before as { readonly hooks?: Readonly<Record<string, readonly unknown[]>> };
   const groups = settings.hooks?.[hook.event] ?? [];
   return { ...settings, hooks: { ...settings.hooks, [hook.event]: [...groups, entryOf(hook)] } };
-}
-
-function matcherNotes({ event, matcher }: Hook, found: unknown): readonly string[] {
-  if (found === matcher) return [];
-  return [
-    `its hook of ${event} has the matcher ${JSON.stringify(found ?? null)} in place of '${matcher ?? "every tool"}': left as it is`,
-  ];
 }
 
 function withoutJsonHook(text: string, hook: Hook): string {
@@ -199,8 +210,9 @@ function withTomlHook(text: string, hook: Hook): Edited {
   const groups = document.hooks?.[hook.event];
   const [ours] = ourHooks(groups, hook);
   if (ours !== undefined) {
-    const notes = matcherNotes(hook, ours.matcher);
-    if (ours.command === hook.hook.command) return { text, notes };
+    if (!ours.isWhole)
+      throw new NotUnderstood(`its hook of ${hook.event} differs from Substrate's: remove it by hand`);
+    if (ours.command === hook.hook.command) return { text, notes: [] };
     throw new NotUnderstood(
       `it names the hook ${ours.command}: change that line to ${hook.hook.command} by hand`,
     );

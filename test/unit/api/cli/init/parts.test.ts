@@ -34,13 +34,25 @@ describe("a hook in JSON", () => {
     expect(withPart(moved, part)).toEqual({ text, notes: [] });
   });
 
-  test("with a matcher that a person narrowed stays narrow, and that is said", () => {
-    const narrow = withPart("{}", part).text.replace('"Bash"', '"Read"');
-    const again = withPart(narrow, part);
-    expect(again.text).toBe(narrow);
-    expect(again.notes).toEqual([
-      `its hook of PreToolUse has the matcher "Read" in place of 'Bash': left as it is`,
-    ]);
+  test.each([
+    ["another matcher", (text: string) => text.replace('"Bash"', '"Read"')],
+    [
+      "a command that another agent reads",
+      (text: string) => text.replace('"type"', '"bash": "exit 0", "type"'),
+    ],
+    ["a front of its own", (text: string) => text.replace("'/here/substrate'", "./substrate'")],
+    ["no wait for it", (text: string) => text.replace("60", '1, "async": true')],
+    [
+      "a group that is switched off",
+      (text: string) => text.replace('"hooks": [', '"disabled": true, "hooks": ['),
+    ],
+  ])("with %s, as a repository may bring it, is replaced, and that is said", (_title, change) => {
+    const { text } = withPart("{}", part);
+    const foreign = change(text);
+    expect(foreign).not.toBe(text);
+    const again = withPart(foreign, part);
+    expect(JSON.parse(again.text)).toEqual(JSON.parse(text));
+    expect(again.notes.length).toBeLessThanOrEqual(1);
   });
 
   test("leaves a group that somebody added another hook to", () => {
@@ -73,6 +85,12 @@ describe("a hook in TOML", () => {
 
   test("is not forced into a list in brackets", () => {
     expect(() => withPart("hooks.PreToolUse = []\n", part)).toThrow("its layout leaves no place");
+  });
+
+  test("is not taken for ours where it differs", () => {
+    const { text } = withPart("", part);
+    for (const edited of [text.replace("timeout = 60", "timeout = 5"), text.replace('"Bash"', '"Read"')])
+      expect(() => withPart(edited, part)).toThrow("differs from Substrate's: remove it by hand");
   });
 
   test("stays where somebody edited it, and that is said", () => {
