@@ -14,10 +14,12 @@ export type Judged =
   | { readonly do: "pass" }
   | { readonly do: "show" | "deny"; readonly title: string; readonly lines: readonly string[] };
 
-/** Without a broker the answer is no, as from the hook. */
-export async function judged(whose: Whose, call: ToolCall, cwd: string): Promise<Judged> {
+/** Without a broker the answer is no, as from the hook. `cwd`: undefined for a session that the editor has not opened. */
+export async function judged(whose: Whose, call: ToolCall, cwd: string | undefined): Promise<Judged> {
   const subject = subjectOf(call);
   if (subject === undefined) return { do: "pass" };
+  if (cwd === undefined)
+    return { do: "deny", title: "denied", lines: ["The editor has not opened the session that this names"] };
   const body = { ...whose.spot(call.cwd ?? cwd), ...subject, format: "text" };
   const env = "files" in subject ? {} : whose.callerShell;
   const signal = AbortSignal.timeout(CHECK_MS);
@@ -81,7 +83,8 @@ export function shown(
     ...params,
     toolCall: {
       ...toolCall,
-      title: `${call.title ?? "Tool call"} — Substrate: ${title}`,
+      // First: an editor cuts long titles, and the agent could begin its own with words like these.
+      title: `Substrate: ${title} — ${harmlessLine(call.title ?? "Tool call")}`,
       content: [...content, textBlock(fenced(lines.map(harmlessLine).join("\n")))],
     },
   };

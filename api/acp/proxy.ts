@@ -185,8 +185,7 @@ export class Proxy {
       this.#displays.replaced(sessionId, toolCallId, asked["content"]) ??
       (Array.isArray(asked["content"]) ? (asked["content"] as readonly unknown[]) : before);
     const cwd = this.#sessions.folderOf(sessionId);
-    const verdict =
-      cwd === undefined ? ({ do: "pass" } as const) : await judged(this.#options.whose, known, cwd);
+    const verdict = await judged(this.#options.whose, known, cwd);
     if (verdict.do === "pass") return await this.#pass(message);
     if (verdict.do === "show") {
       const question = { jsonrpc: "2.0", id, method: "session/request_permission" };
