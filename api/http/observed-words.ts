@@ -6,7 +6,9 @@ import type { ExecuteReply } from "../../schemas/generated/types.ts";
 export function observedWords({ decision, policy_id: policy }: ExecuteReply): string | undefined {
   const then = THEN[decision.verdict];
   if (then === undefined) return undefined;
-  return `policy '${policy}' only observes; with 'mode: enforce' it ${then}${because(decision.rule)}`;
+  // These lists hold in every mode, so the write or read itself fails.
+  const holds = decision.rule?.list.startsWith("fs.") === true ? ", but its fs lists hold" : "";
+  return `policy '${policy}' only observes${holds}; with 'mode: enforce' it ${then}${because(decision.rule)}`;
 }
 
 const THEN: Readonly<Partial<Record<ExecuteReply["decision"]["verdict"], string>>> = {

@@ -25,11 +25,7 @@ export async function listHeld(
   cwd: string | undefined,
   signal: AbortSignal,
 ): Promise<HeldReply> {
-  const spans = (await layerNames(broker)).flatMap((name) => {
-    const span = broker.trace.find(name);
-    if (span === undefined || !visible(span.agent_id) || !isHolder(broker, span)) return [];
-    return cwd === undefined || isWithin(cwd, span.overlay?.project ?? "") ? [span] : [];
-  });
+  const spans = await holdersOf(broker, visible, cwd);
   const held: HeldSpan[] = [];
   let looked = 0;
   for (const span of spans) {
@@ -39,6 +35,19 @@ export async function listHeld(
     if (entry !== undefined) held.push(entry);
   }
   return { held, more: spans.length - looked };
+}
+
+/** Lists the commands that may hold changes, newest first, in the project around `cwd` or in all projects. */
+export async function holdersOf(
+  broker: ListNeeds,
+  visible: Visible,
+  cwd: string | undefined,
+): Promise<readonly Span[]> {
+  return (await layerNames(broker)).flatMap((name) => {
+    const span = broker.trace.find(name);
+    if (span === undefined || !visible(span.agent_id) || !isHolder(broker, span)) return [];
+    return cwd === undefined || isWithin(cwd, span.overlay?.project ?? "") ? [span] : [];
+  });
 }
 
 /** Lists the layers, newest first: a span id begins with its time. */
@@ -69,7 +78,11 @@ async function isSpent(broker: HeldNeeds, span: Span, signal: AbortSignal): Prom
 }
 
 /** Describes a span's held changes; undefined if all were applied, discarded or removed meanwhile. */
-async function entryOf(broker: HeldNeeds, span: Span, signal: AbortSignal): Promise<HeldSpan | undefined> {
+export async function entryOf(
+  broker: HeldNeeds,
+  span: Span,
+  signal: AbortSignal,
+): Promise<HeldSpan | undefined> {
   const { overlay, agent_id: agent } = span;
   if (overlay === undefined || agent === null) return undefined;
   const fixed = {

@@ -25,6 +25,7 @@ import { shellScript } from "../live/shell-script.ts";
 import { ShellLines } from "./shell-lines.ts";
 import { lookFirst } from "../held/first-look.ts";
 import { heldHint } from "../held/hint.ts";
+import { unseenWords } from "../held/unseen.ts";
 import { setIdWords } from "../project/set-id-files.ts";
 import { Notices } from "./notices.ts";
 import { staleWords } from "./stale-words.ts";
@@ -181,6 +182,8 @@ async function runAndRecord(
     if (missed !== undefined) notices.takeSession(missed);
     const unreached = [...closedPortWords(job, ran), ...failedConnectionWords(job, ran, witnesses.network)];
     for (const words of unreached) notices.takeUnreached(words);
+    const waiting = failed ? await unseenWords(broker, job.agent, project, saidBy(job, ran)) : undefined;
+    if (waiting !== undefined) notices.takeSession(waiting);
     for (const words of [...leftWords(ran), ...processWords(job, ran), ...noRoomWords(job, ran)])
       notices.takeSession(words);
     notices.takeObserved(witnesses.network?.observed ?? []);

@@ -36,6 +36,27 @@ describe.each(actors())("what went in the project since an isolated command, as 
     expect(await changed(broker, "apply", span, ["other.txt"])).toMatchObject({ done: ["other.txt"] });
   });
 
+  test("is not seen by a later command, which says so where it misses a name of it", async () => {
+    fill(broker, { f: "old\n" });
+    const { span_id: span } = await isolated(
+      broker,
+      "mkdir -p parts/left-pad && echo x > parts/left-pad/index.js",
+    );
+    const missed = await broker.run("ls parts");
+    expect(missed.notices.map(({ kind, message }) => [kind, message])).toEqual([
+      [
+        "session",
+        expect.stringContaining(`are held, so this command did not see them: 'substrate diff ${span}'`),
+      ],
+    ]);
+    const module = await broker.run(`node -e 'require("left-pad")'`);
+    expect(module.notices.map(({ message }) => message)).toEqual([expect.stringContaining(span)]);
+    for (const other of ["ls nowhere", "grep parts f", "ls f"])
+      expect((await broker.run(other)).notices).toEqual([]);
+    await changed(broker, "apply", span);
+    expect(await broker.run("ls parts/none")).toMatchObject({ notices: [] });
+  });
+
   test("is not told from another folder that stood in its place when it was looked at", async () => {
     for (let attempt = 1; ; attempt += 1) {
       fill(broker, { f: "old\n" });
