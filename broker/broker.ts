@@ -48,6 +48,7 @@ import type { OutputSamples } from "./replay/output-samples.ts";
 import type { OutputRooms } from "./worlds/output-room.ts";
 import type { OnFault } from "./spans/span-index.ts";
 import type { Trace } from "./spans/trace.ts";
+import type { SshAgentRelay } from "./ssh-agent/relay.ts";
 import type { Surroundings, WarmSpecs } from "./worlds/world-spec.ts";
 import type { Worlds } from "./worlds/worlds.ts";
 
@@ -62,6 +63,8 @@ export type Broker = {
   readonly gateway: Gateway;
   readonly npmRetries: NpmRetries;
   readonly publisher: Publisher;
+  /** Undefined for a broker without an ssh-agent to share. */
+  readonly sshAgentRelay: SshAgentRelay | undefined;
   readonly sessions: Sessions;
   readonly agentSessions: AgentSessions;
   readonly startFolders: StartFolders;

@@ -121,6 +121,7 @@ function sockets(home: Home): HostFinding {
   const paths = [
     home.agentSocket,
     home.controlSocket,
+    home.sshAgentSocket,
     ...agents.map((name) => join(home.agentSockets, name)),
   ];
   const there = paths.filter((path) => existsSync(path));

@@ -30,7 +30,9 @@ async function leftFiles(home: Home): Promise<readonly string[]> {
   const agents = existsSync(home.agentSockets)
     ? readdirSync(home.agentSockets).map((name) => join(home.agentSockets, name))
     : [];
-  const sockets = [home.agentSocket, home.controlSocket, ...agents].filter((path) => existsSync(path));
+  const sockets = [home.agentSocket, home.controlSocket, home.sshAgentSocket, ...agents].filter((path) =>
+    existsSync(path),
+  );
   const answered = await Promise.all(sockets.map((path) => isAnswered(path)));
   if (answered.includes(true)) return [];
   return [...sockets, ...[home.brokerFile].filter((path) => existsSync(path)), ...deadClaims(home.startLock)];

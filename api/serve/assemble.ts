@@ -44,6 +44,7 @@ import { StartFolders } from "../../broker/project/start-folders.ts";
 import { Sessions } from "../../broker/project/sessions.ts";
 import { SettleTurns } from "../../broker/git/settle-turns.ts";
 import { agentSockets } from "../../broker/project/shared-sockets.ts";
+import { SshAgentRelay } from "../../broker/ssh-agent/relay.ts";
 import { Shims } from "../../broker/shims/shims.ts";
 import { reloadSpan } from "../../broker/spans/event-span.ts";
 import type { OnFault } from "../../broker/spans/span-index.ts";
@@ -127,7 +128,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
   );
   const hidden = home.hidden.map((path) => realpathSync(path));
   const userHome = realpathSync(homedir());
-  const agents = agentSockets(parts.host, userHome, parts.uid);
+  const agents = agentSockets(parts.host, userHome, parts.uid, new SshAgentRelay(home.sshAgentSocket));
   const around = {
     home: userHome,
     hidden,
@@ -169,6 +170,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     worlds,
     heldMutex: new KeyedMutex(),
     publisher: openPublisher(worlds, sessions, trace, log),
+    sshAgentRelay: agents.ssh?.relay,
     gateway,
     npmRetries: new NpmRetries(presets),
     sessions,

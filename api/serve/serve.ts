@@ -39,6 +39,8 @@ export async function serve(broker: Broker, log: Log, handed: Handed): Promise<R
   const listen = async (path: string, server: Server): Promise<void> => {
     open.push(await openSocket(server, path, handed));
   };
+  // First: a command that comes before it would get a world without it.
+  const closeRelay = await openRelay(broker, handed);
   try {
     await listen(
       broker.home.controlSocket,
@@ -50,6 +52,7 @@ export async function serve(broker: Broker, log: Log, handed: Handed): Promise<R
   } catch (error) {
     for (const each of open) closeSocket(each);
     agents.close();
+    closeRelay();
     throw error;
   }
   const since = new Date().toISOString();
@@ -64,7 +67,17 @@ export async function serve(broker: Broker, log: Log, handed: Handed): Promise<R
   });
   const sockets = [...open.map(({ path }) => path), ...Object.values(agents.paths)];
   log.info({ sockets, handed: open.filter(({ isHanded }) => isHanded).length }, "Broker is ready");
-  return { stop: () => stop(broker, open, agents, log), abandon: () => broker.backend.close() };
+  return { stop: () => stop(broker, open, agents, closeRelay, log), abandon: () => broker.backend.close() };
+}
+
+/** Opens the socket in front of the person's ssh-agent, where there is one. Returns a function that closes it. */
+async function openRelay({ sshAgentRelay: relay }: Broker, handed: Handed): Promise<() => void> {
+  if (relay === undefined) return () => {};
+  const opened = await openSocket(relay.server, relay.path, handed);
+  return () => {
+    closeSocket(opened);
+    relay.close();
+  };
 }
 
 const SAY_AGAIN_MS = 60_000;
@@ -96,6 +109,7 @@ async function stop(
   broker: Broker,
   open: readonly OpenSocket[],
   agents: AgentSockets,
+  closeRelay: () => void,
   log: Log,
 ): Promise<void> {
   for (const each of open) closeSocket(each);
@@ -105,6 +119,7 @@ async function stop(
   broker.publisher.end();
   await broker.backend.close();
   broker.gateway.close();
+  closeRelay();
   const patience = new AbortController();
   await Promise.race([
     answered,

@@ -1,6 +1,6 @@
 import { chmodSync, rmdirSync, unlinkSync } from "node:fs";
-import type { Server } from "node:http";
-import { connect } from "node:net";
+import type { Server as HttpServer } from "node:http";
+import { connect, type Server } from "node:net";
 import { Sandboxed } from "../client/client.ts";
 
 /** Error: another process answers on the socket. */
@@ -11,13 +11,21 @@ export class SocketInUse extends Error {
 /** Descriptors of listening sockets from the service manager, by path. A used one is taken out: a closed number comes back for another file. */
 export type Handed = Map<string, number>;
 
-export type OpenSocket = { readonly server: Server; readonly path: string; readonly isHanded: boolean };
+export type OpenSocket<S extends Server = HttpServer> = {
+  readonly server: S;
+  readonly path: string;
+  readonly isHanded: boolean;
+};
 
 /**
  * Listens on the path, on the service manager's socket if that one is still reached there: a broker without a manager may have replaced
  * the file. Throws {@link SocketInUse} if another process answers on the path.
  */
-export async function openSocket(server: Server, path: string, handed: Handed): Promise<OpenSocket> {
+export async function openSocket<S extends Server>(
+  server: S,
+  path: string,
+  handed: Handed,
+): Promise<OpenSocket<S>> {
   const fd = handed.get(path);
   handed.delete(path);
   const isHanded = fd !== undefined && (await isAnswered(path));
@@ -26,7 +34,7 @@ export async function openSocket(server: Server, path: string, handed: Handed): 
 }
 
 /** Refuses new connections. Those of a handed socket wait in its queue for the next broker: the file is the service manager's. */
-export function closeSocket({ server, path, isHanded }: OpenSocket): void {
+export function closeSocket({ server, path, isHanded }: OpenSocket<Server>): void {
   server.close();
   if (!isHanded) removeFile(path);
 }

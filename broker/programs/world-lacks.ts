@@ -5,17 +5,22 @@
 import { basename } from "node:path";
 import type { ProgramEvent } from "../../world/backend.ts";
 
-/** The sentence follows `'NAME' failed: `. */
-type Lack = {
-  readonly names: string;
+type Told = {
+  /** Follows `'NAME' failed: `. */
   readonly sentence: string;
+  /** Left out unless what was printed says this. */
+  readonly says?: RegExp;
+};
+
+type Lack = Told & {
+  readonly names: string;
   readonly of?: "root" | "others";
   /** Left out where namespaces are allowed, or the refused call itself was reported. */
   readonly isNamespaces?: true;
   /** Left out in a world that shares a socket of `world.sockets` with this in its name. */
   readonly socket?: string;
-  /** Left out unless what was printed says this. */
-  readonly says?: RegExp;
+  /** Told in a world that shares the socket. */
+  readonly shared?: Told;
 };
 
 const ACCOUNTS =
@@ -151,6 +156,12 @@ const LACKS: readonly Lack[] = [
     socket: "ssh-agent",
     // A command may have an agent of its own.
     says: /connection to your authentication agent|connecting to agent/i,
+    shared: {
+      sentence:
+        "commands in a world list the keys of your ssh-agent and sign with them, and cannot add or remove keys, lock the agent or load a smart card's library. A person can do this outside of Substrate",
+      // Behind a prompt on the same line. An agent also refuses a signature that a person declines, which has other words.
+      says: /(?:Could not (?:add|remove) |Failed to (?:un)?lock ).*agent refused operation|Failed to remove all identities/,
+    },
   },
   {
     names: "gpg gpg2",
@@ -250,10 +261,11 @@ export class WorldLacks {
       const lack = this.#lackOf(name);
       if (lack?.isNamespaces === true && end.namespacesTold) continue;
       const { socket } = lack ?? {};
-      if (socket !== undefined && end.sockets.some((shared) => shared.includes(socket))) continue;
-      if (lack?.says !== undefined && !lack.says.test(end.said())) continue;
-      if (lack !== undefined && !told.has(lack))
-        told.set(lack, { program: name, message: `'${name}' failed: ${lack.sentence}` });
+      const isShared = socket !== undefined && end.sockets.some((shared) => shared.includes(socket));
+      const { sentence, says } = (isShared ? lack?.shared : lack) ?? {};
+      if (says !== undefined && !says.test(end.said())) continue;
+      if (lack !== undefined && sentence !== undefined && !told.has(lack))
+        told.set(lack, { program: name, message: `'${name}' failed: ${sentence}` });
     }
     const raises = end.builtins.some((fragment) => RAISES.test(fragment));
     const bounded = raises && NOT_RAISED.test(end.said());

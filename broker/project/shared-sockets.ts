@@ -1,17 +1,18 @@
 /** The host's Unix sockets shared with worlds by policies (`world.sockets`), and the variable for finding ssh-agent. */
-import { lstatSync, realpathSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { SharedSocket } from "../../world/backend.ts";
 import type { Variables } from "../model/environment.ts";
+import { socketAt } from "../model/host-socket.ts";
 import type { HostEnvironment } from "../settings/environment.ts";
 import { fileScope } from "../policy/files/file-scope.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
+import type { SshAgentRelay } from "../ssh-agent/relay.ts";
 import { isWithin } from "./projects.ts";
 
-/** Socket paths of the broker user's ssh-agent and gpg-agent, read once at start. */
+/** Where the broker user's ssh-agent and gpg-agent are, read once at start. */
 export type AgentSockets = {
-  /** SSH_AUTH_SOCK at the broker's start; undefined if not set. */
-  readonly ssh: string | undefined;
+  /** SSH_AUTH_SOCK at the broker's start, and the broker's socket that worlds get instead; undefined if not set. */
+  readonly ssh: { readonly path: string; readonly relay: SshAgentRelay } | undefined;
   /**
    * The paths of gpg-agent's restricted socket, in order of search: its clients sign and decrypt, and get no secret key. The usual
    * socket hands out keys.
@@ -31,18 +32,25 @@ type Entry = Pick<SharedSocket, "folderMode"> & {
   readonly sources: readonly string[];
   /** Undefined for the same path as on the host. */
   readonly target?: string;
+  /** Shared in place of the source, to which it leads. */
+  readonly relay?: SshAgentRelay;
 };
 
 /** A mount point directly below another mount point, so that no command can move or remove it. */
 const SSH_INSIDE = "/run/substrate-ssh-agent.sock";
 
-export function agentSockets(host: HostEnvironment, home: string, uid: number): AgentSockets {
+export function agentSockets(
+  host: HostEnvironment,
+  home: string,
+  uid: number,
+  relay: SshAgentRelay,
+): AgentSockets {
   // GnuPG uses this folder whatever the value of XDG_RUNTIME_DIR.
   const own = `/run/user/${uid}`;
   const folders = [...new Set([host["XDG_RUNTIME_DIR"] ?? own, own])].map((path) => join(path, "gnupg"));
   const ssh = host["SSH_AUTH_SOCK"];
   return {
-    ssh: ssh?.startsWith("/") === true ? ssh : undefined,
+    ssh: ssh?.startsWith("/") === true ? { path: ssh, relay } : undefined,
     gpg: [...folders, join(home, ".gnupg")].map((folder) => join(folder, "S.gpg-agent.extra")),
     gpgInside: `${own}/gnupg/S.gpg-agent`,
   };
@@ -80,8 +88,9 @@ function namedByAll(policies: readonly CompiledPolicy[]): readonly string[] {
 function entryOf(name: string, project: string, { home, agents }: Ground): Entry {
   if (name === "ssh-agent")
     return {
-      sources: agents.ssh === undefined ? [] : [agents.ssh],
+      sources: agents.ssh === undefined ? [] : [agents.ssh.path],
       target: SSH_INSIDE,
+      ...(agents.ssh === undefined ? {} : { relay: agents.ssh.relay }),
     };
   if (name === "gpg-agent") return { sources: agents.gpg, target: agents.gpgInside, folderMode: "700" };
   const path = name
@@ -95,7 +104,7 @@ function entryOf(name: string, project: string, { home, agents }: Ground): Entry
  * could let it lead to any socket of the host.
  */
 function found(
-  { sources, target, folderMode }: Entry,
+  { sources, target, folderMode, relay }: Entry,
   writable: readonly string[],
   { hidden }: Ground,
 ): readonly Omit<SharedSocket, "name">[] {
@@ -104,24 +113,16 @@ function found(
     if (socket === undefined || hidden.some((folder) => isWithin(socket.source, folder))) continue;
     const named = resolve(path);
     if (socket.source !== named && writable.some((folder) => isWithin(named, folder))) continue;
+    const shared = relay === undefined ? socket : relay.leadTo(socket);
+    if (shared === undefined) continue;
     return [
       {
-        ...socket,
-        target: target ?? socket.source,
+        ...shared,
+        target: target ?? shared.source,
+        ...(relay === undefined ? {} : { isBrokers: true as const }),
         ...(folderMode === undefined ? {} : { folderMode }),
       },
     ];
   }
   return [];
-}
-
-function socketAt(path: string): Pick<SharedSocket, "source" | "identity"> | undefined {
-  try {
-    const source = realpathSync(path);
-    const stat = lstatSync(source, { bigint: true });
-    return stat.isSocket() ? { source, identity: `${stat.dev}:${stat.ino}:${stat.ctimeNs}` } : undefined;
-  } catch {
-    // Missing or unreadable, ignoring: the socket is shared once a server listens.
-    return undefined;
-  }
 }

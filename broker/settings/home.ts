@@ -20,6 +20,8 @@ export type Home = {
   readonly agentSocket: string;
   readonly controlSocket: string;
   readonly agentSockets: string;
+  /** The broker's socket in front of the person's ssh-agent, for worlds. */
+  readonly sshAgentSocket: string;
   readonly config: string;
   /** Approvals given for always. */
   readonly approvals: string;
@@ -65,6 +67,8 @@ export function homeLayout(asked: string, askedOverlay: string | undefined): Hom
     agentSocket: join(root, "sock/agent.sock"),
     controlSocket: join(root, "sock/control.sock"),
     agentSockets: join(root, "sock/agents"),
+    // No longer than LONGEST_SOCKET.
+    sshAgentSocket: join(root, "sock/ssh.sock"),
     config: join(root, "config.yaml"),
     approvals: join(root, "approvals.yaml"),
     policies: join(root, "policies"),

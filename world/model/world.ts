@@ -34,9 +34,7 @@ export type FileScope = {
   readonly held?: readonly string[];
   /** As `denyWrite`, but only for existing names: a name made by a command stays writable. */
   readonly seal: readonly string[];
-  /**
-   * Patterns of `seal` for files whose replacement `ExecRequest.replacements` judges, if their folder has a sealed `hooks`. Absent: empty.
-   */
+  /** Patterns of `seal` for files that `ExecRequest.replacements` judges, if their folder has a sealed `hooks`. Absent: empty. */
   readonly judged?: readonly string[];
   /** Folders (`path/**`) whose writes stay in the world; `write` takes precedence. Absent: empty. */
   readonly scratch?: readonly string[];
@@ -78,6 +76,8 @@ export type SharedSocket = {
   readonly identity: string;
   /** Mode of the two folders above `target`, where the world makes them; absent: the usual mode. */
   readonly folderMode?: string;
+  /** The broker answers there, so only a world on the broker's machine reaches it. */
+  readonly isBrokers?: true;
 };
 
 /** A folder of the broker's, shown writable in place of the user's home. */

@@ -110,6 +110,11 @@ describe("what a world lacks is told", () => {
       "'ssh-add' failed: this world has no ssh-agent. 'world.socket",
     ]);
     expect(told(1000, add, { ...noAgent, sockets: ["ssh-agent"] })).toEqual([]);
+    const refused = { said: () => 'Could not add identity "id": agent refused operation\n' };
+    expect(told(1000, add, { ...refused, sockets: ["ssh-agent"] })).toEqual([
+      "'ssh-add' failed: commands in a world list the keys of your ",
+    ]);
+    expect(told(1000, add, refused)).toEqual([]);
     expect(told(1000, sign, noKey)).toEqual(["'gpg' failed: this world has no gpg-agent, and so no secret "]);
     expect(told(1000, sign, { ...noKey, sockets: ["ssh-agent"] })).toHaveLength(1);
     expect(told(1000, sign, { ...noKey, sockets: ["gpg-agent"] })).toEqual([]);
