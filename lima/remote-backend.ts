@@ -93,7 +93,8 @@ export class RemoteBackend implements WorldBackend {
     return await inTime(signal, peer.call("tryOverlay", null, signal));
   }
 
-  async start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
+  async start(id: string, asked: WorldSpec, signal: AbortSignal): Promise<World> {
+    const spec = withoutSocketsHere(asked);
     if (spec.hostNetwork === true)
       throw new WorldUnavailable(
         "Cannot give a world the host's network (world.isolate_network: false): worlds are on another machine",
@@ -252,6 +253,12 @@ export class RemoteBackend implements WorldBackend {
   #named(isolation: Isolation): Isolation {
     return { ...isolation, backend: this.name };
   }
+}
+
+/** Leaves out the sockets at which the broker answers: its machine may show their files to the agent's, and carries no connection. */
+function withoutSocketsHere({ sockets = [], ...spec }: WorldSpec): WorldSpec {
+  const there = sockets.filter(({ isBrokers = false }) => !isBrokers);
+  return there.length === 0 ? spec : { ...spec, sockets: there };
 }
 
 /** Waits for an agent no longer than `signal`, also where others wait for the same. Throws {@link WorldUnavailable} when the time is over. */
