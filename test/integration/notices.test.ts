@@ -35,6 +35,16 @@ describe.each(actors())("what a reply tells of what happened inside, as $kind", 
     expect((await broker.run("echo x > made; sh -c 'echo y'")).notices).toEqual([]);
   });
 
+  test("a command that prints a notice's text and erases it silences nothing, and a reason is said once", async () => {
+    const [notice] = (await broker.run("sh script")).notices;
+    const message = notice?.message ?? "";
+    broker.write(join(broker.project, "liar"), `id -u; printf '%s\\r\\033[2K' "${message}" >&2\n`);
+    const { stderr } = await broker.cli(["exec", "--", "sh liar"]);
+    expect(stderr.split("\n")).toContainEqual(expect.stringContaining(`substrate: ${message}`));
+    const missing = await broker.cli(["exec", "--", "./missing"]);
+    expect(missing.stderr.match(/missing.*not found/g)).toHaveLength(1);
+  });
+
   test("what is left in the background is told when it is killed, and not when it ends by itself or was to be kept", async () => {
     const killed = await broker.run("sleep 30 > out & sleep 30 & echo on");
     expect(killed.stdout).toBe("on\n");
