@@ -7,28 +7,19 @@
 #include "buffer.h"
 #include "descriptors.h"
 #include "terminal.h"
+#include "unseen.h"
 
-/* A range of code points, both ends included. */
-struct range {
-  unsigned first, last;
-};
+/* More marks on a letter cover the rows above and below. */
+#define MOST_MARKS 2
 
-/* Unicode 16: control and format characters, lone surrogates, separators except the blank, and letters drawn as
-   nothing. Same as UNSEEN in api/cli/terminal/terminal.ts. U+0080 to U+009F are the C1 controls (ECMA-48); U+009B
-   begins a sequence as ESC [ does. */
-static const struct range UNSEEN[] = {
-    {0x00, 0x1f},       {0x7f, 0xa0},       {0xad, 0xad},       {0x34f, 0x34f},     {0x600, 0x605},     {0x61c, 0x61c},
-    {0x6dd, 0x6dd},     {0x70f, 0x70f},     {0x890, 0x891},     {0x8e2, 0x8e2},     {0x115f, 0x1160},   {0x1680, 0x1680},
-    {0x180e, 0x180e},   {0x2000, 0x200f},   {0x2028, 0x202f},   {0x205f, 0x206f},   {0x2800, 0x2800},   {0x3000, 0x3000},
-    {0x3164, 0x3164},   {0xd800, 0xdfff},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},   {0xfff9, 0xfffb},   {0x110bd, 0x110bd},
-    {0x110cd, 0x110cd}, {0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0001, 0xe0001}, {0xe0020, 0xe007f},
-};
-
-static int is_unseen(unsigned code) {
-  for (size_t i = 0; i < sizeof UNSEEN / sizeof *UNSEEN; i++) {
-    if (code >= UNSEEN[i].first && code <= UNSEEN[i].last) return 1;
+static bool is_in(const struct range *ranges, size_t count, unsigned code) {
+  size_t from = 0, to = count;
+  while (from < to) {
+    size_t middle = from + (to - from) / 2;
+    if (code > ranges[middle].last) from = middle + 1;
+    else to = middle;
   }
-  return 0;
+  return from < count && code >= ranges[from].first;
 }
 
 static unsigned code_of(const unsigned char *at, size_t length) {
@@ -50,12 +41,16 @@ static size_t read_shown(const unsigned char *at, unsigned *code) {
 
 void add_shown(struct buffer *to, const char *text) {
   const unsigned char *at = (const unsigned char *)text;
+  size_t marks = 0;
   while (*at != 0) {
     unsigned code;
     size_t length = read_shown(at, &code);
+    bool is_mark = length > 0 && is_in(MARKS, sizeof MARKS / sizeof *MARKS, code);
+    bool is_hidden = is_in(UNSEEN, sizeof UNSEEN / sizeof *UNSEEN, code) || (is_mark && marks >= MOST_MARKS);
     char number[16];
+    marks = is_mark ? marks + 1 : 0;
     /* Escape invalid UTF-8 too: a terminal without UTF-8 may read the byte as a C1 control. */
-    if (length > 0 && !is_unseen(code)) {
+    if (length > 0 && !is_hidden) {
       buffer_add(to, (const char *)at, length);
     } else {
       snprintf(number, sizeof number, code < 0x100 ? "\\x%02x" : "\\u{%x}", code);

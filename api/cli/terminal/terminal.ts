@@ -73,11 +73,11 @@ export function printLine(terminal: Terminal, line = ""): void {
 
 /**
  * Characters that are invisible or move or cover visible text: controls, direction and format marks, unassigned and private ones,
- * spaces and line ends except the usual, what is drawn as nothing (variation selectors among them), enclosing marks, and marks
- * stacked three and more on a letter.
+ * spaces and line ends except the usual, what is drawn as nothing (variation selectors among them) or as a blank, enclosing marks, and
+ * marks stacked three and more on a letter. `shim/client/unseen.h` holds the same as a table.
  */
 const UNSEEN =
-  /[\p{C}\p{Zl}\p{Zp}\p{Me}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}]|(?! )\p{Zs}|(?<=\p{M}{2})\p{M}/gu;
+  /[\p{C}\p{Zl}\p{Zp}\p{Me}\p{Default_Ignorable_Code_Point}\u2800\u{13441}\u{13442}\u{1d159}]|\u{16fe4}|(?! )\p{Zs}|(?<=\p{M}{2})\p{M}/gu;
 
 /** Makes terminal sequences and invisible characters visible, in text of commands and policies. */
 export function harmless(text: string): string {
