@@ -1,6 +1,7 @@
 /** Questions of the broker about a terminal's command: shown in the editor; answered there only where the person asked for that. */
 import { randomUUID } from "node:crypto";
 import type { Approval, ApprovalDecision, ApprovalsReply } from "../../schemas/generated/types.ts";
+import { withoutGaps } from "../cli/terminal/rows.ts";
 import { harmlessLine } from "../cli/terminal/terminal.ts";
 import { call } from "../client/client.ts";
 import { fieldsOf, type Message } from "./messages.ts";
@@ -78,7 +79,7 @@ export class Questions {
       : [`Answer: substrate approve ${id} --once, or substrate deny ${id}`];
     const toolCall = {
       toolCallId: id,
-      title: `Substrate: a person must approve this first: ${harmlessLine(terminal.command.slice(0, 200))}`,
+      title: `Substrate: a person must approve this first: ${withoutGaps(harmlessLine(terminal.command.slice(0, 200)))}`,
       kind: "execute",
       status: "pending",
       content: [textBlock(fenced([...lines, ...here].join("\n")))],

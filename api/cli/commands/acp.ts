@@ -3,6 +3,7 @@ import { serveAcp } from "../../acp/serve.ts";
 import { whose } from "../../acp/whose.ts";
 import { refuseMisspeltAgent } from "../terminal/agent-name.ts";
 import { refuseInside } from "../terminal/inside.ts";
+import { withoutGaps } from "../terminal/rows.ts";
 import { Complaint, harmlessLine, type Terminal } from "../terminal/terminal.ts";
 import { approvalLines } from "../words/approval-words.ts";
 import { PLAIN } from "../words/colours.ts";
@@ -36,7 +37,7 @@ export async function acpCommand(
     ask: {
       control: home.controlSocket,
       inEditor: options.askEditor === true,
-      describe: (approval) => approvalLines(PLAIN, approval),
+      describe: (approval) => approvalLines(PLAIN, approval).map(withoutGaps),
     },
     complain: (text) => void terminal.err.write(`substrate: ${harmlessLine(text)}\n`),
     stdin: terminal.stdin,

@@ -4,6 +4,7 @@ import { coloursFor } from "../words/colours.ts";
 import { hasDesktop, notify } from "../questions/desktop.ts";
 import { answer, decided, isSomebodyHere, say } from "../questions/prompt.ts";
 import { eachQuestion } from "../questions/questions.ts";
+import { printRows } from "../terminal/rows.ts";
 import { harmlessJson, printLine, type Terminal } from "../terminal/terminal.ts";
 import { waitWords } from "./approvals.ts";
 
@@ -36,7 +37,7 @@ function print(terminal: Terminal, approval: Approval, json: boolean): void {
   if (json) return printLine(terminal, harmlessJson(JSON.stringify(approval)));
   const colours = coloursFor(terminal);
   printLine(terminal, `${colours.bold(approval.approval_id)}  ${waitWords(approval)}`);
-  for (const line of approvalLines(colours, approval)) printLine(terminal, line);
+  for (const line of approvalLines(colours, approval)) printRows(terminal, line);
   printLine(terminal);
 }
 

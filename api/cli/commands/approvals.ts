@@ -8,6 +8,7 @@ import { approvalLines, previewWords } from "../words/approval-words.ts";
 import { coloursFor } from "../words/colours.ts";
 import { isSomebodyHere, say, typedLine } from "../questions/prompt.ts";
 import { ask, tell } from "../terminal/replies.ts";
+import { printRows, sayRows } from "../terminal/rows.ts";
 import {
   Complaint,
   EXIT_SUBSTRATE,
@@ -38,7 +39,7 @@ export async function listApprovals(terminal: Terminal, json: boolean): Promise<
 export async function previewApproval(terminal: Terminal, id: string, json: boolean): Promise<number> {
   const reply = await tell<ApprovalPreviewReply>(terminal, `${pathOf(id)}/preview`, {});
   if (json) printJson(terminal, reply);
-  else printLine(terminal, previewWords(reply.preview));
+  else printRows(terminal, previewWords(reply.preview));
   return 0;
 }
 
@@ -54,7 +55,8 @@ export async function approve(terminal: Terminal, id: string, options: ApproveOp
     );
   const { approvals } = await ask<ApprovalsReply>(terminal, "/v1/approvals");
   const approval = approvals.find((one) => one.approval_id === id);
-  if (approval !== undefined) say(terminal, approvalLines(coloursFor(terminal), approval));
+  for (const line of approval === undefined ? [] : approvalLines(coloursFor(terminal), approval))
+    sayRows(terminal, line);
   if (approval !== undefined && options.yes !== true && isSomebodyHere(terminal)) {
     const typed = await typedLine(terminal, `Approve it (${decision})? y)es n)o [n] `);
     if (!/^y(?:es)?$/i.test(typed?.trim() ?? "")) {
@@ -77,14 +79,14 @@ export async function deny(terminal: Terminal, id: string): Promise<number> {
 
 function show(terminal: Terminal, { approvals, problems }: ApprovalsReply): void {
   for (const problem of problems)
-    printLine(
+    printRows(
       terminal,
       `approvals.yaml does not load, so none of its approvals apply: ${harmlessLine(problem)}`,
     );
   if (approvals.length === 0) return printLine(terminal, "No command waits for approval");
   for (const approval of approvals) {
     printLine(terminal, `${coloursFor(terminal).bold(approval.approval_id)}  ${waitWords(approval)}`);
-    for (const line of approvalLines(coloursFor(terminal), approval)) printLine(terminal, line);
+    for (const line of approvalLines(coloursFor(terminal), approval)) printRows(terminal, line);
     printLine(terminal);
   }
   printLine(terminal, "substrate approve ID --once|--session|--always, or substrate deny ID");

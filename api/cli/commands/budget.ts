@@ -8,6 +8,7 @@ import type {
 } from "../../../schemas/generated/types.ts";
 import { coloursFor } from "../words/colours.ts";
 import { ask, withdraw } from "../terminal/replies.ts";
+import { printRows } from "../terminal/rows.ts";
 import { Complaint, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 export type BudgetOptions = { readonly cwd?: string; readonly json?: boolean };
@@ -67,7 +68,7 @@ function pathOf(agent: string): string {
 function printAccount(terminal: Terminal, account: BudgetAccount): void {
   const { agent_id: name, kind, policy_id: policy, windows } = account;
   const title = kind === "shared" ? "All labels together" : `${kind === "agent" ? "Agent" : "Label"} ${name}`;
-  printLine(terminal, `${coloursFor(terminal).bold(title)}, limits of policy ${policy}`);
+  printRows(terminal, `${coloursFor(terminal).bold(title)}, limits of policy ${policy}`);
   for (const window of windows) {
     printLine(terminal, `  ${windowWords(window)}`);
     for (const state of window.budgets) printLine(terminal, `    ${stateWords(state)}`);

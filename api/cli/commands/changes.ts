@@ -12,6 +12,7 @@ import { coloursFor } from "../words/colours.ts";
 import { paintPatch, statLines } from "../words/patch-words.ts";
 import { commandWords } from "../words/program-words.ts";
 import { ask, errorOf, exitOfRefusal, wordsOf } from "../terminal/replies.ts";
+import { brokenOn, printRows, sayRows } from "../terminal/rows.ts";
 import { saying } from "../words/saying.ts";
 import {
   Complaint,
@@ -64,7 +65,8 @@ export async function showDiff(
     return 0;
   }
   if (options.stat === true)
-    for (const line of statLines(coloursFor(terminal), reply)) printLine(terminal, line);
+    for (const line of statLines(coloursFor(terminal), reply))
+      printLine(terminal, brokenOn(terminal.out, line));
   else printPatch(terminal, reply);
   sayRest(terminal, reply, id);
   return 0;
@@ -114,13 +116,14 @@ export async function changeHeld(
 }
 
 function printPatch(terminal: Terminal, { patch }: DiffReply): void {
-  if (terminal.out.isTTY === true) terminal.out.write(paintPatch(coloursFor(terminal), patch));
-  else terminal.out.write(patch);
+  if (terminal.out.isTTY !== true) terminal.out.write(patch);
+  // A line of a file that the terminal itself continued could look like a heading.
+  else terminal.out.write(brokenOn(terminal.out, paintPatch(coloursFor(terminal), patch)));
 }
 
 /** Beside the patch, so that a pipe gets nothing else: folders have no place in it, nor has what it leaves out. */
 function sayRest(terminal: Terminal, { changes, summary }: DiffReply, id: string): void {
-  const say = (text: string): void => void terminal.err.write(`substrate: ${harmlessLine(text)}\n`);
+  const say = (text: string): void => sayRows(terminal, `substrate: ${harmlessLine(text)}`);
   const autorun = changes.filter((change) => change.autorun).map(({ path }) => path);
   if (autorun.length > 0) say(`tools run by themselves: ${some(autorun)}`);
   const folders = changes.filter(({ kind }) => kind === "dir").length;
@@ -133,13 +136,13 @@ function sayRest(terminal: Terminal, { changes, summary }: DiffReply, id: string
 function show(terminal: Terminal, verb: Verb, id: string, { done, left, skipped = [] }: ChangesReply): void {
   const paint = coloursFor(terminal);
   printLine(terminal, `${done.length === 1 ? "1 change" : `${done.length} changes`} ${DONE[verb]}`);
-  for (const path of done.slice(0, MAX_SHOWN)) printLine(terminal, `  ${paint.green(harmlessLine(path))}`);
+  for (const path of done.slice(0, MAX_SHOWN)) printRows(terminal, `  ${paint.green(harmlessLine(path))}`);
   if (done.length > MAX_SHOWN) printLine(terminal, `  … and ${done.length - MAX_SHOWN} more`);
   if (left.length > 0) {
     const where = WHERE_LEFT[verb][left.length === 1 ? 0 : 1];
-    printLine(terminal, `${left.length} ${where}: ${harmlessLine(some(left))}`);
+    printRows(terminal, `${left.length} ${where}: ${harmlessLine(some(left))}`);
   }
-  for (const line of reasonLines(skipped)) printLine(terminal, line);
+  for (const line of reasonLines(skipped)) printRows(terminal, line);
   if (verb === "apply")
     printLine(terminal, `substrate undo ${id} reverts them, unless the files change first`);
 }
@@ -148,7 +151,7 @@ function show(terminal: Terminal, verb: Verb, id: string, { done, left, skipped 
 async function sayAutorun(terminal: Terminal, { change_span_id: id }: ChangesReply): Promise<void> {
   const { span } = await ask<TraceReply>(terminal, `/v1/trace/${encodeURIComponent(id)}`);
   const autorun = span.fs_diff?.autorun ?? [];
-  if (autorun.length > 0) printLine(terminal, `tools run by themselves: ${harmlessLine(some(autorun))}`);
+  if (autorun.length > 0) printRows(terminal, `tools run by themselves: ${harmlessLine(some(autorun))}`);
 }
 
 function some(paths: readonly string[]): string {
@@ -161,7 +164,7 @@ function sayRefusal(terminal: Terminal, answer: Answer): void {
   terminal.err.write(`substrate: ${wordsOf(answer)}\n`);
   const conflicts = errorOf(answer).conflicts ?? [];
   if (conflicts.length <= NAMED_IN_MESSAGE) return;
-  for (const line of reasonLines(conflicts)) terminal.err.write(`${line}\n`);
+  for (const line of reasonLines(conflicts)) sayRows(terminal, line);
 }
 
 /** The refused paths, each reason once. */
@@ -202,7 +205,7 @@ async function lastOf(terminal: Terminal, verb?: Verb): Promise<Span> {
     throw new Complaint(
       `Cannot find 'last': none of the last ${LOOKED_THROUGH} spans held changes of the project of '${terminal.cwd}'. Name a span: 'substrate trace list' shows them`,
     );
-  terminal.err.write(`substrate: ${found.span_id}  ${harmlessLine(commandWords(found.cmd ?? ""))}\n`);
+  sayRows(terminal, `substrate: ${found.span_id}  ${harmlessLine(commandWords(found.cmd ?? ""))}`);
   return found;
 }
 
@@ -239,7 +242,7 @@ export async function idOf(
     throw new Complaint(
       `Cannot find 'last': none of the last ${LOOKED_THROUGH} spans is a command in '${terminal.cwd}'. Name a span: 'substrate trace list' shows them`,
     );
-  terminal.err.write(`substrate: ${found.span_id}  ${harmlessLine(commandWords(found.cmd ?? ""))}\n`);
+  sayRows(terminal, `substrate: ${found.span_id}  ${harmlessLine(commandWords(found.cmd ?? ""))}`);
   return found.span_id;
 }
 

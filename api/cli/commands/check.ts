@@ -3,7 +3,8 @@ import type { CheckReply } from "../../../schemas/generated/types.ts";
 import { call } from "../../client/client.ts";
 import { coloursFor, paintVerdict } from "../words/colours.ts";
 import { exitOfRefusal, wordsOf } from "../terminal/replies.ts";
-import { EXIT_DENIED, harmless, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
+import { printRows } from "../terminal/rows.ts";
+import { EXIT_DENIED, harmless, printJson, type Terminal } from "../terminal/terminal.ts";
 import { type CommandOptions, commandBody, commandSocket } from "./command-body.ts";
 
 /** Prints the verdict with its fragment and rule. Exit 0 when the command would run, 126 when not. */
@@ -24,7 +25,7 @@ export async function checkCommand(
   }
   const reply = answer.document as CheckReply;
   if (options.json === true) printJson(terminal, reply);
-  else for (const line of checkLines(reply, styleFor(terminal))) printLine(terminal, line);
+  else for (const line of checkLines(reply, styleFor(terminal))) printRows(terminal, line);
   return ["deny", "ask"].includes(reply.decision.verdict) ? EXIT_DENIED : 0;
 }
 

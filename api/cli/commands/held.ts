@@ -4,6 +4,7 @@ import { type Colours, coloursFor } from "../words/colours.ts";
 import { commandWords } from "../words/program-words.ts";
 import { ask } from "../terminal/replies.ts";
 import { saying } from "../words/saying.ts";
+import { printRows } from "../terminal/rows.ts";
 import { harmlessExcerpt, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 export type HeldOptions = { readonly all?: boolean; readonly json?: boolean };
@@ -23,13 +24,13 @@ export async function listHeld(terminal: Terminal, { all, json }: HeldOptions): 
 function show(terminal: Terminal, { held, more }: HeldReply, all: boolean): void {
   if (held.length === 0) {
     const where = all ? "" : ` in the project of '${harmlessLine(terminal.cwd)}'; --all lists every project`;
-    return printLine(terminal, `No changes wait to be applied${where}`);
+    return printRows(terminal, `No changes wait to be applied${where}`);
   }
   const colours = coloursFor(terminal);
   for (const [index, entry] of held.entries()) {
     if (index === 0 || held[index - 1]?.project !== entry.project)
-      printLine(terminal, colours.bold(harmlessLine(entry.project)));
-    for (const line of linesOf(colours, entry)) printLine(terminal, `  ${line}`);
+      printRows(terminal, colours.bold(harmlessLine(entry.project)));
+    for (const line of linesOf(colours, entry)) printRows(terminal, `  ${line}`);
   }
   if (more > 0) printLine(terminal, `${more} older commands are not listed`);
   printLine(terminal);

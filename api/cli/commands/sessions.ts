@@ -1,9 +1,10 @@
 /** `substrate trace sessions` and `trace --session KEY`: sessions as agents name them. */
 import type { AgentSession, SessionsReply, Span } from "../../../schemas/generated/types.ts";
 import { ask } from "../terminal/replies.ts";
+import { printRows } from "../terminal/rows.ts";
 import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 import { sessionWords } from "../words/session-words.ts";
-import { spanLine } from "../words/span-lines.ts";
+import { printSpan } from "../words/span-lines.ts";
 import { newestSpans, sessionsOf } from "./trace.ts";
 
 export type SessionsOptions = { readonly limit: string; readonly agent?: string; readonly json?: boolean };
@@ -13,7 +14,7 @@ export async function listSessions(terminal: Terminal, options: SessionsOptions)
   const query = new URLSearchParams({ limit, ...(agent === undefined ? {} : { agent_id: agent }) });
   const reply = await ask<SessionsReply>(terminal, `/v1/sessions?${query.toString()}`);
   if (options.json === true) printJson(terminal, reply);
-  else for (const session of reply.sessions) printLine(terminal, wordsOf(session));
+  else for (const session of reply.sessions) printRows(terminal, wordsOf(session));
   return 0;
 }
 
@@ -54,14 +55,14 @@ async function spansOf(
 }
 
 function print(terminal: Terminal, { session, spans, is_cut: isCut }: Shown): void {
-  printLine(terminal, wordsOf(session));
+  printRows(terminal, wordsOf(session));
   if (isCut)
     printLine(terminal, `… only the newest ${MOST_SPANS} spans: 'substrate trace list --session' takes -n`);
   const below = new Map<string, Span[]>(spans.map((span) => [span.span_id, []]));
   const roots: Span[] = [];
   for (const span of spans) (below.get(span.parent_span ?? "") ?? roots).push(span);
   const printed = (span: Span, depth: number): void => {
-    printLine(terminal, `${"  ".repeat(depth)}${spanLine(terminal, span)}`);
+    printSpan(terminal, span, "  ".repeat(depth));
     for (const child of below.get(span.span_id) ?? []) printed(child, depth + 1);
   };
   for (const root of roots) printed(root, 1);

@@ -19,7 +19,8 @@ import { type Colours, coloursFor } from "../words/colours.ts";
 import { sessionWords } from "../words/session-words.ts";
 import { ownPolicyFiles, policyFile } from "../terminal/policy-files.ts";
 import { ask } from "../terminal/replies.ts";
-import { harmlessExcerpt, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
+import { printRows } from "../terminal/rows.ts";
+import { harmlessExcerpt, harmlessLine, printJson, type Terminal } from "../terminal/terminal.ts";
 
 type PolicyState = {
   readonly name: string;
@@ -174,7 +175,7 @@ const LOOKED_THROUGH = 20;
 
 function print(terminal: Terminal, status: Status): void {
   const colours = coloursFor(terminal);
-  const row = (name: string, text: string): void => printLine(terminal, `${name.padEnd(10)} ${text}`);
+  const row = (name: string, text: string): void => printRows(terminal, `${name.padEnd(10)} ${text}`);
   row("broker", brokerWords(terminal, status));
   row("policy", policyWords(colours, status.policy));
   for (const note of status.policy.notes) row("", colours.yellow(harmlessLine(note)));

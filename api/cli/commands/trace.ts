@@ -11,17 +11,11 @@ import { previewWords } from "../words/approval-words.ts";
 import { programEnd } from "../words/program-words.ts";
 import { idOf } from "./changes.ts";
 import { ask } from "../terminal/replies.ts";
-import { spanLine, trafficWords } from "../words/span-lines.ts";
+import { printRows } from "../terminal/rows.ts";
+import { printSpan, trafficWords } from "../words/span-lines.ts";
 import { telemetryRows } from "../words/telemetry-words.ts";
-import {
-  Complaint,
-  harmless,
-  harmlessJson,
-  harmlessLine,
-  printJson,
-  printLine,
-  type Terminal,
-} from "../terminal/terminal.ts";
+import { Complaint, harmless, harmlessJson, harmlessLine, printJson } from "../terminal/terminal.ts";
+import { printLine, type Terminal } from "../terminal/terminal.ts";
 import { timeBefore } from "../words/times.ts";
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -34,6 +28,9 @@ type Row = readonly [name: string, value: string | null];
 
 /** Paths of each list that a person is shown. */
 const MAX_SHOWN = 20;
+
+/** Rows that end with a hash, which can be copied whole. */
+const HASHES: ReadonlySet<string> = new Set(["policy", "chain"]);
 
 /** One span with everything that was recorded of it. */
 export async function showSpan(terminal: Terminal, id: string, json: boolean): Promise<number> {
@@ -69,9 +66,10 @@ export async function showSpan(terminal: Terminal, id: string, json: boolean): P
   ];
   printLine(terminal, `${span.span_id}  ${span.event_type}  ${span.ts}`);
   for (const [name, value] of rows)
-    if (value !== null) printLine(terminal, `  ${name.padEnd(9)} ${indented(value)}`);
+    if (value !== null)
+      (HASHES.has(name) ? printLine : printRows)(terminal, `  ${name.padEnd(9)} ${indented(value)}`);
   printChanges(terminal, span);
-  for (const child of children) printLine(terminal, `  child     ${spanLine(terminal, child)}`);
+  for (const child of children) printSpan(terminal, child, "  child     ");
   if (next !== undefined) printLine(terminal, `  child     … and more: --tree shows them`);
   return 0;
 }
@@ -196,11 +194,11 @@ function printChanges(terminal: Terminal, { fs_diff: diff }: Span): void {
     ["d", diff.dirs],
   ] as const;
   for (const [mark, paths] of marks) {
-    for (const path of paths.slice(0, MAX_SHOWN)) printLine(terminal, `  ${mark} ${harmlessLine(path)}`);
+    for (const path of paths.slice(0, MAX_SHOWN)) printRows(terminal, `  ${mark} ${harmlessLine(path)}`);
     if (paths.length > MAX_SHOWN)
       printLine(terminal, `  ${mark} … and ${paths.length - MAX_SHOWN} more: --json lists them`);
   }
-  if (diff.summary !== null) printLine(terminal, `  changes   ${indented(diff.summary)}`);
+  if (diff.summary !== null) printRows(terminal, `  changes   ${indented(diff.summary)}`);
 }
 
 export type ListOptions = {
@@ -237,7 +235,7 @@ export async function listSpans(terminal: Terminal, options: ListOptions): Promi
   // The spans of several projects have no cursor in common.
   const next = lists.length === 1 ? (lists[0]?.next_cursor ?? null) : null;
   if (options.json === true) printJson(terminal, { spans, next_cursor: next });
-  else for (const span of spans) printLine(terminal, spanLine(terminal, span));
+  else for (const span of spans) printSpan(terminal, span);
   return 0;
 }
 
@@ -323,8 +321,9 @@ export async function tailSpans(terminal: Terminal, options: TailOptions): Promi
 
 function print(terminal: Terminal, line: string, { json }: TailOptions): void {
   const span = spanOf(line);
-  if (span === undefined) printLine(terminal, harmlessLine(line));
-  else printLine(terminal, json === true ? harmlessJson(line) : spanLine(terminal, span));
+  if (span === undefined) printRows(terminal, harmlessLine(line));
+  else if (json === true) printLine(terminal, harmlessJson(line));
+  else printSpan(terminal, span);
 }
 
 function isWanted(line: string, { agent, session }: TailOptions): boolean {

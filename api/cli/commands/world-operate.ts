@@ -6,6 +6,7 @@ import type {
 } from "../../../schemas/generated/types.ts";
 import { coloursFor } from "../words/colours.ts";
 import { tell } from "../terminal/replies.ts";
+import { printRows } from "../terminal/rows.ts";
 import { saying } from "../words/saying.ts";
 import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 import { PERSON, spotOf } from "./command-body.ts";
@@ -50,7 +51,7 @@ function printWarm(terminal: Terminal, world: WarmedWorld): void {
     ["session", world.session_id],
     ["policy", `${world.policy_id} ${world.policy_hash}`],
   ] as const;
-  for (const [name, value] of rows) printLine(terminal, `  ${name.padEnd(10)} ${harmlessLine(value)}`);
+  for (const [name, value] of rows) printRows(terminal, `  ${name.padEnd(10)} ${harmlessLine(value)}`);
   for (const line of isolationLines(coloursFor(terminal), world.isolation)) printLine(terminal, `  ${line}`);
 }
 
@@ -59,9 +60,9 @@ function printRestart(terminal: Terminal, { ended, world }: WorldRestartReply): 
   for (const one of ended) {
     const whose = one.agent_id === null ? "" : ` of agent ${one.agent_id}`;
     const commands = one.commands === 0 ? "" : `, and ${one.commands} running in it`;
-    printLine(terminal, `${one.world_id}${whose} in ${harmlessLine(one.project)} is ended${commands}`);
+    printRows(terminal, `${one.world_id}${whose} in ${harmlessLine(one.project)} is ended${commands}`);
     for (const { pid, argv } of one.processes)
-      printLine(terminal, `  ended process ${pid}  ${harmlessLine(argv)}`);
+      printRows(terminal, `  ended process ${pid}  ${harmlessLine(argv)}`);
     for (const port of one.closed_ports) printLine(terminal, `  ${closedWords(port, one.agent_id)}`);
   }
   if (world !== null) printWarm(terminal, world);

@@ -1,6 +1,7 @@
 import type { HealthReply, Isolation, PublishedPort } from "../../../schemas/generated/types.ts";
 import { type Colours, coloursFor } from "../words/colours.ts";
 import { ask } from "../terminal/replies.ts";
+import { printRows } from "../terminal/rows.ts";
 import { harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 type WorldStatus = HealthReply["worlds"][number];
@@ -46,15 +47,15 @@ function printWorld(terminal: Terminal, colours: Colours, world: WorldStatus, mo
     ["limits", set.length === 0 ? "none in force" : set.join(", ")],
     ["mounts", `${made.length}${mounts ? "" : " (--mounts lists them)"}`],
   ];
-  for (const [name, value] of rows) printLine(terminal, `  ${name.padEnd(10)} ${harmlessLine(value)}`);
+  for (const [name, value] of rows) printRows(terminal, `  ${name.padEnd(10)} ${harmlessLine(value)}`);
   for (const port of published)
-    printLine(terminal, `  ${"published".padEnd(10)} ${publishedLine(colours, port)}`);
-  if (mounts) for (const mount of made) printLine(terminal, `    ${harmlessLine(mount)}`);
+    printRows(terminal, `  ${"published".padEnd(10)} ${publishedLine(colours, port)}`);
+  if (mounts) for (const mount of made) printRows(terminal, `    ${harmlessLine(mount)}`);
   if (world.isolation !== undefined)
     for (const line of isolationLines(colours, world.isolation)) printLine(terminal, `  ${line}`);
   printLine(terminal, `  ${"processes".padEnd(10)} ${processes.length === 0 ? "none" : processes.length}`);
   for (const { pid: inside, argv } of processes)
-    printLine(terminal, `    ${String(inside).padStart(6)}  ${harmlessLine(argv)}`);
+    printRows(terminal, `    ${String(inside).padStart(6)}  ${harmlessLine(argv)}`);
 }
 
 function publishedLine(colours: Colours, published: PublishedPort): string {

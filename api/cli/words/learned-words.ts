@@ -5,7 +5,8 @@ import type { Observed } from "../../../broker/learn/observations.ts";
 import type { Proposal } from "../../../broker/learn/propose.ts";
 import type { CompiledPolicy } from "../../../broker/policy/index.ts";
 import type { DecisionRule } from "../../../schemas/generated/types.ts";
-import { harmlessLine, printLine, type Terminal } from "../terminal/terminal.ts";
+import { brokenOn, printRows } from "../terminal/rows.ts";
+import { harmless, harmlessLine, type Terminal } from "../terminal/terminal.ts";
 
 /** A tested proposal, with the observations behind the proposal. */
 export type LearnedPolicy = {
@@ -62,7 +63,7 @@ export function printLearned(terminal: Terminal, learned: LearnedPolicy): void {
   if (proposal.patch === "") note(terminal, "No rule is proposed.");
   else {
     for (const line of howToApply(learned)) note(terminal, line);
-    terminal.out.write(proposal.patch);
+    printPatch(terminal, proposal.patch);
     for (const line of checkedWords(learned)) note(terminal, line);
   }
   for (const [title, rows] of sections(learned)) {
@@ -75,8 +76,13 @@ export function printLearned(terminal: Terminal, learned: LearnedPolicy): void {
     note(terminal, `commands.allowed is empty in ${file}: every command that no rule refuses may run.`);
 }
 
+/** The patch as it is for a pipe: `patch` reads it. */
+function printPatch({ out }: Terminal, patch: string): void {
+  out.write(out.isTTY === true ? brokenOn(out, harmless(patch)) : patch);
+}
+
 function note(terminal: Terminal, line: string): void {
-  printLine(terminal, line === "" ? "#" : `# ${harmlessLine(line)}`);
+  printRows(terminal, line === "" ? "#" : `# ${harmlessLine(line)}`);
 }
 
 function howToApply({ file, ownFile }: LearnedPolicy): readonly string[] {

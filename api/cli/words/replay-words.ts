@@ -7,6 +7,7 @@ import type {
 } from "../../../schemas/generated/types.ts";
 import { type Colours, coloursFor } from "./colours.ts";
 import { groupsOf } from "./replay-runs.ts";
+import { printRows } from "../terminal/rows.ts";
 import { harmless, harmlessExcerpt, harmlessLine, printLine, type Terminal } from "../terminal/terminal.ts";
 
 /** Maximum of shown lines of a diff; `--json` has all. */
@@ -21,16 +22,16 @@ export function printReplay(terminal: Terminal, reply: ReplayReply, policy: stri
   const { matches, results, differences, drift } = reply;
   printLine(terminal, headline(colours, reply));
   if (policy !== undefined || reply.verdicts.recorded !== reply.verdicts.now) printVerdicts(terminal, reply);
-  printRow(terminal, colours, "exit", matches.exit, [endWords(results.recorded), endWords(results.now)]);
-  printRow(terminal, colours, "stdout", matches.stdout);
+  printPart(terminal, colours, "exit", matches.exit, [endWords(results.recorded), endWords(results.now)]);
+  printPart(terminal, colours, "stdout", matches.stdout);
   printText(terminal, colours, differences.stdout);
-  printRow(terminal, colours, "stderr", matches.stderr);
+  printPart(terminal, colours, "stderr", matches.stderr);
   printText(terminal, colours, differences.stderr);
-  printRow(terminal, colours, "changes", matches.fs_diff);
+  printPart(terminal, colours, "changes", matches.fs_diff);
   printChanges(terminal, "only recorded", differences.fs_diff?.only_recorded ?? []);
   printChanges(terminal, "only now", differences.fs_diff?.only_now ?? []);
-  for (const note of reply.notes) printLine(terminal, `  note      ${harmlessLine(note)}`);
-  for (const each of drift) printLine(terminal, driftLine(each));
+  for (const note of reply.notes) printRows(terminal, `  note      ${harmlessLine(note)}`);
+  for (const each of drift) printRows(terminal, driftLine(each));
   printLine(terminal, `  replay    ${reply.replay_span_id}; its changes are not in the project`);
 }
 
@@ -67,7 +68,7 @@ function printVerdicts(terminal: Terminal, { verdicts, decisions, results }: Rep
   const { recorded, now } = results;
   const rule = decisions.now.rule;
   const why = rule === null ? "" : `: '${rule.fragment}' matches '${rule.pattern}' in ${rule.list}`;
-  printLine(
+  printRows(
     terminal,
     harmlessLine(
       `  verdict   ${verdicts.recorded ?? "-"} (${recorded.policy_id}) → ${verdicts.now} (${now.policy_id})${why}`,
@@ -75,7 +76,7 @@ function printVerdicts(terminal: Terminal, { verdicts, decisions, results }: Rep
   );
 }
 
-function printRow(
+function printPart(
   terminal: Terminal,
   colours: Colours,
   name: string,
@@ -100,7 +101,7 @@ function endWords({ exit, signal, timed_out: timedOut }: ReplayResult): string {
 function printText(terminal: Terminal, colours: Colours, diff: string | null): void {
   if (diff === null) return;
   const lines = diff.replace(/\n$/, "").split("\n");
-  for (const line of lines.slice(0, MAX_LINES)) printLine(terminal, `    ${painted(colours, line)}`);
+  for (const line of lines.slice(0, MAX_LINES)) printRows(terminal, `    ${painted(colours, line)}`);
   if (lines.length > MAX_LINES)
     printLine(terminal, `    … ${lines.length - MAX_LINES} more lines: --json shows them`);
 }
@@ -113,7 +114,7 @@ function painted(colours: Colours, line: string): string {
 
 function printChanges(terminal: Terminal, title: string, changes: readonly ReplayChange[]): void {
   for (const { kind, path } of changes.slice(0, MAX_CHANGES))
-    printLine(terminal, `    ${title}: ${SIGNS[kind]} ${harmlessLine(path)}`);
+    printRows(terminal, `    ${title}: ${SIGNS[kind]} ${harmlessLine(path)}`);
   if (changes.length > MAX_CHANGES)
     printLine(terminal, `    ${title}: … ${changes.length - MAX_CHANGES} more: --json shows them`);
 }

@@ -8,7 +8,15 @@ import type {
 } from "../../../schemas/generated/types.ts";
 import { coloursFor, paintVerdict } from "./colours.ts";
 import { durationWords, programEnd, programWords } from "./program-words.ts";
+import { printRows } from "../terminal/rows.ts";
 import { harmless, harmlessLine, type Terminal } from "../terminal/terminal.ts";
+
+/** Rows of a span in a list on a terminal: time and id fill most of the first one of 80 columns. */
+const MOST_ROWS = 3;
+
+export function printSpan(terminal: Terminal, span: Span, before = ""): void {
+  printRows(terminal, `${before}${spanLine(terminal, span)}`, MOST_ROWS);
+}
 
 export function spanLine(terminal: Terminal, span: Span): string {
   const { ts, span_id: id } = span;

@@ -3,6 +3,7 @@ import type { Span } from "../../../schemas/generated/types.ts";
 import { coloursFor } from "./colours.ts";
 import { durationWords, programEnd, programWords } from "./program-words.ts";
 import { spanLine, spanWords } from "./span-lines.ts";
+import { cutToWidth, widthOf } from "../terminal/rows.ts";
 import { printLine, type Terminal } from "../terminal/terminal.ts";
 import { folded, hasFailed, type Shown, type Tree } from "./tree-folds.ts";
 
@@ -25,7 +26,7 @@ function printBranches(terminal: Terminal, tree: Tree, before: string, all: bool
 function lineOf(terminal: Terminal, row: Shown): string {
   if ("folded" in row) return row.folded;
   const { span } = row.tree;
-  const isNarrow = widthOf(terminal) !== undefined;
+  const isNarrow = widthOf(terminal.out) !== undefined;
   if (span.event_type !== "exec") return isNarrow ? spanWords(terminal, span) : spanLine(terminal, span);
   const id = isNarrow ? [] : [span.span_id];
   return [...id, endWords(terminal, span), durationWords(span.duration_ms), programWords(span)]
@@ -39,44 +40,6 @@ function endWords(terminal: Terminal, span: Span): string {
 }
 
 function print(terminal: Terminal, line: string): void {
-  const width = widthOf(terminal);
+  const width = widthOf(terminal.out);
   printLine(terminal, width === undefined ? line : cutToWidth(line, width));
-}
-
-/** Width of the terminal in columns; undefined without a terminal, where lines are printed whole. */
-function widthOf({ out }: Terminal): number | undefined {
-  return out.isTTY === true && out.columns > 0 ? out.columns : undefined;
-}
-
-/** A colour sequence printed by the CLI: takes no column. */
-const COLOUR = String.raw`\u001b\[[\d;]*m`;
-const PIECES = new RegExp(`${COLOUR}|.`, "gsu");
-const IS_COLOUR = new RegExp(`^${COLOUR}$`);
-const END_OF_COLOUR = "\u001b[39m";
-
-/** Combining characters, drawn over the character before: no column. */
-const COMBINING = /^[\p{Mn}\p{Me}]$/u;
-
-/** Drawn two columns wide (Unicode's East Asian Width W and F, and emoji). */
-const WIDE =
-  /^[\p{Emoji_Presentation}\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]$/u;
-
-/** Cuts a line to the width, with `…` at the end. The text must be escaped already. */
-export function cutToWidth(line: string, width: number): string {
-  let used = 0;
-  let kept = "";
-  let fits: string | undefined;
-  for (const piece of line.match(PIECES) ?? []) {
-    const room = columnsOf(piece);
-    if (used + room > width) return `${fits ?? ""}…${kept.includes("\u001b") ? END_OF_COLOUR : ""}`;
-    used += room;
-    kept += piece;
-    if (used < width) fits = kept;
-  }
-  return line;
-}
-
-function columnsOf(piece: string): number {
-  if (IS_COLOUR.test(piece) || COMBINING.test(piece)) return 0;
-  return WIDE.test(piece) ? 2 : 1;
 }

@@ -1,6 +1,7 @@
 /** The tree below a span: in pages from the trace, and drawn. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { cutToWidth, printTree } from "../../../../api/cli/words/tree-lines.ts";
+import { cutToWidth } from "../../../../api/cli/terminal/rows.ts";
+import { printTree } from "../../../../api/cli/words/tree-lines.ts";
 import type { Terminal } from "../../../../api/cli/terminal/terminal.ts";
 import type { Tree } from "../../../../api/cli/words/tree-folds.ts";
 import { DEEPEST, treePage } from "../../../../broker/spans/span-tree.ts";
