@@ -14,6 +14,8 @@ const RUN_LATER = [
   ".devcontainer/devcontainer.json",
   ".envrc",
   ".gitattributes",
+  ".github/extensions/x/extension.mjs",
+  ".github/lsp.json",
   ".github/workflows/ci.yml",
   ".gitmodules",
   ".husky/pre-commit",

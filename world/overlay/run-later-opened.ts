@@ -117,8 +117,9 @@ export const OPENED: readonly RunLater[] = [
     denied: "agents",
   },
   {
-    paths: ["**/.github/{hooks,agents,copilot}/**", "**/.github/mcp.json"],
-    reason: "Copilot's hooks, servers and agents",
+    paths: ["**/.github/{hooks,agents,copilot,extensions,plugin}/**", "**/.github/{lsp,mcp}.json"],
+    reason:
+      "Copilot's hooks, servers, language servers, extensions, plugins and agents: it starts them by itself",
     denied: "agents",
   },
   {

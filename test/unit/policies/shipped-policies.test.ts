@@ -98,6 +98,7 @@ describe.each(AGENTS)("%s", (name) => {
       "$PROJECT/opencode.json",
       "$PROJECT/.vscode",
       "$PROJECT/.envrc",
+      "$PROJECT/.github/{hooks,agents,copilot,extensions,plugin,lsp.json,mcp.json}",
     ];
     expect(denied).toEqual(expect.arrayContaining(settings));
     expect(policy("strict").document.fs?.deny_write).toEqual(expect.arrayContaining(settings));
