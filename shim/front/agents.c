@@ -15,7 +15,7 @@
 
 /* Same rows as api/cli/commands/hook-agents.ts; test/integration/hook.test.ts compares the answers. */
 static const struct tool CLAUDE_TOOLS[] = {
-    /* `path` is Copilot's, which runs the hooks in a project's .claude/settings.json. */
+    /* Copilot runs the hooks in a project's .claude/settings.json: `path` of Read, Write and Edit is its own, and `paths`. */
     {"Bash", SHELL, NULL, {"command"}, NAMED},
     {"Monitor", SHELL, NULL, {"command"}, NAMED},
     {"Read", FILES, "read", {"file_path", "path"}, NAMED},
@@ -24,8 +24,8 @@ static const struct tool CLAUDE_TOOLS[] = {
     {"MultiEdit", FILES, "write", {"file_path"}, NAMED},
     {"NotebookRead", FILES, "read", {"notebook_path"}, NAMED},
     {"NotebookEdit", FILES, "write", {"notebook_path"}, NAMED},
-    {"Grep", FILES, "search", {"path"}, HERE},
-    {"Glob", FILES, "read", {"path"}, HERE},
+    {"Grep", FILES, "search", {"paths", "path"}, SPLITS},
+    {"Glob", FILES, "read", {"paths", "path"}, SPLITS},
     {"LS", FILES, "read", {"path"}, HERE},
     {"Artifact", FILES, "read", {"file_path"}, NAMED},
     {"Projects", FILES, "read", {"local_path"}, HERE},
@@ -67,8 +67,8 @@ static const struct tool COPILOT_TOOLS[] = {
     {"Read", FILES, "read", {"path"}, NAMED},
     {"Write", FILES, "write", {"path"}, NAMED},
     {"Edit", FILES, "write", {"path"}, NAMED},
-    {"Grep", FILES, "search", {"paths", "path"}, HERE},
-    {"Glob", FILES, "read", {"paths", "path"}, HERE},
+    {"Grep", FILES, "search", {"paths", "path"}, SPLITS},
+    {"Glob", FILES, "read", {"paths", "path"}, SPLITS},
     {0},
 };
 
@@ -204,7 +204,7 @@ static const char *const HEADS[] = {"*** Add File:", "*** Update File:", "*** De
 #define MOST_FILES 100
 #define MOST_PATH 4095
 
-static void add_file(struct buffer *body, const struct tool *tool, const char *path) {
+static void add_file(struct buffer *body, const struct tool *tool, const char *path, bool finds) {
   static int files;
   /* U+0000, as json_copy() decodes it. */
   if (strstr(path, "\xc0\x80") != NULL) blocking_end(tool->name, " names a path with a NUL, which no file's name has", NULL);
@@ -213,7 +213,7 @@ static void add_file(struct buffer *body, const struct tool *tool, const char *p
   buffer_text(body, body->data[body->length - 1] == '[' ? "{" : ",{");
   buffer_field(body, "path", path);
   buffer_field(body, "access", tool->access);
-  buffer_text(body, tool->without == FINDS ? ",\"finds\":true}" : "}");
+  buffer_text(body, finds ? ",\"finds\":true}" : "}");
 }
 
 /* Whether only blanks stand before a head in its line, of any script, or any sign that some program ends a line at. */
@@ -235,11 +235,11 @@ static void add_patched_file(struct buffer *body, const struct tool *tool, char 
   while (end > path && strchr(BLANKS, end[-1]) != NULL) end--;
   char after = *end;
   *end = 0;
-  add_file(body, tool, path);
+  add_file(body, tool, path, false);
   *end = after;
   if (colon == NULL) return;
   *colon = 0;
-  add_file(body, tool, path);
+  add_file(body, tool, path, false);
   *colon = ':';
 }
 
@@ -257,16 +257,65 @@ static void add_patched(struct buffer *body, const struct tool *tool, char *patc
   }
 }
 
-/* A pattern may match everything below its first folders. Some take a backslash for a slash, some for the next letter itself. */
+/* Whether a segment, or a word of a group that may become a segment, leads to the parent folder. */
+static bool climbs(const char *text) {
+  for (const char *at = text; *at != 0; at++) {
+    if (*at != '.') continue;
+    bool is_double = at[1] == '.';
+    char before = at == text ? '/' : at[-1], after = is_double ? at[2] : at[1];
+    if (after == 0) after = '/';
+    if (strchr(is_double ? "/{},()|" : "{},()|", before) != NULL && strchr(is_double ? "/{},()|" : "/},)|", after) != NULL)
+      return true;
+  }
+  return false;
+}
+
+/* Whether a pattern leads to a parent folder: with a backslash for a slash, or for the next letter itself, as a class of one letter. */
+static bool pattern_climbs(const char *pattern) {
+  char *plain = strdup(pattern);
+  if (plain == NULL) blocking_end("Not enough memory for the request", NULL);
+  for (char *at = plain; (at = strchr(at, '\\')) != NULL;) *at = '/';
+  bool found = climbs(plain);
+  char *to = plain;
+  for (const char *from = pattern; *from != 0; from++) {
+    if (strchr("\\[]", *from) == NULL) *to++ = *from;
+  }
+  *to = 0;
+  found = found || climbs(plain);
+  free(plain);
+  return found;
+}
+
+/* A pattern may match everything below its first folders. Some take a backslash for a slash, some for the next letter itself, and some
+   take the whole for the name of a file. */
 static void add_pattern(struct buffer *body, const struct tool *tool, char *pattern) {
   char *star = strpbrk(pattern, "*?[{(\\");
-  if (star != NULL) {
-    *star = 0;
-    char *slash = strrchr(pattern, '/');
-    if (slash == NULL) pattern = ".";
-    else slash[slash == pattern ? 1 : 0] = 0;
+  if (star == NULL) {
+    add_file(body, tool, pattern, tool->without == FINDS);
+    return;
   }
-  add_file(body, tool, pattern);
+  char *slash = memrchr(pattern, '/', (size_t)(star - pattern));
+  if (pattern_climbs(slash == NULL ? pattern : slash + 1))
+    blocking_end(tool->name, " names a pattern with '..' behind a wildcard: name the folder itself", NULL);
+  add_file(body, tool, pattern, false);
+  if (slash != NULL) slash[slash == pattern ? 1 : 0] = 0;
+  add_file(body, tool, slash == NULL ? "." : pattern, tool->without == FINDS);
+}
+
+static void add_path(struct buffer *body, const struct tool *tool, char *path, bool is_pattern) {
+  if (is_pattern) add_pattern(body, tool, path);
+  else add_file(body, tool, path, tool->without == FINDS);
+}
+
+/* Copilot takes a text with blanks for one path where that is there, and else for several. */
+static void add_whole(struct buffer *body, const struct tool *tool, char *text, bool is_pattern) {
+  bool is_several = tool->without == SPLITS && strchr(text, ' ') != NULL;
+  char *parts = is_several ? strdup(text) : NULL, *rest = NULL;
+  if (is_several && parts == NULL) blocking_end("Not enough memory for the request", NULL);
+  add_path(body, tool, text, is_pattern);
+  for (char *part = is_several ? strtok_r(parts, " ", &rest) : NULL; part != NULL; part = strtok_r(NULL, " ", &rest))
+    add_path(body, tool, part, is_pattern);
+  free(parts);
 }
 
 static void add_paths(struct buffer *body, const struct tool *tool, const char *field, struct json value) {
@@ -277,8 +326,7 @@ static void add_paths(struct buffer *body, const struct tool *tool, const char *
     char *path = json_copy(is_list ? item : value);
     if (path == NULL) blocking_end("'", field, "' must be text", NULL);
     if (tool->kind == PATCH) add_patched(body, tool, path);
-    else if (is_list) add_pattern(body, tool, path);
-    else add_file(body, tool, path);
+    else add_whole(body, tool, path, is_list);
     free(path);
     if (!is_list) return;
   }
@@ -317,8 +365,8 @@ void agents_add_files(struct buffer *body, const struct call *call) {
   }
   if (tool->fields[0] == NULL) add_paths(body, tool, "tool_input", call->input);
   if (!body->failed && body->data[body->length - 1] == '[') {
-    if (tool->without != HERE) blocking_end("'", tool->fields[0] == NULL ? "tool_input" : tool->fields[0], "' of ", tool->name, " names no file", NULL);
-    add_file(body, tool, ".");
+    if (tool->without != HERE && tool->without != SPLITS) blocking_end("'", tool->fields[0] == NULL ? "tool_input" : tool->fields[0], "' of ", tool->name, " names no file", NULL);
+    add_file(body, tool, ".", tool->without == FINDS);
   }
   buffer_text(body, "]");
 }

@@ -15,9 +15,9 @@ enum kind { SHELL, FILES, PATCH, CODE };
 
 #define MOST_FIELDS 2
 
-/* FILES: what the tool does where the input names no file (HERE: works in the event's folder), or names none that is there (FINDS: looks
-   for another one of that name, for a relative path). */
-enum without { NAMED, HERE, FINDS };
+/* FILES: what the tool does where the input names no file (HERE, SPLITS: works in the event's folder), or names none that is there
+   (FINDS: looks for another one of that name, for a relative path; SPLITS: takes the text for several paths with blanks between them). */
+enum without { NAMED, HERE, FINDS, SPLITS };
 
 struct tool {
   const char *name; /* NULL ends a list */

@@ -1,5 +1,5 @@
 /** `substrate hook`: recorded events of coding agents, through both fronts, and the rewritten commands in real worlds. */
-import { existsSync } from "node:fs";
+import { existsSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ApprovalsReply, HealthReply } from "../../schemas/generated/types.ts";
@@ -38,8 +38,18 @@ describe.each(actors())("the hook of both fronts, as $kind", (actor) => {
       policies: { default: HOOK_POLICY },
       config: "agents:\n  claude-code: {}\n",
     });
-    for (const name of ["src/main.ts", "secret/key", "locked"])
+    for (const name of [
+      "src/main.ts",
+      "secret/key",
+      "locked",
+      "my docs/a",
+      "docs/a",
+      "a*/x",
+      "q[1]/x",
+      "app/[id]/page.tsx",
+    ])
       broker.write(join(broker.project, name), "a\n");
+    symlinkSync("../../secret", join(broker.project, "app/[id]/linked"));
   });
   afterAll(() => broker.stop());
 

@@ -1,5 +1,4 @@
 /** Coding agents: their events, and which of their tools run commands or open files. Same rows as `shim/front/agents.c`. */
-import type { EventRequest } from "../../../schemas/generated/types.ts";
 import { isObject } from "../../http/valid-request.ts";
 
 /** A failure: the agent blocks the tool, and shows the model the sentence. */
@@ -16,6 +15,8 @@ type Tool = {
   readonly here?: true;
   /** Where no file is at a relative path, the tool looks for another one of that name. */
   readonly finds?: true;
+  /** A text is one path, or several with blanks between them. */
+  readonly splits?: true;
   /** The input may be a patch, as text: models of OpenAI edit so in Copilot. */
   readonly takesPatch?: true;
 };
@@ -60,6 +61,10 @@ const files = (access: "read" | "search" | "write", ...fields: Tool["fields"]): 
   fields,
 });
 const filesHere = (...words: Parameters<typeof files>): Tool => ({ ...files(...words), here: true });
+const filesSplit = (access: "read" | "search"): Tool => ({
+  ...filesHere(access, "paths", "path"),
+  splits: true,
+});
 
 const CLAUDE = {
   event: "PreToolUse",
@@ -67,7 +72,7 @@ const CLAUDE = {
   background: "run_in_background",
   limit: "timeout",
   tools: {
-    // `path` is Copilot's, which runs the hooks in a project's .claude/settings.json.
+    // Copilot runs the hooks in a project's .claude/settings.json: `path` of Read, Write and Edit is its own, and `paths`.
     Bash: SHELL,
     Monitor: SHELL,
     Read: files("read", "file_path", "path"),
@@ -76,8 +81,8 @@ const CLAUDE = {
     MultiEdit: files("write", "file_path"),
     NotebookRead: files("read", "notebook_path"),
     NotebookEdit: files("write", "notebook_path"),
-    Grep: filesHere("search", "path"),
-    Glob: filesHere("read", "path"),
+    Grep: filesSplit("search"),
+    Glob: filesSplit("read"),
     LS: filesHere("read", "path"),
     Artifact: files("read", "file_path"),
     Projects: filesHere("read", "local_path"),
@@ -149,8 +154,8 @@ const AGENTS: readonly Agent[] = [
       Read: files("read", "path"),
       Write: files("write", "path"),
       Edit: { ...files("write", "path"), takesPatch: true },
-      Grep: filesHere("search", "paths", "path"),
-      Glob: filesHere("read", "paths", "path"),
+      Grep: filesSplit("search"),
+      Glob: filesSplit("read"),
     },
   },
 ];
@@ -300,19 +305,23 @@ export function filesOf({
   toolName,
   input,
 }: Pick<AgentCall, "tool" | "toolName" | "input">): readonly object[] {
-  const paths = tool.fields.flatMap((field) => {
+  const finds = tool.finds === true;
+  const named = tool.fields.flatMap((field) => {
     const value = input[field] ?? undefined;
     if (value === undefined) return [];
     const all: readonly unknown[] = Array.isArray(value) && value.length > 0 ? value : [value];
     return all.flatMap((one) => {
       if (typeof one !== "string") throw new Blocked(`'${field}' must be text`);
-      if (tool.kind === "patch") return patchedFiles(one);
-      return [Array.isArray(value) ? beforePattern(one) : one];
+      if (tool.kind === "patch") return patchedFiles(one).map((path) => ({ path, finds }));
+      const words = tool.splits === true ? splitAtBlanks(one) : [one];
+      return Array.isArray(value)
+        ? words.flatMap((word) => patternFiles(word, toolName, finds))
+        : words.map((path) => ({ path, finds }));
     });
   });
-  if (paths.length === 0 && tool.here !== true)
+  if (named.length === 0 && tool.here !== true)
     throw new Blocked(`'${tool.fields[0]}' of ${toolName} names no file`);
-  for (const [at, path] of paths.entries()) {
+  for (const [at, { path }] of named.entries()) {
     if (path.includes("\0"))
       throw new Blocked(`${toolName} names a path with a NUL, which no file's name has`);
     if (Buffer.byteLength(path) > MOST_PATH)
@@ -320,8 +329,11 @@ export function filesOf({
     if (at >= MOST_FILES)
       throw new Blocked(`${toolName} names more than ${MOST_FILES} files: name fewer at once`);
   }
-  const finds = tool.finds === true ? { finds: true } : {};
-  return (paths.length === 0 ? ["."] : paths).map((path) => ({ path, access: tool.access, ...finds }));
+  return (named.length === 0 ? [{ path: ".", finds }] : named).map((one) => ({
+    path: one.path,
+    access: tool.access,
+    ...(one.finds ? { finds: true } : {}),
+  }));
 }
 
 const BLANKS = " \t\r\v\f";
@@ -337,64 +349,33 @@ function patched(text: string): readonly string[] {
   return colon === -1 ? [path] : [path, path.slice(0, colon)];
 }
 
-/** A pattern may match everything below its first folders. Some take a backslash for a slash, some for the next letter itself. */
-function beforePattern(pattern: string): string {
+/** Copilot takes a text with blanks for one path where that is there, and else for several. */
+function splitAtBlanks(text: string): readonly string[] {
+  return text.includes(" ") ? [text, ...text.split(" ").filter((part) => part !== "")] : [text];
+}
+
+type NamedFile = { readonly path: string; readonly finds: boolean };
+
+/**
+ * A pattern may match everything below its first folders. Some take a backslash for a slash, some for the next letter itself, and some
+ * take the whole for the name of a file. Throws {@link Blocked} where it may leave those folders.
+ */
+function patternFiles(pattern: string, toolName: string, finds: boolean): readonly NamedFile[] {
   const star = pattern.search(/[*?[{(\\]/);
-  if (star === -1) return pattern;
+  if (star === -1) return [{ path: pattern, finds }];
   const slash = pattern.slice(0, star).lastIndexOf("/");
-  return slash === -1 ? "." : pattern.slice(0, Math.max(slash, 1));
+  const wild = pattern.slice(slash + 1);
+  // With a backslash for a slash, or for the next letter itself, as a class of one letter.
+  if (climbs(wild.replaceAll("\\", "/")) || climbs(wild.replaceAll(/[\\[\]]/g, "")))
+    throw new Blocked(`${toolName} names a pattern with '..' behind a wildcard: name the folder itself`);
+  const before = slash === -1 ? "." : pattern.slice(0, Math.max(slash, 1));
+  return [
+    { path: pattern, finds: false },
+    { path: before, finds },
+  ];
 }
 
-/** Events that decide nothing: they are recorded as spans. Same rows as `shim/front/events.c`. */
-type Kind = EventRequest["event"];
-
-const EVENTS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
-  ["SessionStart", "session_start"],
-  ["SessionEnd", "session_end"],
-  ["UserPromptSubmit", "prompt"],
-  ["BeforeAgent", "prompt"],
-  ["Stop", "stop"],
-  ["AfterAgent", "stop"],
-  ["PostToolUse", "tool"],
-  ["AfterTool", "tool"],
-]);
-
-/** Fields of the request, and of an event. */
-const FIELDS: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
-  session_start: { reason: "source" },
-  session_end: { reason: "reason" },
-  prompt: { prompt: "prompt" },
-  stop: {},
-  tool: { tool: "tool_name", tool_use_id: "tool_use_id" },
-};
-
-/** The kind of such an event, as `POST /v1/events` takes it; undefined for every other event. */
-export function eventKind(event: unknown): Kind | undefined {
-  return isObject(event) ? EVENTS.get(event["hook_event_name"]) : undefined;
-}
-
-/** The body of `POST /v1/events`. Throws `Blocked` for fields of a wrong type. */
-export function toldOf(agent: Agent, event: unknown, kind: Kind): object {
-  const fields = isObject(event) ? event : {};
-  const session = sessionKey(fields["session_id"]);
-  const texts = Object.entries(FIELDS[kind]).flatMap(([to, from]) => {
-    const text = fields[from];
-    return typeof text === "string" && text !== "" ? [[to, text] as const] : [];
-  });
-  return {
-    agent_id: agent.name,
-    cwd: folderOf(agent, fields),
-    event: kind,
-    ...(session === undefined ? {} : { session_key: session }),
-    ...Object.fromEntries(texts),
-    ...(kind === "tool" ? openedBy(agent, fields) : {}),
-  };
-}
-
-function openedBy(agent: Agent, { tool_name: name, tool_input: input }: Record<string, unknown>): object {
-  const tool = typeof name === "string" && Object.hasOwn(agent.tools, name) ? agent.tools[name] : undefined;
-  if (tool === undefined || (tool.kind !== "files" && tool.kind !== "patch")) return {};
-  // Only a question says how the tool takes a name.
-  const { finds: _finds, ...plain } = tool;
-  return { files: filesOf({ tool: plain, toolName: String(name), input: isObject(input) ? input : {} }) };
+/** Whether a segment, or a word of a group that may become a segment, leads to the parent folder. */
+function climbs(text: string): boolean {
+  return /(?:^|[/{},()|])\.\.(?:$|[/{},()|])|[{},()|]\.(?:$|[/},)|])/.test(text);
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { quotedWord } from "../../../broker/model/shell-word.ts";
 import type { CheckReply, ErrorReply, EventReply, EventRequest } from "../../../schemas/generated/types.ts";
 import { type Answer, call } from "../../client/client.ts";
+import { isObject } from "../../http/valid-request.ts";
 import { harmlessLine, type Terminal } from "../terminal/terminal.ts";
 import { callerShell } from "./caller-shell.ts";
 import { variable } from "./command-body.ts";
@@ -14,10 +15,10 @@ import {
   agentCommand,
   agentNamed,
   Blocked,
-  eventKind,
   filesOf,
+  folderOf,
   sender,
-  toldOf,
+  sessionKey,
 } from "./hook-agents.ts";
 
 /** By which agents block a tool; after any other code but 0 they run it. */
@@ -91,12 +92,7 @@ async function answerTo(terminal: Terminal, named: Agent): Promise<object | unde
 }
 
 /** Records an event that decides nothing. A failure is told, and stops nothing. */
-async function record(
-  terminal: Terminal,
-  agent: Agent,
-  event: unknown,
-  kind: EventRequest["event"],
-): Promise<undefined> {
+async function record(terminal: Terminal, agent: Agent, event: unknown, kind: Kind): Promise<undefined> {
   try {
     const body = toldOf(agent, event, kind);
     const { status, document } = await asked(socketOf(terminal, agent.name), "/v1/events", body, RECORD_MS);
@@ -272,4 +268,58 @@ function missingFile({ tool, input }: Pick<AgentCall, "tool" | "input">): string
       const [first] = typeof path === "string" ? (/^\/(?:var\/)?tmp\/[^/]+/.exec(path) ?? []) : [];
       return first !== undefined && !existsSync(first);
     });
+}
+
+/** Events that decide nothing: they are recorded as spans. Same rows as `shim/front/events.c`. */
+type Kind = EventRequest["event"];
+
+const EVENTS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
+  ["SessionStart", "session_start"],
+  ["SessionEnd", "session_end"],
+  ["UserPromptSubmit", "prompt"],
+  ["BeforeAgent", "prompt"],
+  ["Stop", "stop"],
+  ["AfterAgent", "stop"],
+  ["PostToolUse", "tool"],
+  ["AfterTool", "tool"],
+]);
+
+/** Fields of the request, and of an event. */
+const FIELDS: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
+  session_start: { reason: "source" },
+  session_end: { reason: "reason" },
+  prompt: { prompt: "prompt" },
+  stop: {},
+  tool: { tool: "tool_name", tool_use_id: "tool_use_id" },
+};
+
+/** The kind of such an event, as `POST /v1/events` takes it; undefined for every other event. */
+function eventKind(event: unknown): Kind | undefined {
+  return isObject(event) ? EVENTS.get(event["hook_event_name"]) : undefined;
+}
+
+/** The body of `POST /v1/events`. Throws `Blocked` for fields of a wrong type. */
+function toldOf(agent: Agent, event: unknown, kind: Kind): object {
+  const fields = isObject(event) ? event : {};
+  const session = sessionKey(fields["session_id"]);
+  const texts = Object.entries(FIELDS[kind]).flatMap(([to, from]) => {
+    const text = fields[from];
+    return typeof text === "string" && text !== "" ? [[to, text] as const] : [];
+  });
+  return {
+    agent_id: agent.name,
+    cwd: folderOf(agent, fields),
+    event: kind,
+    ...(session === undefined ? {} : { session_key: session }),
+    ...Object.fromEntries(texts),
+    ...(kind === "tool" ? openedBy(agent, fields) : {}),
+  };
+}
+
+function openedBy(agent: Agent, { tool_name: name, tool_input: input }: Record<string, unknown>): object {
+  const tool = typeof name === "string" && Object.hasOwn(agent.tools, name) ? agent.tools[name] : undefined;
+  if (tool === undefined || (tool.kind !== "files" && tool.kind !== "patch")) return {};
+  // Only a question says how the tool takes a name.
+  const { finds: _finds, ...plain } = tool;
+  return { files: filesOf({ tool: plain, toolName: String(name), input: isObject(input) ? input : {} }) };
 }

@@ -132,6 +132,43 @@ export const CODEX_AND_GEMINI_CASES: readonly HookCase[] = [
       says: "fs.deny_read",
     }),
   ),
+  ...[
+    "src/*/../../secret",
+    "src/{../../secret,x}/key",
+    "src/*\\..\\..\\secret",
+    "src/\\.\\./secret",
+    "src/[.][.]/secret",
+    "src/.{.,x}/secret",
+    "src/{x,.}{.,y}/secret",
+    "src/.{,x}./secret",
+    "src/@(..|x)/secret",
+    "src/*/..",
+  ].map(
+    (include): HookCase => ({
+      what: `a pattern of Gemini that leaves its folder, ${JSON.stringify(include)}`,
+      agent: "gemini",
+      tool: "read_many_files",
+      input: { include: ["src/main.ts", include] },
+      answer: "blocks",
+      says: "'..' behind a wildcard",
+    }),
+  ),
+  ...[
+    "src/**/*.ts",
+    "src/main.{ts,tsx}",
+    "src/../src/*.ts",
+    "src/[...slug]/page.tsx",
+    "src/.{eslint,prettier}rc.{js,json}",
+    "src/**/v1..v2/*",
+  ].map(
+    (include): HookCase => ({
+      what: `a pattern of Gemini, ${JSON.stringify(include)}`,
+      agent: "gemini",
+      tool: "read_many_files",
+      input: { include: [include] },
+      answer: "passes",
+    }),
+  ),
   {
     what: "a name with a percent sign and one with an at sign",
     agent: "gemini",

@@ -186,6 +186,82 @@ export const CURSOR_AND_COPILOT_CASES: readonly HookCase[] = [
     answer: "deny",
     says: "secret",
   },
+  // Copilot splits at a blank, and at no other white space, where no path of the whole text is there.
+  ...["Grep", "Glob"].flatMap((tool): readonly HookCase[] =>
+    [
+      { paths: "src ~/.ssh" },
+      { paths: "src   src/../secret/key" },
+      { paths: ["src src/../secret/key"] },
+      { path: "src ../../../../../../../../proc/1/environ" },
+      { paths: ["src", "src /proc/1/environ"] },
+    ].flatMap((input): readonly HookCase[] =>
+      ([undefined, "copilot"] as const).map((agent) => ({
+        what: `a ${tool} in several folders, ${agent ?? "by the hook of Claude Code"}: ${JSON.stringify(input)}`,
+        ...(agent === undefined ? {} : { agent }),
+        tool,
+        input: { pattern: "SECRET", ...input },
+        answer: "deny",
+        says: "fs.",
+      })),
+    ),
+  ),
+  ...[
+    { paths: "my docs" },
+    { path: "my docs" },
+    { paths: ["my docs", "src"] },
+    { paths: "src my" },
+    { paths: ["src"] },
+    { paths: ["app/[id]/page.tsx"] },
+    { path: "a*/x" },
+  ].flatMap((input): readonly HookCase[] =>
+    ([undefined, "copilot"] as const).map((agent) => ({
+      what: `a search in plain folders, ${agent ?? "by the hook of Claude Code"}: ${JSON.stringify(input)}`,
+      ...(agent === undefined ? {} : { agent }),
+      tool: "Grep",
+      input: { pattern: "x", ...input },
+      answer: "passes",
+    })),
+  ),
+  {
+    what: "a search of Copilot without a path, by the hook of Claude Code",
+    tool: "Grep",
+    input: { pattern: "x", paths: null },
+    answer: "deny",
+    says: "secret",
+  },
+  {
+    what: "paths of Copilot of a wrong type, by the hook of Claude Code",
+    tool: "Grep",
+    input: { pattern: "x", paths: [7] },
+    answer: "blocks",
+    says: "'paths'",
+  },
+  ...["a*/../secret", "q[1]/../secret/key", "app/[id]/../../secret", "src nope/a*/../../secret"].map(
+    (path): HookCase => ({
+      what: `a search of Copilot from a folder named like a pattern, ${JSON.stringify(path)}`,
+      agent: "copilot",
+      tool: "Grep",
+      input: { pattern: "x", paths: [path] },
+      answer: "blocks",
+      says: "'..' behind a wildcard",
+    }),
+  ),
+  {
+    what: "a search of Copilot in a link below a folder named like a pattern",
+    agent: "copilot",
+    tool: "Grep",
+    input: { pattern: "x", paths: ["app/[id]/linked"] },
+    answer: "deny",
+    says: "secret",
+  },
+  {
+    what: "a text of Copilot with a folder named like a pattern",
+    agent: "copilot",
+    tool: "Glob",
+    input: { pattern: "*", paths: "a*/../secret/key" },
+    answer: "deny",
+    says: "secret",
+  },
   {
     what: "Copilot's patch",
     agent: "copilot",
