@@ -7,6 +7,7 @@ import { hostPath } from "../../../broker/project/host-path.ts";
 import { parseConfig } from "../../../broker/settings/config.ts";
 import { approvalLines } from "../words/approval-words.ts";
 import { PLAIN } from "../words/colours.ts";
+import { withoutGaps } from "../terminal/rows.ts";
 import { harmlessExcerpt, type Terminal } from "../terminal/terminal.ts";
 
 /** Longest text, and longest line of it: servers cut longer texts anyway. */
@@ -32,7 +33,7 @@ export function hasDesktop({ environment, home }: Terminal): boolean {
 export function notify({ environment }: Terminal, approval: Approval): void {
   // Every user of the machine reads the words of a program: no values of variables and no input.
   const { env, stdin_text: input, ...subject } = approval.subject;
-  const lines = approvalLines(PLAIN, { ...approval, subject });
+  const lines = approvalLines(PLAIN, { ...approval, subject }).map(withoutGaps);
   const body = lines.map((line) => harmlessExcerpt(line, MAX_LINE)).join("\n");
   // Nobody answers by a part: a command's end may be what matters.
   const isWhole =

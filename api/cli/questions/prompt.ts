@@ -6,6 +6,7 @@ import { call } from "../../client/client.ts";
 import { approvalLines, previewWords } from "../words/approval-words.ts";
 import { type Colours, coloursFor } from "../words/colours.ts";
 import { tell, wordsOf } from "../terminal/replies.ts";
+import { sayRows } from "../terminal/rows.ts";
 import { Complaint, type Terminal } from "../terminal/terminal.ts";
 
 /** Time to discard input from before the question: typed or sent by the terminal too early to be an answer. */
@@ -27,7 +28,7 @@ export function isSomebodyHere({ stdin, err }: Terminal): boolean {
 }
 
 export function say(terminal: Terminal, lines: readonly string[]): void {
-  for (const line of lines) terminal.err.write(`${line}\n`);
+  for (const line of lines) sayRows(terminal, line);
 }
 
 /**
