@@ -123,7 +123,7 @@ async function withQuestions(
 /** Asks the person at the terminal; true for a denial. */
 async function askHere(terminal: Terminal, approval: Approval, gone: AbortSignal): Promise<boolean> {
   const giveBack = borrowed();
-  terminal.err.write(freshLine(terminal.err));
+  terminal.err.write(freshLine(terminal));
   say(terminal, ["A person must approve this first"]);
   const decision = (await decided(terminal, approval, gone).finally(giveBack)) ?? "deny";
   try {

@@ -1,5 +1,6 @@
 /** Resets a terminal that a program's output has changed. The same in the native front (shim/client/terminal.c). */
 import { toLineBegin } from "./line-editing.ts";
+import type { Terminal } from "./terminal.ts";
 
 /** Scroll margins, origin, colours and charset, wrapping, the cursor, locked keys, inserting, new lines, echo, reverse video. */
 const RESET_PICTURE =
@@ -64,6 +65,6 @@ export class ScreenState {
 }
 
 /** Begins a line unless the cursor is at the beginning of one, with nothing below it. */
-export function freshLine(out: NodeJS.WriteStream): string {
-  return out.isTTY && process.env["TERM"] !== "dumb" ? `${toLineBegin(out.columns)}\x1b[J` : "";
+export function freshLine({ err, environment }: Terminal): string {
+  return err.isTTY && environment["TERM"] !== "dumb" ? `${toLineBegin(err.columns)}\x1b[J` : "";
 }
