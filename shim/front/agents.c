@@ -58,6 +58,7 @@ static const struct tool CURSOR_TOOLS[] = {
     {"Delete", FILES, "write", {"file_path", "path"}, NAMED},
     {"Grep", FILES, "search", {"file_path", "path"}, HERE},
     {"List", FILES, "read", {"file_path", "path"}, HERE},
+    {"FetchMcpResource", FILES, "write", {"download_path"}, MAY_NAME},
     {0},
 };
 
@@ -84,9 +85,9 @@ static const struct agent AGENTS[] = {
     /* Its plugin (api/cli/init/opencode-plugin.ts) sends Claude Code's names. */
     {.name = "opencode", CLAUDE, .keeps = "none"},
     {.name = "gemini", .event = "BeforeTool", .tools = GEMINI_TOOLS, .form = GEMINI_FORM, .background = "is_background",
-     .folder = "dir_path", .limit = "timeout", .keeps = "none"},
+     .folders = {"dir_path"}, .limit = "timeout", .keeps = "none"},
     /* It ignores `ask`. After its `timeout` a command goes on in the background. */
-    {.name = "cursor", .event = "preToolUse", .tools = CURSOR_TOOLS, .form = CURSOR_FORM, .folder = "working_directory",
+    {.name = "cursor", .event = "preToolUse", .tools = CURSOR_TOOLS, .form = CURSOR_FORM, .folders = {"cwd", "working_directory"},
      .last_event = "beforeShellExecution"},
     /* With `-p` and in autopilot it takes `ask` for a denial, and says nothing of either. */
     {.name = "copilot", .event = "PreToolUse", .tools = COPILOT_TOOLS, .explains_on_stdout = true, .background = "mode"},
@@ -115,9 +116,16 @@ const struct agent *agents_sender(const struct agent *named, struct json event) 
   return &cursor;
 }
 
-static const struct tool *find_tool(const struct agent *agent, struct json name) {
+static bool is_given(struct json value) {
+  return value.text != NULL && *value.text != 'n';
+}
+
+static const struct tool *find_tool(const struct agent *agent, struct json name, struct json input) {
   for (const struct tool *tool = agent->tools; tool->name != NULL; tool++) {
-    if (json_is(name, tool->name)) return tool;
+    if (!json_is(name, tool->name)) continue;
+    struct json file = json_member(input, tool->fields[0]);
+    bool is_object = input.text != NULL && *input.text == '{';
+    return tool->without == MAY_NAME && is_object && (!is_given(file) || json_is(file, "")) ? NULL : tool;
   }
   return NULL;
 }
@@ -146,7 +154,7 @@ struct call agents_call(const struct agent *agent, struct json event) {
   if (agent->last_event != NULL && json_is(about, agent->last_event)) return last_call(agent, event);
   if (!json_is(about, agent->event)) blocking_end("The event's 'hook_event_name' must be '", agent->event, "'", NULL);
   if (name.text == NULL || *name.text != '"') blocking_end("The event's 'tool_name' must be text", NULL);
-  struct call call = {agent, find_tool(agent, name), input, session_of(event), false};
+  struct call call = {agent, find_tool(agent, name, input), input, session_of(event), false};
   if (call.tool != NULL && call.tool->kind == CODE)
     blocking_end(call.tool->name, " runs code that no policy can judge, outside every world. Use a shell command", NULL);
   bool is_text = input.text != NULL && *input.text == '"';
@@ -158,11 +166,7 @@ struct call agents_call(const struct agent *agent, struct json event) {
 
 struct call agents_used(const struct agent *agent, struct json event) {
   struct json name = json_member(event, "tool_name"), input = json_member(event, "tool_input");
-  return (struct call){.agent = agent, .tool = find_tool(agent, name), .input = input, .session = session_of(event)};
-}
-
-static bool is_given(struct json value) {
-  return value.text != NULL && *value.text != 'n';
+  return (struct call){.agent = agent, .tool = find_tool(agent, name, input), .input = input, .session = session_of(event)};
 }
 
 static bool read_flag(struct json input, const char *name) {
@@ -173,9 +177,12 @@ static bool read_flag(struct json input, const char *name) {
   return false;
 }
 
-static void enter(struct json folder, const char *name, char *cwd, size_t size) {
+static void enter(const struct call *call, char *cwd, size_t size) {
+  const char *const *names = call->agent->folders, *name = names[0];
+  struct json folder = name == NULL ? (struct json){0} : json_member(call->input, name);
+  if (names[1] != NULL && (!is_given(folder) || json_is(folder, ""))) folder = json_member(call->input, name = names[1]);
+  if (!is_given(folder) || json_is(folder, "")) return;
   char *path = json_copy(folder);
-  if (!is_given(folder)) return;
   if (path == NULL) blocking_end("'", name, "' must be a path", NULL);
   size_t begin = *path == '/' ? 0 : strlen(cwd);
   int length = snprintf(cwd + begin, size - begin, "%s%s", begin == 0 ? "" : "/", path);
@@ -193,7 +200,7 @@ struct command agents_command(const struct call *call, char *cwd, size_t size) {
   if (strstr(command.text, "\xc0\x80") != NULL) blocking_end("'", field, "' holds a NUL, which no shell can run", NULL);
   if (is_given(limit) && !json_integer(limit, 1, 86400000, &command.timeout_ms))
     blocking_end("'timeout' must be a whole number of milliseconds, at most a day", NULL);
-  if (agent->folder != NULL) enter(json_member(call->input, agent->folder), agent->folder, cwd, size);
+  enter(call, cwd, size);
   return command;
 }
 

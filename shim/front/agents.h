@@ -16,8 +16,9 @@ enum kind { SHELL, FILES, PATCH, CODE };
 #define MOST_FIELDS 2
 
 /* FILES: what the tool does where the input names no file (HERE, SPLITS: works in the event's folder), or names none that is there
-   (FINDS: looks for another one of that name, for a relative path; SPLITS: takes the text for several paths with blanks between them). */
-enum without { NAMED, HERE, FINDS, SPLITS };
+   (FINDS: looks for another one of that name, for a relative path; SPLITS: takes the text for several paths with blanks between them).
+   MAY_NAME: it opens a file only where the first field names one. */
+enum without { NAMED, HERE, FINDS, SPLITS, MAY_NAME };
 
 struct tool {
   const char *name; /* NULL ends a list */
@@ -39,7 +40,7 @@ struct agent {
   bool explains_on_stdout; /* the model is shown why only by an answer, also with exit code 2 */
   const char *keeps;       /* what a command leaves to the next one, in the agent's own shell; NULL: folder and variables */
   const char *background;  /* of a command that goes on by itself: true, or "async" */
-  const char *folder;      /* of a command's folder */
+  const char *folders[2];  /* of a command's folder: the first one that is not empty */
   const char *limit;       /* of the milliseconds after which the agent ends a command */
   const char *last_event;  /* a second event with each command as it is about to run, whose hook cannot change it */
 };

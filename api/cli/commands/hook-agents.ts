@@ -15,6 +15,8 @@ type Tool = {
   readonly here?: true;
   /** Where no file is at a relative path, the tool looks for another one of that name. */
   readonly finds?: true;
+  /** It opens a file only where the field names one. */
+  readonly mayName?: true;
   /** A text is one path, or several with blanks between them. */
   readonly splits?: true;
   /** The input may be a patch, as text: models of OpenAI edit so in Copilot. */
@@ -33,10 +35,11 @@ export type Agent = {
   readonly explainsOnStdout?: true;
   /** What a command leaves to the next one, in the agent's own shell; absent: its folder and its exported variables. */
   readonly keeps?: "folder" | "none";
-  /** Fields of a command: whether it goes on by itself (true, or `async`), its folder, its time limit in milliseconds. */
+  /** Fields of a command: whether it goes on by itself (true, or `async`), its time limit in milliseconds. */
   readonly background?: string;
-  readonly folder?: string;
   readonly limit?: string;
+  /** Fields of a command's folder: the first one that is not empty. */
+  readonly folders?: readonly string[];
   /** A second event with each command as it is about to run, whose hook cannot change it. */
   readonly lastEvent?: string;
 };
@@ -100,7 +103,7 @@ const CURSOR: Agent = {
   lastEvent: "beforeShellExecution",
   form: "cursor",
   asks: false,
-  folder: "working_directory",
+  folders: ["cwd", "working_directory"],
   tools: {
     Shell: SHELL,
     Read: files("read", "file_path", "path"),
@@ -110,6 +113,7 @@ const CURSOR: Agent = {
     Delete: files("write", "file_path", "path"),
     Grep: filesHere("search", "file_path", "path"),
     List: filesHere("read", "file_path", "path"),
+    FetchMcpResource: { ...files("write", "download_path"), mayName: true },
   },
 };
 
@@ -126,7 +130,7 @@ const AGENTS: readonly Agent[] = [
     keeps: "none",
     limit: "timeout",
     background: "is_background",
-    folder: "dir_path",
+    folders: ["dir_path"],
     tools: {
       run_shell_command: SHELL,
       read_file: files("read", "file_path", "absolute_path"),
@@ -190,7 +194,7 @@ export function agentCall(agent: Agent, event: unknown): AgentCall | undefined {
   }
   if (about !== agent.event) throw new Blocked(`The event's 'hook_event_name' must be '${agent.event}'`);
   if (typeof toolName !== "string") throw new Blocked("The event's 'tool_name' must be text");
-  const tool = Object.hasOwn(agent.tools, toolName) ? agent.tools[toolName] : undefined;
+  const tool = toolOf(agent, toolName, input);
   if (tool === undefined) return undefined;
   if (tool.kind === "code")
     throw new Blocked(
@@ -203,6 +207,17 @@ export function agentCall(agent: Agent, event: unknown): AgentCall | undefined {
   }
   if (!isObject(input)) throw new Blocked("The event's 'tool_input' must be an object");
   return { agent, tool, toolName, input, cwd: folderOf(agent, fields), session };
+}
+
+/** Undefined for a tool that runs no command and opens no file. */
+export function toolOf(agent: Agent, name: string, input: unknown): Tool | undefined {
+  const tool = Object.hasOwn(agent.tools, name) ? agent.tools[name] : undefined;
+  const opensNone = tool?.mayName === true && isObject(input) && isEmpty(input[tool.fields[0]]);
+  return opensNone ? undefined : tool;
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === undefined || value === null || value === "";
 }
 
 /** Cursor leaves `cwd` out, or empty, where the tool works in the workspace. Throws {@link Blocked}. */
@@ -250,17 +265,17 @@ export function agentCommand({ agent, tool, input, cwd }: AgentCall): AgentComma
     (name === undefined ? undefined : input[name]) ?? undefined;
   const keep = WAYS.get(given(agent.background));
   const timeout = given(agent.limit);
-  const folder = given(agent.folder);
+  const place = agent.folders?.find((name) => !isEmpty(input[name]));
+  const folder = place === undefined ? undefined : input[place];
   if (keep === undefined)
     throw new Blocked(`'${agent.background}' must be true or false, or 'async' or 'sync'`);
   if (typeof text !== "string" || text === "") throw new Blocked(`'${field}' must be a command`);
   if (text.includes("\0")) throw new Blocked(`'${field}' holds a NUL, which no shell can run`);
   if (timeout !== undefined && !isTime(timeout))
     throw new Blocked("'timeout' must be a whole number of milliseconds, at most a day");
-  if (folder !== undefined && typeof folder !== "string")
-    throw new Blocked(`'${agent.folder}' must be a path`);
-  const place = folder === undefined ? cwd : folder.startsWith("/") ? folder : `${cwd}/${folder}`;
-  return { text: Buffer.from(text).toString(), cwd: place, timeoutMs: timeout, keep };
+  if (folder !== undefined && typeof folder !== "string") throw new Blocked(`'${place}' must be a path`);
+  const inside = folder === undefined ? cwd : folder.startsWith("/") ? folder : `${cwd}/${folder}`;
+  return { text: Buffer.from(text).toString(), cwd: inside, timeoutMs: timeout, keep };
 }
 
 function isTime(value: unknown): value is number {

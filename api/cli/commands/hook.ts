@@ -19,6 +19,7 @@ import {
   folderOf,
   sender,
   sessionKey,
+  toolOf,
 } from "./hook-agents.ts";
 
 /** By which agents block a tool; after any other code but 0 they run it. */
@@ -317,7 +318,7 @@ function toldOf(agent: Agent, event: unknown, kind: Kind): object {
 }
 
 function openedBy(agent: Agent, { tool_name: name, tool_input: input }: Record<string, unknown>): object {
-  const tool = typeof name === "string" && Object.hasOwn(agent.tools, name) ? agent.tools[name] : undefined;
+  const tool = typeof name === "string" ? toolOf(agent, name, input) : undefined;
   if (tool === undefined || (tool.kind !== "files" && tool.kind !== "patch")) return {};
   // Only a question says how the tool takes a name.
   const { finds: _finds, ...plain } = tool;
