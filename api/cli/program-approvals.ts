@@ -22,6 +22,7 @@ export function describeApprovals(program: Command, choose: (action: Action) => 
         "ask the questions of the call SUBSTRATE_CALL that wait now (the native front's)",
       ).hideHelp(),
     )
+    .addOption(new Option("--waiting", "as --call alone (a native front from before)").hideHelp())
     .addHelpText(
       "after",
       "\nThe user who runs the broker (and root) answers, with 'substrate approve' or 'substrate deny'; commands in a world cannot.",

@@ -37,17 +37,21 @@ export async function listHeld(
   return { held, more: spans.length - looked };
 }
 
-/** Lists the commands that may hold changes, newest first, in the project around `cwd` or in all projects. */
+/** Lists the commands that may hold changes, newest first and at most `most`, in the project around `cwd` or in all projects. */
 export async function holdersOf(
   broker: ListNeeds,
   visible: Visible,
   cwd: string | undefined,
+  most: number = Number.POSITIVE_INFINITY,
 ): Promise<readonly Span[]> {
-  return (await layerNames(broker)).flatMap((name) => {
+  const holders: Span[] = [];
+  for (const name of await layerNames(broker)) {
+    if (holders.length >= most) break;
     const span = broker.trace.find(name);
-    if (span === undefined || !visible(span.agent_id) || !isHolder(broker, span)) return [];
-    return cwd === undefined || isWithin(cwd, span.overlay?.project ?? "") ? [span] : [];
-  });
+    if (span === undefined || !visible(span.agent_id) || !isHolder(broker, span)) continue;
+    if (cwd === undefined || isWithin(cwd, span.overlay?.project ?? "")) holders.push(span);
+  }
+  return holders;
 }
 
 /** Lists the layers, newest first: a span id begins with its time. */

@@ -1,13 +1,14 @@
 /** Why a failed command misses what an earlier one made: changes that are held are in no later command's project. */
+import { basename } from "node:path";
 import type { Span } from "../../schemas/generated/types.ts";
 import { quoted } from "../model/refusal.ts";
 import { entryOf, holdersOf, type ListNeeds } from "./list-held.ts";
 
 /** How programs say that a file, module or program is missing. */
 const MISSING =
-  /No such file or directory|cannot find|could not (?:find|resolve)|not found|MODULE_NOT_FOUND|No module named|ENOENT/i;
+  /No such file or directory|cannot find|could not (?:find|resolve)|not found|MODULE_NOT_FOUND|No module named|ENOENT/gi;
 
-const NAME = /[\w@.+-]{2,}/g;
+const NAME = /[\p{L}\p{N}@.+_-]{2,}/gu;
 
 /** Commands that hold changes, from the newest. */
 const MOST_HOLDERS = 20;
@@ -15,8 +16,8 @@ const MOST_HOLDERS = 20;
 const PATIENCE_MS = 2000;
 
 /**
- * Names the newest command of the agent in the project that holds changes with a name from a line about something missing. `said`: the
- * failed command's output.
+ * Names the newest command of the agent in the project that holds changes at a name from a line about something missing. `said`: the
+ * failed command's output. May throw.
  */
 export async function unseenWords(
   broker: ListNeeds,
@@ -24,23 +25,23 @@ export async function unseenWords(
   project: string,
   said: Buffer,
 ): Promise<string | undefined> {
-  const lines = said
-    .toString("latin1")
+  const missing = said
+    .toString()
     .split("\n")
-    .filter((line) => MISSING.test(line));
-  if (lines.length === 0) return undefined;
-  const names = new Set(lines.flatMap((line) => line.match(NAME) ?? []));
-  const holders = await holdersOf(broker, (name) => name === agent, project);
-  const holder = holders.slice(0, MOST_HOLDERS).find((span) => hasName(span, names));
+    .map((line) => ({ line, rest: line.replaceAll(MISSING, " ") }))
+    .filter(({ line, rest }) => rest !== line);
+  const names = new Set(missing.flatMap(({ rest }) => rest.match(NAME) ?? []));
+  if (names.size === 0) return undefined;
+  const holders = await holdersOf(broker, (name) => name === agent, project, MOST_HOLDERS);
+  const holder = holders.find((span) => hasName(span, names));
   if (holder === undefined) return undefined;
   // All may be applied by now.
   if ((await entryOf(broker, holder, AbortSignal.timeout(PATIENCE_MS))) === undefined) return undefined;
   const { span_id: span, cmd } = holder;
-  return `The changes of ${quoted(cmd ?? span)} are held, so this command did not see them: 'substrate diff ${span}' shows them, 'substrate apply ${span}' applies them`;
+  return `The changes of ${quoted(cmd ?? span)} are held, so this command did not see them, which may be why it failed: 'substrate diff ${span}' shows them, 'substrate apply ${span}' applies them`;
 }
 
+/** A folder's own name counts where the command made the folder. */
 function hasName({ fs_diff: changes }: Span, names: ReadonlySet<string>): boolean {
-  if (changes === null) return false;
-  const paths = [...changes.dirs, ...changes.writes];
-  return paths.some((path) => path.split("/").some((name) => names.has(name)));
+  return changes !== null && [...changes.dirs, ...changes.writes].some((path) => names.has(basename(path)));
 }

@@ -182,7 +182,9 @@ async function runAndRecord(
     if (missed !== undefined) notices.takeSession(missed);
     const unreached = [...closedPortWords(job, ran), ...failedConnectionWords(job, ran, witnesses.network)];
     for (const words of unreached) notices.takeUnreached(words);
-    const waiting = failed ? await unseenWords(broker, job.agent, project, saidBy(job, ran)) : undefined;
+    const waiting = failed
+      ? await unseenWords(broker, job.agent, project, saidBy(job, ran)).catch(() => undefined)
+      : undefined;
     if (waiting !== undefined) notices.takeSession(waiting);
     for (const words of [...leftWords(ran), ...processWords(job, ran), ...noRoomWords(job, ran)])
       notices.takeSession(words);

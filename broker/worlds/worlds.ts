@@ -1,5 +1,6 @@
 /** The broker's worlds: one warm world per session, shared by its commands and ended when idle. */
 import { basename } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   timeLimit,
   type World,
@@ -295,8 +296,12 @@ export class Worlds {
 
   async #takeLost(key: string): Promise<string | undefined> {
     const lost = this.#lost.get(key);
-    this.#lost.delete(key);
-    return await lost;
+    if (lost === undefined) return undefined;
+    const words = await Promise.race([lost, sleep(LOST_PATIENCE_MS, null, { ref: false })]);
+    // A world that takes long to end is told of later.
+    if (words === null) return undefined;
+    if (this.#lost.get(key) === lost) this.#lost.delete(key);
+    return words;
   }
 
   #end(warm: Warm, cause: string): void {
@@ -359,6 +364,9 @@ export type EndedWarm = {
 };
 
 const LIST_PATIENCE_MS = 5000;
+
+/** How long a command waits for what ended with its session's former world. */
+const LOST_PATIENCE_MS = 1000;
 
 /** Lists a world's processes and ends the world, even when it does not answer. */
 async function endListed(

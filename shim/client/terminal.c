@@ -15,11 +15,15 @@
 static struct termios usual;
 static volatile sig_atomic_t is_taken;
 
-/* How a person sees what is printed: scroll margins (setting them moves the cursor), origin (a soft reset moves none), colours and charset, wrapping, the cursor, locked
-   keys, inserting, new lines, echo, reverse video (ECMA-48, xterm's ctlseqs). The same in Node (api/cli/terminal/screen-reset.ts). */
+/* Makes what is printed next look as it is (ECMA-48, xterm's ctlseqs): scroll margins, with the cursor saved because setting them moves
+   it; origin; colours and charset; wrapping; the cursor; locked keys, inserting, new lines, echo; reverse video. The same in Node
+   (api/cli/terminal/screen-reset.ts). */
 #define RESET_PICTURE "\0337\033[?69l\033[r\0338\033[!p\033[0m\033(B\017\033[?7h\033[?25h\033[2;4;20l\033[12h\033[?5l"
-/* Palette and colours of text: only after output that has set them, because a person's shell may have colours of its own. */
-#define RESET_COLOURS "\033]104\a\033]110\a\033]111\a\033]112\a"
+#define RESET_STYLE "\033[0m"
+/* Palette and colours of text: only after output that may have set them, because a person's shell may have colours of its own. */
+#define RESET_COLOURS "\033]104\a\033]105\a\033]110\a\033]111\a\033]112\a"
+/* Only there: other terminals wait for the end of such a sequence. */
+#define RESET_CONSOLE "\033]R"
 /* The main screen; the cursor is saved for a terminal that shows it already. */
 #define MAIN_SCREEN "\0337\033[?1049l"
 /* What the terminal sends: cursor keys and keypad, mouse and focus, pastes; and output that it withholds. */
@@ -29,7 +33,12 @@ static volatile sig_atomic_t is_taken;
 /* Keys as kitty and xterm report them: an old terminal would print it. */
 #define RESET_KEYS "\033[<99u\033[>4;0m"
 
-static volatile sig_atomic_t has_output, has_colours, has_keys;
+/* What output has done since the terminal was the shell's: used escapes; set more than the style of text; a mode; colours; keys. */
+static volatile sig_atomic_t has_style, has_picture, has_modes, has_colours, has_keys;
+static bool is_console;
+
+/* Longest wait for room in a terminal that is slow, or stopped by Ctrl-S. */
+#define PRINT_MS 2000
 
 /* tcsetattr(3) in the background would stop the process by SIGTTOU, or change the modes of the job in front. */
 static bool is_in_foreground(void) {
@@ -54,40 +63,58 @@ void terminal_take(void) {
   if (!is_in_foreground() || (!is_taken && tcgetattr(STDIN_FILENO, &usual) < 0)) return;
   struct termios raw = usual;
   cfmakeraw(&raw);
+  const char *term = variable("TERM");
+  is_console = term != NULL && strcmp(term, "linux") == 0;
   is_taken = 1;
   if (tcsetattr(STDIN_FILENO, TCSANOW, &raw) < 0) is_taken = 0;
 }
 
-/* A terminal that is stopped by Ctrl-S would hold up a signal's handler. */
-static void print_now(const char *text) {
+/* In a signal's handler `wait` is 0. */
+static void print(const char *text, int wait) {
   struct pollfd output = {STDERR_FILENO, POLLOUT, 0};
-  if (poll(&output, 1, 0) == 1 && (output.revents & POLLOUT) != 0 && write(STDERR_FILENO, text, strlen(text)) < 0) return;
+  size_t length = strlen(text);
+  while (length > 0 && poll(&output, 1, wait) == 1 && (output.revents & POLLOUT) != 0) {
+    ssize_t written = write(STDERR_FILENO, text, length);
+    if (written < 0) return;
+    text += written;
+    length -= (size_t)written;
+  }
 }
 
-static void reset_picture(void) {
-  if (has_output) print_now(RESET_PICTURE);
-  if (has_colours) print_now(RESET_COLOURS);
+static void reset_colours(int wait) {
+  if (has_colours) print(RESET_COLOURS, wait);
+  if (has_colours && is_console) print(RESET_CONSOLE, wait);
   has_colours = 0;
 }
 
-static void reset_all(void) {
-  if (has_output) print_now(MAIN_SCREEN);
-  reset_picture();
-  if (has_output) print_now(RESET_INPUT);
-  if (has_keys) print_now(RESET_KEYS);
-  has_output = has_keys = 0;
+static void reset_picture(int wait) {
+  if (has_picture) print(RESET_PICTURE, wait);
+  else if (has_style) print(RESET_STYLE, wait);
+  reset_colours(wait);
+}
+
+static void reset_all(int wait) {
+  if (has_modes) print(MAIN_SCREEN, wait);
+  reset_picture(wait);
+  if (has_modes) print(RESET_INPUT, wait);
+  if (has_keys) print(RESET_KEYS, wait);
+  has_style = has_picture = has_modes = has_keys = 0;
 }
 
 void terminal_lend(void) {
-  if (isatty(STDERR_FILENO) == 1) reset_picture();
+  if (isatty(STDERR_FILENO) == 1) reset_picture(PRINT_MS);
   if (is_taken && is_in_foreground()) tcsetattr(STDIN_FILENO, TCSANOW, &usual);
   is_taken = 0;
 }
 
-void terminal_restore(void) {
+void terminal_left(void) {
+  if (isatty(STDERR_FILENO) == 1) reset_colours(PRINT_MS);
+}
+
+static void restore(int wait) {
   int error = errno;
   if (is_taken && is_in_foreground()) {
-    reset_all();
+    reset_all(wait);
     tcflush(STDIN_FILENO, TCIFLUSH);
     tcsetattr(STDIN_FILENO, TCSANOW, &usual);
   }
@@ -95,18 +122,45 @@ void terminal_restore(void) {
   errno = error;
 }
 
-/* Whether OSC sets colours: 4, 5, and 10 to 19. */
-static bool is_colour(const char *number, size_t length) {
-  if (length == 0 || number[0] < '1' || number[0] > '5') return false;
-  if (length > 1 && number[1] >= '0' && number[1] <= '9') return number[0] == '1';
-  return number[0] == '4' || number[0] == '5';
+void terminal_restore(void) {
+  restore(PRINT_MS);
 }
 
-/* What follows an escape character, or a byte that a terminal may take for a control of C1. */
+void terminal_restore_now(void) {
+  restore(0);
+}
+
+/* Commands of the system (OSC) that set no colour: titles, folders, links, marks of a shell, notes, the clipboard. */
+static bool is_colourless(const char *number, size_t length) {
+  static const char *const KNOWN[] = {"0;", "1;", "2;", "7;", "8;", "9;", "52;", "133;"};
+  for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++) {
+    size_t known = strlen(KNOWN[i]), common = length < known ? length : known;
+    if (strncmp(number, KNOWN[i], common) == 0) return true;
+  }
+  return false;
+}
+
+/* Whether a sequence sets the style of text alone, or erases a line's rest. */
+static bool is_style(const char *parameters, size_t length) {
+  size_t at = 0;
+  while (at < length && strchr("0123456789:;", parameters[at]) != NULL && parameters[at] != 0) at++;
+  return at < length && (parameters[at] == 'm' || parameters[at] == 'K');
+}
+
+static bool is_control(char byte) {
+  return (unsigned char)byte < 0x20 || byte == 0x7f;
+}
+
+/* What follows an escape character, or a byte that a terminal may take for a control of C1. Terminals skip controls inside a sequence. */
 static void see_escape(const char *next, size_t length) {
-  has_output = 1;
-  if (length > 1 && next[0] == ']') has_colours |= is_colour(next + 1, length - 1);
-  if (length > 1 && next[0] == '[') has_keys |= next[1] == '>' || next[1] == '=';
+  has_style = 1;
+  if (length == 0) return;
+  bool is_long = next[0] == '[' || next[0] == ']';
+  bool hides = is_control(next[0]) || (is_long && length > 1 && is_control(next[1]));
+  if (next[0] != '[' || !is_style(next + 1, length - 1)) has_picture = 1;
+  if (hides || next[0] == '=' || next[0] == 'c' || (next[0] == '[' && length > 1 && next[1] == '?')) has_modes = 1;
+  if (hides || (next[0] == ']' && !is_colourless(next + 1, length - 1))) has_colours = 1;
+  if (hides || (next[0] == '[' && length > 1 && strchr(">=<", next[1]) != NULL)) has_keys = 1;
 }
 
 static void see(const char *bytes, size_t length) {
@@ -114,8 +168,8 @@ static void see(const char *bytes, size_t length) {
   for (const char *at = bytes; (at = memchr(at, '\033', (size_t)(end - at))) != NULL; at++) see_escape(at + 1, (size_t)(end - at) - 1);
   for (const char *at = bytes; (at = memchr(at, '\302', (size_t)(end - at))) != NULL; at++) {
     if (end - at < 2 || (unsigned char)at[1] < 0x80 || (unsigned char)at[1] > 0x9f) continue;
-    char next[4] = {(char)(at[1] - 0x40)};
-    size_t rest = (size_t)(end - at) - 2, more = rest < 3 ? rest : 3;
+    char next[8] = {(char)(at[1] - 0x40)};
+    size_t rest = (size_t)(end - at) - 2, more = rest < sizeof next - 1 ? rest : sizeof next - 1;
     memcpy(next + 1, at + 2, more);
     see_escape(next, 1 + more);
   }

@@ -14,9 +14,12 @@ void terminal_take(void);
 /* Makes the terminal fit for a question, taken or not: what the person reads must be seen as it is printed. The program's screen stays. */
 void terminal_lend(void);
 /* Gives the terminal back to the shell: restores the modes from before terminal_take(), resets what output has set (terminal_seen()), and
-   forgets what was typed for the program. Safe in a signal handler, and without effect for a terminal that was not taken or that
-   another job has by now. */
+   forgets what was typed for the program. Without effect for a terminal that was not taken or that another job has by now. */
 void terminal_restore(void);
+/* The same in a signal handler: a terminal without room for the reset goes without it. */
+void terminal_restore_now(void);
+/* After the output of a command that had pipes: only its colours of text could hide a later question. */
+void terminal_left(void);
 /* Looks at output that is about to be printed. */
 void terminal_seen(const char *bytes, size_t length);
 /* Size of the terminal; 80 by 24 for a terminal that has none. */

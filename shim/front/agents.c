@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "agents.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,9 +265,21 @@ static void add_patched(struct buffer *body, const struct tool *tool, char *patc
   }
 }
 
+/* Skips `(.)`, `(..)` and `(...)` before a name, which lead to no other folder: Next.js has such names. */
+static const char *past_dots(const char *at) {
+  const char *end = at;
+  while (*end == '(') {
+    size_t dots = strspn(end + 1, ".");
+    if (dots < 1 || dots > 3 || end[1 + dots] != ')') return at;
+    end += dots + 2;
+  }
+  return isalnum((unsigned char)*end) || *end == '_' ? end : at;
+}
+
 /* Whether a segment, or a word of a group that may become a segment, leads to the parent folder. */
 static bool climbs(const char *text) {
   for (const char *at = text; *at != 0; at++) {
+    if (at == text || at[-1] == '/') at = past_dots(at);
     if (*at != '.') continue;
     bool is_double = at[1] == '.';
     char before = at == text ? '/' : at[-1], after = is_double ? at[2] : at[1];

@@ -57,8 +57,8 @@ static void say_goes_on(void) {
   nanosleep(&PAUSE, NULL);
 }
 
-/* The person has stopped the command by Ctrl-Z: this job stops with it, and `fg` continues both. A program that stops itself goes on: the
-   keys of a person who types into its screen would be read by the shell of the host. */
+/* The person has stopped the command by Ctrl-Z: this job stops with it, and `fg` continues both. A program that stops itself goes on: else
+   the host's shell would read what the person types to the program. */
 static void stop(struct stream *stream) {
   static const char GO_ON[] = "{\"type\":\"signal\",\"signal\":\"SIGCONT\"}";
   if (was_suspended(stream)) signals_stop();

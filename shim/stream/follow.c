@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -142,13 +143,42 @@ static bool wants_input(const struct stream *stream) {
   return stream->takes_input && stream->started && stream->unsent.length == 0 && stream->untaken < INPUT_AHEAD;
 }
 
-/* Ctrl-Z as a byte, and as kitty's and xterm's reports of keys have it. */
+static size_t digits(const char *at, const char *end) {
+  size_t count = 0;
+  while (at + count < end && at[count] >= '0' && at[count] <= '9') count++;
+  return count;
+}
+
+/* Whether a report of keys ends as one with Ctrl: `;M`, an event type of kitty perhaps, `last`. Modifiers are bits, plus one. */
+static bool has_ctrl(const char *at, const char *end, char last) {
+  if (at == end || *at != ';') return false;
+  size_t count = digits(++at, end);
+  long modifiers = count > 0 && count < 4 ? strtol(at, NULL, 10) - 1 : 0;
+  at += count;
+  if (last == 'u' && at < end && *at == ':') at += 1 + digits(at + 1, end);
+  return at < end && (last == '~' ? *at == ';' : *at == last) && (modifiers & 4) != 0;
+}
+
+/* Ctrl-Z as a byte, and as kitty's `CSI 122:… ; M u` and xterm's `CSI 27 ; M ; 122 ~` have it. */
+static bool has_suspend(const char *bytes, size_t length) {
+  const char *end = bytes + length;
+  if (memchr(bytes, 'Z' & 0x1f, length) != NULL) return true;
+  for (const char *at = bytes; (at = memmem(at, (size_t)(end - at), "\033[", 2)) != NULL; at++) {
+    const char *key = at + 2;
+    if (end - key > 3 && memcmp(key, "122", 3) == 0) {
+      for (key += 3; key < end && (*key == ':' || (*key >= '0' && *key <= '9')); key++) continue;
+      if (has_ctrl(key, end, 'u')) return true;
+    } else if (end - key > 2 && memcmp(key, "27", 2) == 0 && has_ctrl(key + 2, end, '~') &&
+               memmem(key, (size_t)(end - key), ";122~", 5) != NULL) {
+      return true;
+    }
+  }
+  return false;
+}
+
 static void note_suspend(struct stream *stream, const char *bytes, size_t length) {
-  static const char KITTY[] = "\033[122;5u", XTERM[] = "\033[27;5;122~";
   struct timespec now;
-  if (memchr(bytes, 'Z' & 0x1f, length) == NULL && memmem(bytes, length, KITTY, sizeof KITTY - 1) == NULL &&
-      memmem(bytes, length, XTERM, sizeof XTERM - 1) == NULL)
-    return;
+  if (!has_suspend(bytes, length)) return;
   clock_gettime(CLOCK_MONOTONIC, &now);
   stream->suspended = now.tv_sec == 0 ? 1 : now.tv_sec;
 }
@@ -197,7 +227,7 @@ static void add_size(struct stream *stream, unsigned columns, unsigned rows) {
 
 /* Takes the terminal once the command has it, and again after a stop or a question; and passes its size on. */
 static void follow_terminal(struct stream *stream) {
-  /* A program paints its screen anew for another size alone. */
+  /* Programs repaint only when the size changes. */
   static const struct timespec BETWEEN = {0, 80000000};
   unsigned columns, rows;
   if (!stream->has_terminal || !stream->started || !(signals_changed() || stream->covered)) return;
@@ -233,6 +263,7 @@ int follow(struct stream *stream) {
     if (code == GOES_ON) follow_terminal(stream);
     if (code == GOES_ON) code = wait_for_any(stream);
   }
-  terminal_restore();
+  if (stream->has_terminal) terminal_restore();
+  else if (stream->asker != NULL) terminal_left();
   return code;
 }

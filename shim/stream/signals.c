@@ -24,7 +24,7 @@ static sigset_t before, taken;
 
 static void on_signal(int number) {
   if (first != 0) {
-    terminal_restore();
+    terminal_restore_now();
     if (number == SIGINT && terminal_is_in_front()) signals_interrupt();
     _exit(128 + number);
   }
@@ -41,7 +41,7 @@ static void on_change(int number) {
 static void on_stop(int number) {
   struct sigaction own;
   sigset_t stop;
-  terminal_restore();
+  terminal_restore_now();
   sigemptyset(&stop);
   sigaddset(&stop, number);
   sigaction(number, &(struct sigaction){.sa_handler = SIG_DFL}, &own);
@@ -54,13 +54,14 @@ static void on_stop(int number) {
 
 void signals_stop(void) {
   if (sigismember(&taken, SIGTSTP) != 1) return;
+  terminal_restore();
   kill(0, SIGTSTP);
   on_stop(SIGTSTP);
 }
 
 /* Takes effect after the handler, with the default that SA_RESETHAND has set. */
 static void on_end(int number) {
-  terminal_restore();
+  terminal_restore_now();
   raise(number);
 }
 

@@ -44,14 +44,11 @@ describe.each(actors())("what went in the project since an isolated command, as 
     );
     const missed = await broker.run("ls parts");
     expect(missed.notices.map(({ kind, message }) => [kind, message])).toEqual([
-      [
-        "session",
-        expect.stringContaining(`are held, so this command did not see them: 'substrate diff ${span}'`),
-      ],
+      ["session", expect.stringContaining(`which may be why it failed: 'substrate diff ${span}' shows them`)],
     ]);
     const module = await broker.run(`node -e 'require("left-pad")'`);
     expect(module.notices.map(({ message }) => message)).toEqual([expect.stringContaining(span)]);
-    for (const other of ["ls nowhere", "grep parts f", "ls f"])
+    for (const other of ["ls nowhere", "grep parts f", "ls f", "cat src/directory"])
       expect((await broker.run(other)).notices).toEqual([]);
     await changed(broker, "apply", span);
     expect(await broker.run("ls parts/none")).toMatchObject({ notices: [] });

@@ -107,6 +107,30 @@ describe.each(actorsWith("tmux"))("a person's terminal, as $kind", (actor) => {
       await screen.close();
     });
 
+    test("shows a question after an earlier command has hidden text and colours", async () => {
+      const hidden = "\\033]011;#000000\\007\\033]010;#000000\\007\\033[8m";
+      const screen = await typed(
+        `substrate exec -- printf '${hidden}'; substrate exec -- git push origin later-${front}`,
+      );
+      const { coloured } = await screen.shows(/later[^]*\[n\]$/);
+      // oxlint-disable-next-line no-control-regex -- tmux repeats the sequences
+      expect(coloured.slice(coloured.lastIndexOf("A person must"))).not.toMatch(/\x1b\[[\d;]*8m/);
+      await screen.type(["n", "<Enter>"]);
+      await screen.shows(/OUTSIDE>$/);
+      await screen.close();
+    });
+
+    test("is reset also when it is slow, and has no room at a program's end", async () => {
+      const flood = `${SETS_ALL.replaceAll("'", '"')}; head -c 400000 /dev/zero | tr "\\0" x`;
+      const before = await typed("");
+      const state = await before.told(STATE);
+      await before.close();
+      const screen = await typed(`substrate run -- sh -c '${flood}'`);
+      await screen.shows(/OUTSIDE>$/);
+      expect(await screen.told(STATE)).toBe(state);
+      await screen.close();
+    });
+
     test("keeps the place of the cursor where a program only printed in colours", async () => {
       const screen = await typed(`clear; substrate run -- printf '\\033[31mred\\033[0m\\n'`);
       const { text } = await screen.shows(/red\nOUTSIDE>$/);

@@ -5,6 +5,7 @@ import { hasDesktop, notify } from "../questions/desktop.ts";
 import { answer, decided, isSomebodyHere, say } from "../questions/prompt.ts";
 import { eachQuestion } from "../questions/questions.ts";
 import { printRows } from "../terminal/rows.ts";
+import { questionBegin } from "../terminal/screen-reset.ts";
 import { harmlessJson, printLine, type Terminal } from "../terminal/terminal.ts";
 import { waitWords } from "./approvals.ts";
 
@@ -43,6 +44,7 @@ function print(terminal: Terminal, approval: Approval, json: boolean): void {
 
 /** False: the person left without an answer, and the question goes on waiting. */
 async function askedHere(terminal: Terminal, approval: Approval, gone: AbortSignal): Promise<boolean> {
+  terminal.err.write(questionBegin(terminal));
   say(terminal, ["", `${approval.approval_id}  ${waitWords(approval)}`]);
   const decision = await decided(terminal, approval, gone);
   if (decision === undefined && !gone.aborted) return false;

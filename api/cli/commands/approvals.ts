@@ -9,6 +9,7 @@ import { coloursFor } from "../words/colours.ts";
 import { isSomebodyHere, say, typedLine } from "../questions/prompt.ts";
 import { ask, tell } from "../terminal/replies.ts";
 import { printRows, sayRows } from "../terminal/rows.ts";
+import { questionBegin } from "../terminal/screen-reset.ts";
 import {
   Complaint,
   EXIT_SUBSTRATE,
@@ -55,6 +56,7 @@ export async function approve(terminal: Terminal, id: string, options: ApproveOp
     );
   const { approvals } = await ask<ApprovalsReply>(terminal, "/v1/approvals");
   const approval = approvals.find((one) => one.approval_id === id);
+  if (approval !== undefined) terminal.err.write(questionBegin(terminal));
   for (const line of approval === undefined ? [] : approvalLines(coloursFor(terminal), approval))
     sayRows(terminal, line);
   if (approval !== undefined && options.yes !== true && isSomebodyHere(terminal)) {

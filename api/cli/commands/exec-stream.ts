@@ -14,8 +14,14 @@ const INPUT_WINDOW = 256 * 1024;
 /** Longest message of input. */
 const PIECE = 64 * 1024;
 
-/** Ctrl-Z as a byte, and as kitty's and xterm's reports of keys have it. */
-const SUSPENDS = ["\x1a", "\x1b[122;5u", "\x1b[27;5;122~"];
+/** Ctrl-Z as a byte, and as kitty's and xterm's reports of keys have it. Modifiers are bits, plus one; 4 is Ctrl. */
+// oxlint-disable-next-line no-control-regex -- keys are what is looked for
+const SUSPENDS = /\x1a|\x1b\[122[:\d]*;(\d{1,3})[:\d]*u|\x1b\[27;(\d{1,3});122~/g;
+
+function suspends(typed: Buffer): boolean {
+  const found = [...typed.toString("latin1").matchAll(SUSPENDS)];
+  return found.some(([keys, kitty, xterm]) => keys === "\x1a" || ((Number(kitty ?? xterm) - 1) & 4) !== 0);
+}
 
 /** A program that handles Ctrl-Z itself may tidy up first. */
 const SUSPEND_MS = 10_000;
@@ -74,6 +80,7 @@ class StreamedCall {
   readonly #screen = new ScreenState();
   /** When Ctrl-Z was typed. */
   #suspendedAt = Number.NEGATIVE_INFINITY;
+  #toldGoesOn = false;
   /** Output that waits for the end of a question. */
   #held: (() => void)[] | undefined;
   /** Gives the terminal back for a while; returns how to take it again. */
@@ -107,6 +114,8 @@ class StreamedCall {
       return this.#left;
     } finally {
       this.#release();
+      if (!this.#hasTerminal && this.#terminal.err.isTTY)
+        this.#terminal.err.write(this.#screen.coloursAgain());
       // The terminal is restored first: Node cannot set the modes of an input that is destroyed.
       for (const undo of this.#undo) undo();
       this.#pump.end();
@@ -180,7 +189,7 @@ class StreamedCall {
     return () => {
       takeAgain();
       this.#release();
-      // A program paints its screen anew for another size alone.
+      // Programs repaint only when the size changes.
       const { out } = this.#terminal;
       if (!this.#hasTerminal || !out.isTTY) return;
       const { cols, rows } = sizeOf(out);
@@ -197,13 +206,18 @@ class StreamedCall {
 
   /**
    * Stops this job with the command where the person typed Ctrl-Z, and continues the command when a shell has continued this one. A
-   * program that stops itself goes on: the keys of a person who types into its screen would be read by the shell of the host.
+   * program that stops itself goes on: else the host's shell would read what the person types to the program.
    */
   #stop(): void {
     const isTyped = performance.now() - this.#suspendedAt <= SUSPEND_MS;
     this.#suspendedAt = Number.NEGATIVE_INFINITY;
     const goOn = (): void => this.#stream.send({ type: "signal", signal: "SIGCONT" });
     if (!isTyped) {
+      if (!this.#toldGoesOn)
+        this.#terminal.err.write(
+          "\r\nsubstrate: the program stopped itself; it goes on, because nobody typed Ctrl-Z here\r\n",
+        );
+      this.#toldGoesOn = true;
       setTimeout(goOn, PAUSE_MS).unref();
       return;
     }
@@ -216,7 +230,7 @@ class StreamedCall {
 
   #type(bytes: Buffer): void {
     if (this.#call.detaches?.(bytes) === true) return this.#leave(0);
-    if (SUSPENDS.some((keys) => bytes.includes(keys))) this.#suspendedAt = performance.now();
+    if (suspends(bytes)) this.#suspendedAt = performance.now();
     this.#stream.type(bytes);
   }
 

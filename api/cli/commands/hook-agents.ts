@@ -390,7 +390,8 @@ function patternFiles(pattern: string, toolName: string, finds: boolean): readon
   ];
 }
 
-/** Whether a segment, or a word of a group that may become a segment, leads to the parent folder. */
+/** Whether a segment, or a word of a group that may become a segment, leads to the parent folder. `(..)name` of Next.js does not. */
 function climbs(text: string): boolean {
-  return /(?:^|[/{},()|])\.\.(?:$|[/{},()|])|[{},()|]\.(?:$|[/},)|])/.test(text);
+  const plain = text.replaceAll(/(^|\/)(?:\(\.{1,3}\))+(?=\w)/g, "$1");
+  return /(?:^|[/{},()|])\.\.(?:$|[/{},()|])|[{},()|]\.(?:$|[/},)|])/.test(plain);
 }

@@ -5,7 +5,7 @@ import type { Approval, ApprovalsReply } from "../../../schemas/generated/types.
 import type { Answer } from "../../client/client.ts";
 import { answer, decided, isSomebodyHere, say } from "./prompt.ts";
 import { eachQuestion } from "./questions.ts";
-import { freshLine } from "../terminal/screen-reset.ts";
+import { questionBegin } from "../terminal/screen-reset.ts";
 import { borrowed } from "../terminal/raw-mode.ts";
 import { ask, errorOf } from "../terminal/replies.ts";
 import { Complaint, EXIT_DENIED, type Terminal } from "../terminal/terminal.ts";
@@ -123,7 +123,7 @@ async function withQuestions(
 /** Asks the person at the terminal; true for a denial. */
 async function askHere(terminal: Terminal, approval: Approval, gone: AbortSignal): Promise<boolean> {
   const giveBack = borrowed();
-  terminal.err.write(freshLine(terminal));
+  terminal.err.write(questionBegin(terminal));
   say(terminal, ["A person must approve this first"]);
   const decision = (await decided(terminal, approval, gone).finally(giveBack)) ?? "deny";
   try {

@@ -107,8 +107,10 @@ function fittingEnd(pieces: readonly string[], from: number, column: number, wid
 
 /** Ends a row behind its last blank, unless that is in its first half or the line ends here. */
 function endOfRow(pieces: readonly string[], from: number, fitting: number): number {
-  const blank = pieces.lastIndexOf(" ", fitting - 1);
-  return fitting < pieces.length && blank * 2 > from + fitting ? blank + 1 : fitting;
+  if (fitting >= pieces.length) return fitting;
+  let blank = fitting - 1;
+  while (blank * 2 > from + fitting && pieces[blank] !== " ") blank -= 1;
+  return blank * 2 > from + fitting ? blank + 1 : fitting;
 }
 
 function cutMark(pieces: readonly string[]): string {

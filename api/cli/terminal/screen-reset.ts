@@ -6,8 +6,10 @@ import type { Terminal } from "./terminal.ts";
 const RESET_PICTURE =
   "\x1b7\x1b[?69l\x1b[r\x1b8\x1b[!p\x1b[0m\x1b(B\x0f\x1b[?7h\x1b[?25h\x1b[2;4;20l\x1b[12h\x1b[?5l";
 
+const RESET_STYLE = "\x1b[0m";
+
 /** Palette and colours of text. */
-const RESET_COLOURS = "\x1b]104\x07\x1b]110\x07\x1b]111\x07\x1b]112\x07";
+const RESET_COLOURS = "\x1b]104\x07\x1b]105\x07\x1b]110\x07\x1b]111\x07\x1b]112\x07";
 
 /** The cursor is saved for a terminal that shows its main screen already. */
 const MAIN_SCREEN = "\x1b7\x1b[?1049l";
@@ -19,20 +21,31 @@ const RESET_INPUT =
 /** Keys as kitty and xterm report them. */
 const RESET_KEYS = "\x1b[<99u\x1b[>4;0m";
 
-/** In Latin-1: terminals also take the controls of C1 in UTF-8. */
+/** In Latin-1, as all below: terminals also take the controls of C1 in UTF-8. */
 // oxlint-disable-next-line no-control-regex -- escape sequences are what is looked for
 const ESCAPE = /\x1b|\xc2[\x80-\x9f]/;
+/** All but sequences for the style of text, or that erase a line's rest. */
 // oxlint-disable-next-line no-control-regex -- as above
-const COLOURS = /(?:\x1b\]|\xc2\x9d)(?:1\d|[45])/;
+const PICTURE = /(?:\x1b(?!\[)|\xc2(?!\x9b)[\x80-\x9f]|(?:\x1b\[|\xc2\x9b)(?![\d:;]*[mK])).?/s;
 // oxlint-disable-next-line no-control-regex -- as above
-const KEYS = /(?:\x1b\[|\xc2\x9b)[>=]/;
+const MODES = /(?:\x1b\[|\xc2\x9b)\?|\x1b[=c]/;
+/** All commands of the system but titles, folders, links, marks of a shell, notes and the clipboard. */
+// oxlint-disable-next-line no-control-regex -- as above
+const COLOURS = /(?:\x1b\]|\xc2\x9d)(?!(?:[012789]|52|133);|(?:[012789]|52?|13{0,2})?$)/;
+// oxlint-disable-next-line no-control-regex -- as above
+const KEYS = /(?:\x1b\[|\xc2\x9b)[<>=]/;
+/** Terminals skip controls inside a sequence. */
+// oxlint-disable-next-line no-control-regex -- as above
+const HIDDEN = /(?:\x1b[[\]]?|\xc2[\x9b\x9d])[\0-\x1a\x1c-\x1f\x7f]/;
 
 /** A sequence may come in parts. */
 const LONGEST = 8;
 
 /** What the output of one program has changed. */
 export class ScreenState {
-  #isChanged = false;
+  #hasStyle = false;
+  #hasPicture = false;
+  #hasModes = false;
   #hasColours = false;
   #hasKeys = false;
   #tail = "";
@@ -42,29 +55,38 @@ export class ScreenState {
     const text = this.#tail + bytes.toString("latin1");
     this.#tail = text.slice(-LONGEST);
     if (!ESCAPE.test(text)) return;
-    this.#isChanged = true;
-    this.#hasColours ||= COLOURS.test(text);
-    this.#hasKeys ||= KEYS.test(text);
+    const hides = HIDDEN.test(text);
+    this.#hasStyle = true;
+    this.#hasPicture ||= PICTURE.test(text);
+    this.#hasModes ||= hides || MODES.test(text);
+    this.#hasColours ||= hides || COLOURS.test(text);
+    this.#hasKeys ||= hides || KEYS.test(text);
   }
 
   /** Makes what is printed next, as a question, seen as it is. The program's screen stays. */
   forQuestion(): string {
+    return `${this.#hasPicture ? RESET_PICTURE : this.#hasStyle ? RESET_STYLE : ""}${this.coloursAgain()}`;
+  }
+
+  /** After the output of a command that had pipes: only its colours of text could hide a later question. */
+  coloursAgain(): string {
     const colours = this.#hasColours ? RESET_COLOURS : "";
     this.#hasColours = false;
-    return `${this.#isChanged ? RESET_PICTURE : ""}${colours}`;
+    return colours;
   }
 
   /** Gives the terminal back to the shell. */
   forShell(): string {
-    if (!this.#isChanged) return "";
-    const all = `${MAIN_SCREEN}${this.forQuestion()}${RESET_INPUT}${this.#hasKeys ? RESET_KEYS : ""}`;
-    this.#isChanged = false;
-    this.#hasKeys = false;
+    const [screen, input] = this.#hasModes ? [MAIN_SCREEN, RESET_INPUT] : ["", ""];
+    const all = `${screen}${this.forQuestion()}${input}${this.#hasKeys ? RESET_KEYS : ""}`;
+    this.#hasStyle = this.#hasPicture = this.#hasModes = this.#hasKeys = false;
     return all;
   }
 }
 
-/** Begins a line unless the cursor is at the beginning of one, with nothing below it. */
-export function freshLine({ err, environment }: Terminal): string {
-  return err.isTTY && environment["TERM"] !== "dumb" ? `${toLineBegin(err.columns)}\x1b[J` : "";
+/** Begins a line for a question, seen as it is, with nothing below it: output of an earlier command may have hidden text. */
+export function questionBegin({ err, environment }: Terminal): string {
+  return err.isTTY && environment["TERM"] !== "dumb"
+    ? `${RESET_PICTURE}${toLineBegin(err.columns)}\x1b[J`
+    : "";
 }

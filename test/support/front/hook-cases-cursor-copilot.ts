@@ -278,6 +278,7 @@ export const CURSOR_AND_COPILOT_CASES: readonly HookCase[] = [
     { paths: "src my" },
     { paths: ["src"] },
     { paths: ["app/[id]/page.tsx"] },
+    { paths: ["app/feed/(.)photo/page.tsx", "app/(..)(..)photo/[id]", "app/(shop)/page.tsx"] },
     { path: "a*/x" },
   ].flatMap((input): readonly HookCase[] =>
     ([undefined, "copilot"] as const).map((agent) => ({
