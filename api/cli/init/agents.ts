@@ -1,6 +1,6 @@
 /** Coding agents: how they are found, which settings files connect them, and what their policies are called. */
 import { join } from "node:path";
-import { type Hook, holdsPart, type Part } from "./parts.ts";
+import { type Hook, isAsWritten, type Part } from "./parts.ts";
 import { opencodePlugin } from "./opencode-plugin.ts";
 import {
   AIDER_FILE,
@@ -128,7 +128,7 @@ const CODEX: Agent = {
     // A file that cannot be read is refused by the second step, before anything is written.
     // Trust counts for a hook that stays as it is: Codex asks again about one that this run changes.
     const isTrusted =
-      holdsPart(read(path) ?? "", { kind, hook }) && isHookTrusted(ground, CODEX.folder(ground), path);
+      isAsWritten(read(path) ?? "", { kind, hook }) && isHookTrusted(ground, CODEX.folder(ground), path);
     if (isToml(read(config)) && !isTrusted) return hooks;
     return [
       ...hooks,

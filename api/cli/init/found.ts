@@ -4,7 +4,7 @@ import { delimiter, isAbsolute, join } from "node:path";
 import type { Home } from "../../../broker/settings/home.ts";
 import { AGENTS, type Ground } from "./agents.ts";
 import { textOf } from "./files.ts";
-import { holdsPart } from "./parts.ts";
+import { isAsWritten } from "./parts.ts";
 import { type Connection, connections } from "./records.ts";
 
 export type FoundConnection = Pick<Connection, "project" | "since"> & {
@@ -45,7 +45,7 @@ function isIntact(files: Connection["files"]): boolean {
   return files.every(({ target, parts }) => {
     const text = textOf(target) ?? "";
     // The operator may give the agent another policy.
-    return parts.every((part) => part.kind === "config-agent" || holdsPart(text, part));
+    return parts.every((part) => part.kind === "config-agent" || isAsWritten(text, part));
   });
 }
 

@@ -56,6 +56,17 @@ export function holdsPart(text: string, part: Part): boolean {
   }
 }
 
+/** Whether a text holds the part as it was written. A hook that only looks like ours may run nothing of ours. */
+export function isAsWritten(text: string, part: Part): boolean {
+  if (!holdsPart(text, part)) return false;
+  if (part.kind !== "json-hook" && part.kind !== "toml-hook") return true;
+  try {
+    return withPart(text, part).text === text;
+  } catch {
+    return false;
+  }
+}
+
 function prefixed({ text, notes }: Edited): Edited {
   return { text: BOM + text, notes };
 }

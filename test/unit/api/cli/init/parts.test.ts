@@ -1,5 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { holdsPart, type Part, withoutPart, withPart } from "../../../../../api/cli/init/parts.ts";
+import {
+  holdsPart,
+  isAsWritten,
+  type Part,
+  withoutPart,
+  withPart,
+} from "../../../../../api/cli/init/parts.ts";
 
 const HOOK = {
   event: "PreToolUse",
@@ -53,6 +59,7 @@ describe("a hook in JSON", () => {
     const again = withPart(foreign, part);
     expect(JSON.parse(again.text)).toEqual(JSON.parse(text));
     expect(again.notes.length).toBeLessThanOrEqual(1);
+    expect([isAsWritten(text, part), isAsWritten(foreign, part)]).toEqual([true, false]);
   });
 
   test("leaves a group that somebody added another hook to", () => {
@@ -91,6 +98,8 @@ describe("a hook in TOML", () => {
     const { text } = withPart("", part);
     for (const edited of [text.replace("timeout = 60", "timeout = 5"), text.replace('"Bash"', '"Read"')])
       expect(() => withPart(edited, part)).toThrow("differs from Substrate's: remove it by hand");
+    expect(isAsWritten(text, part)).toBe(true);
+    expect(isAsWritten(text.replace("timeout = 60", "timeout = 5"), part)).toBe(false);
   });
 
   test("stays where somebody edited it, and that is said", () => {
