@@ -28,8 +28,8 @@ export class CommandNetwork {
   #ended: Traffic = { egress: 0, ingress: 0 };
   readonly #scopes = new Set<string>();
   readonly #refused = new Map<string, string>();
-  /** Why allowed connections failed, by target. */
-  readonly #failed = new Map<string, { readonly host: string; readonly why: string }>();
+  /** Why allowed names and connections failed, by target. */
+  readonly #failed = new Map<string, { readonly host: string; readonly message: string }>();
   /** Refusals that an enforcing policy would have made, by host. */
   readonly #observed = new Map<string, string>();
   /** Pending owner lookups of connections. */
@@ -73,9 +73,9 @@ export class CommandNetwork {
     this.#onViolation(violation);
   }
 
-  /** Notes why an allowed connection failed: the program sees only a reset. */
-  fail(subject: string, host: string, why: string): void {
-    if (this.#failed.size < MAX_SUBJECTS) this.#failed.set(subject, { host, why });
+  /** Notes in a sentence why an allowed name or connection failed: the program sees only a reset, or no name. */
+  fail(subject: string, host: string, message: string): void {
+    if (this.#failed.size < MAX_SUBJECTS) this.#failed.set(subject, { host, message });
   }
 
   /** Notes a refusal that an observing policy did not make. Kept once per host: the lookup precedes the connection. */
@@ -124,11 +124,11 @@ export class CommandNetwork {
     return [...this.#scopes].sort();
   }
 
-  /** A sentence for each failed connection, or for those whose host a text names. */
+  /** A sentence for each failed name and connection, or for those whose host a text names. */
   failed(text?: string): readonly string[] {
     return [...this.#failed]
       .filter(([, { host }]) => text?.includes(host) ?? true)
-      .map(([subject, { why }]) => `The connection to ${subject} failed: ${why}`);
+      .map(([, { message }]) => message);
   }
 
   /** A sentence for each refusal that an enforcing policy would have made. */

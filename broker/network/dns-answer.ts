@@ -18,6 +18,9 @@ export type Asking = {
   readonly until: (settled: Promise<unknown>) => void;
 };
 
+/** `empty`: the name exists and has no address. `unknown`: the host's resolver fails, and may answer later. */
+export type Standing = "found" | "missing" | "empty" | "unknown";
+
 export type StubAnswers = {
   /** Normalizes a host name; null for an invalid name. `text` has only letters, digits, `-`, `_` and dots. */
   spell(text: string): string | null;
@@ -25,6 +28,11 @@ export type StubAnswers = {
   decide(name: string, asking: Asking): boolean;
   /** Returns the synthetic address of an allowed name; null when all are in use. */
   addressOf(name: string): string | null;
+  /**
+   * What the host says of an allowed name. A program that gets an address for a name nobody has goes on to connect, and
+   * many try again for minutes. Must never reject.
+   */
+  standing(name: string, asking: Asking): Promise<Standing> | Standing;
   /**
    * Called for each withheld name. The callee must bound the records it makes.
    *
@@ -44,6 +52,7 @@ export type StubAnswers = {
 export const TTL_SECS = 5;
 
 const TYPE_A = 1;
+const TYPE_AAAA = 28;
 const CLASS_IN = 1;
 
 /** TKEY to MAILA are requests to a server, not records (RFC 6895 section 3.1). ANY (255) is a question. */
@@ -57,16 +66,24 @@ const OWN_NAME = hostname().toLowerCase();
 
 type Answer = { readonly code: Code; readonly address?: string };
 
-/** Computes the reply to a message; undefined when no reply is due. Throws only errors of `answers`. */
-export function replyTo(message: Buffer, answers: StubAnswers, asking: Asking): Buffer | undefined {
+/** Computes the reply to a message; undefined when no reply is due. Throws and rejects only with errors of `answers`. */
+export function replyTo(
+  message: Buffer,
+  answers: StubAnswers,
+  asking: Asking,
+): Buffer | Promise<Buffer> | undefined {
   const query = readQuery(message);
   if (query === undefined) return undefined;
   if (query.kind === "unusable") return writeUnusable(query);
-  const { code, address } = answerTo(query, answers, asking);
+  const answer = answerTo(query, answers, asking);
+  return answer instanceof Promise ? answer.then((later) => written(query, later)) : written(query, answer);
+}
+
+function written(query: Query, { code, address }: Answer): Buffer {
   return writeReply(query, code, address === undefined ? undefined : { address, ttl: TTL_SECS });
 }
 
-function answerTo(query: Query, answers: StubAnswers, asking: Asking): Answer {
+function answerTo(query: Query, answers: StubAnswers, asking: Asking): Answer | Promise<Answer> {
   if (query.edns !== undefined && query.edns.version > 0) return { code: CODE.badVersion };
   if (query.class !== CLASS_IN) return { code: CODE.refused };
   if (query.type >= META_TYPES.first && query.type <= META_TYPES.last) return { code: CODE.refused };
@@ -75,7 +92,19 @@ function answerTo(query: Query, answers: StubAnswers, asking: Asking): Answer {
   if (isLocalhost(name) || name === OWN_NAME) return query.type === TYPE_A ? found("127.0.0.1") : EMPTY;
   if (!answers.decide(name, asking))
     return isNobodys(name, answers, asking) ? MISSING : withheld(name, query, answers, asking);
-  return query.type === TYPE_A ? given(answers.addressOf(name)) : EMPTY;
+  if (query.type !== TYPE_A && query.type !== TYPE_AAAA) return EMPTY;
+  const given = (standing: Standing): Answer => answerOf(standing, name, query, answers);
+  const standing = answers.standing(name, asking);
+  return standing instanceof Promise ? standing.then(given) : given(standing);
+}
+
+/** getaddrinfo asks for both families: a missing name is missing for each, else it is taken for one without addresses. */
+function answerOf(standing: Standing, name: string, { type }: Query, answers: StubAnswers): Answer {
+  if (standing === "missing") return MISSING;
+  if (standing === "unknown") return FAILED;
+  if (standing === "empty" || type !== TYPE_A) return EMPTY;
+  const address = answers.addressOf(name);
+  return address === null ? FAILED : found(address);
 }
 
 /**
@@ -84,13 +113,10 @@ function answerTo(query: Query, answers: StubAnswers, asking: Asking): Answer {
  */
 const EMPTY: Answer = { code: CODE.noError };
 const MISSING: Answer = { code: CODE.noSuchName };
+const FAILED: Answer = { code: CODE.serverFailure };
 
 function found(address: string): Answer {
   return { code: CODE.noError, address };
-}
-
-function given(address: string | null): Answer {
-  return address === null ? { code: CODE.serverFailure } : found(address);
 }
 
 function withheld(name: string, { type }: Query, answers: StubAnswers, asking: Asking): Answer {

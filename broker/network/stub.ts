@@ -1,7 +1,7 @@
 import type { Asker, DatagramPort, DnsSockets, StreamListener, WorldSocket } from "../../world/backend.ts";
 import { replyTo, type StubAnswers } from "./dns-answer.ts";
 
-export type { StubAnswers } from "./dns-answer.ts";
+export type { Standing, StubAnswers } from "./dns-answer.ts";
 
 /** Replies not yet taken by the kernel; beyond this bound datagrams go unanswered, as UDP permits. */
 const MOST_UNSENT = 256;
@@ -16,8 +16,8 @@ const MOST_TURNS = 64;
 const HEADER = 12;
 
 /**
- * The DNS server of one world, on sockets bound inside the world. Asks no other server: an allowed name has its
- * synthetic address, and any other name does not exist.
+ * The DNS server of one world, on sockets bound inside the world. An allowed name that exists on the host has its
+ * synthetic address, and any other name does not exist. Only allowed names are asked for on the host.
  */
 export class DnsStub {
   readonly #udp: DatagramPort;
@@ -62,10 +62,9 @@ export class DnsStub {
 
   #onDatagram(message: Buffer, from: { readonly port: number; readonly address: string }): void {
     if (this.#closed || this.#udp.getSendQueueCount() > MOST_UNSENT) return;
-    const { reply, waits } = this.#reply(message, { transport: "udp", port: from.port });
-    if (reply === undefined) return;
-    if (waits.length === 0) return this.#send(reply, from);
-    void Promise.all(waits).then(() => this.#send(reply, from));
+    const reply = this.#reply(message, { transport: "udp", port: from.port });
+    if (reply instanceof Promise) void reply.then((later) => this.#send(later, from));
+    else if (reply !== undefined) this.#send(reply, from);
   }
 
   #send(reply: Buffer, to: { readonly port: number; readonly address: string }): void {
@@ -79,11 +78,32 @@ export class DnsStub {
     const waits: Promise<unknown>[] = [];
     const until = (settled: Promise<unknown>): void => void waits.push(settled);
     try {
-      return { reply: replyTo(message, this.#answers, { asker, until }), waits };
+      const reply = replyTo(message, this.#answers, { asker, until });
+      if (reply === undefined) return undefined;
+      return reply instanceof Promise || waits.length > 0 ? this.#later(message, reply, waits) : reply;
     } catch (error) {
-      this.#answers.onFault(error);
-      return { reply: failed(message), waits: [] };
+      return this.#failed(message, error);
     }
+  }
+
+  /** `waits` can grow until the reply is here. */
+  async #later(
+    message: Buffer,
+    reply: Buffer | Promise<Buffer>,
+    waits: readonly Promise<unknown>[],
+  ): Promise<Buffer> {
+    try {
+      const bytes = await reply;
+      await Promise.all(waits);
+      return bytes;
+    } catch (error) {
+      return this.#failed(message, error);
+    }
+  }
+
+  #failed(message: Buffer, error: unknown): Buffer {
+    this.#answers.onFault(error);
+    return failed(message);
   }
 }
 
@@ -110,8 +130,8 @@ const MAX_MESSAGE = 4096;
 
 const MIN_MESSAGE = 12;
 
-/** A reply, and what it waits for. */
-export type Replied = { readonly reply: Buffer | undefined; readonly waits: readonly Promise<unknown>[] };
+/** A reply, at once or later; never rejects. Undefined: no reply is due. */
+export type Replied = Buffer | Promise<Buffer> | undefined;
 
 type Reply = (message: Buffer, asker: Asker) => Replied;
 
@@ -207,36 +227,27 @@ export class DnsStreams {
     connection.bytes = taken.rest;
     const goOn = (): void => {
       if (socket.destroyed) return;
-      if (taken.count === most) this.#ask(connection);
+      if (taken.replies.length === most) this.#ask(connection);
       else socket.resume();
     };
-    const write = (): void => {
+    void Promise.all(taken.replies).then((replies) => {
       if (socket.destroyed) return;
       // A client that does not read its replies is asked for nothing more; the idle timeout then closes the connection.
-      if (taken.replies.length === 0 || socket.write(taken.replies)) goOn();
+      if (replies.length === 0 || socket.write(Buffer.concat(replies.map(framed)))) goOn();
       else socket.once("drain", goOn);
-    };
-    if (taken.waits.length === 0) write();
-    else void Promise.all(taken.waits).then(write);
-    return taken.count;
+    });
+    return taken.replies.length;
   }
 }
 
-type Taken = {
-  readonly replies: Buffer;
-  readonly rest: Buffer;
-  readonly waits: readonly Promise<unknown>[];
-  /** Messages replied to. */
-  readonly count: number;
-};
+type Taken = { readonly replies: readonly (Buffer | Promise<Buffer>)[]; readonly rest: Buffer };
 
 /**
  * Replies to the first complete messages, `most` of them, and returns the remaining bytes. Undefined for an impossible length, or
  * when no reply is due.
  */
 function takeMessages(bytes: Buffer, most: number, reply: (message: Buffer) => Replied): Taken | undefined {
-  const replies: Buffer[] = [];
-  const waits: Promise<unknown>[] = [];
+  const replies: (Buffer | Promise<Buffer>)[] = [];
   let at = 0;
   while (at + 2 <= bytes.length && replies.length < most) {
     const length = bytes.readUInt16BE(at);
@@ -244,12 +255,11 @@ function takeMessages(bytes: Buffer, most: number, reply: (message: Buffer) => R
     const end = at + 2 + length;
     if (end > bytes.length) break;
     const answer = reply(bytes.subarray(at + 2, end));
-    if (answer.reply === undefined) return undefined;
-    replies.push(framed(answer.reply));
-    waits.push(...answer.waits);
+    if (answer === undefined) return undefined;
+    replies.push(answer);
     at = end;
   }
-  return { replies: Buffer.concat(replies), rest: bytes.subarray(at), waits, count: replies.length };
+  return { replies, rest: bytes.subarray(at) };
 }
 
 function framed(message: Buffer): Buffer {

@@ -47,7 +47,7 @@ export async function leadTarget(
     return {
       kind: "nowhere",
       refused: false,
-      why: `'${host}' cannot be resolved on the host: ${found.code}`,
+      why: unresolvedWords(host, found.code),
     };
   const ranges = found.addresses.map((address) => [address, rangeOf(reach, address, port, own)] as const);
   const open = ranges.filter(([, range]) => range === null).map(([address]) => address);
@@ -59,6 +59,30 @@ export async function leadTarget(
     refused: true,
     why: `${named}: refused unless a CIDR entry of net.allowed covers it`,
   };
+}
+
+/**
+ * The resolver's code when the host cannot resolve a name; null when it can, or has not answered before `limit`. `asked` as
+ * for {@link leadTarget}.
+ */
+export async function whyUnresolved(
+  { resolver }: Reach,
+  name: string,
+  limit: AbortSignal,
+  asked: Bound,
+): Promise<string | null> {
+  setMaxListeners(0, limit);
+  try {
+    const resolution = await resolver.resolve(name, limit, asked);
+    return resolution.kind === "found" ? null : resolution.code;
+  } catch (error) {
+    if (limit.aborted) return null;
+    throw error;
+  }
+}
+
+export function unresolvedWords(name: string, code: string): string {
+  return `'${name}' cannot be resolved on the host: ${code}`;
 }
 
 /** Whether the current policies still allow an open connection's resolved address. */

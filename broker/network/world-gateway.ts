@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type {
-  Captured,
-  CommandRun,
-  Dialled,
-  World,
-  WorldNetwork,
-  WorldViolation,
+import {
+  type Captured,
+  type CommandRun,
+  type Dialled,
+  timeLimit,
+  type World,
+  type WorldNetwork,
+  type WorldViolation,
 } from "../../world/backend.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import type { Allowance } from "./allowance.ts";
@@ -16,9 +17,9 @@ import { Bound } from "./bound.ts";
 import { HOST_INTERNAL, hostName } from "./names/names.ts";
 import { judgeBy, type Reach } from "./reach.ts";
 import type { Asking } from "./dns-answer.ts";
-import { DnsStub } from "./stub.ts";
+import { DnsStub, type Standing } from "./stub.ts";
 import { SyntheticAddresses } from "./synthetic.ts";
-import { judgeTarget, type Target } from "./target.ts";
+import { judgeTarget, type Target, unresolvedWords, whyUnresolved } from "./target.ts";
 
 /** A world gateway's dependencies on the broker. */
 export type GatewayParts = {
@@ -48,6 +49,12 @@ const MAX_NAMES = 32;
 /** Concurrent questions for the owner of a lookup: init scans the descriptors of the whole world for each. */
 const MAX_ASKERS = 32;
 
+/** Lookups per world that wait for the host's resolver; beyond this bound a name is taken to exist. */
+const MAX_LOOKUPS = 256;
+
+/** How long a lookup waits for the host's resolver: glibc asks again after 5 s. */
+const LOOKUP_MS = 3000;
+
 /** How long a lookup waits for its owner. Resolvers wait for seconds before they ask again. */
 const ASKER_PATIENCE_MS = 1000;
 
@@ -68,6 +75,7 @@ export class WorldGateway {
   readonly #asking = new Set<CommandNetwork>();
   readonly #open = new Set<Open>();
   readonly #askers = new Bound(MAX_ASKERS);
+  readonly #lookups = new Bound(MAX_LOOKUPS);
   readonly #share: WorldShare = { heldBytes: new Bound(MAX_HELD_BYTES), names: new Bound(MAX_NAMES) };
   /** Addresses given to programs, and connections captured. */
   #uses = 0;
@@ -87,6 +95,7 @@ export class WorldGateway {
         this.#uses += 1;
         return this.#addresses.addressOf(name);
       },
+      standing: (name, asking) => this.#standingOf(name, asking),
       onRefused: (name, type, asking) => this.#refuseName(name, type, asking),
       onFault: (error) => parts.onFault("dns", error),
     });
@@ -165,6 +174,21 @@ export class WorldGateway {
         command?.observe(name, observedWords(reach, `not look up the name '${name}'`, verdict.source)),
       );
     return !blocked;
+  }
+
+  /** Asks nobody once the budget is used up: a name also carries bytes to its owner's servers. */
+  #standingOf(name: string, asking: Asking): Standing | Promise<Standing> {
+    if (name === HOST_INTERNAL || this.#parts.isSpent() || !this.#lookups.take(1)) return "found";
+    return this.#lookUp(name, asking).finally(() => this.#lookups.giveBack(1));
+  }
+
+  /** A name that the host cannot resolve in time is taken to exist: its connection says why it fails. */
+  async #lookUp(name: string, asking: Asking): Promise<Standing> {
+    const code = await whyUnresolved(this.#parts.reach(), name, timeLimit(LOOKUP_MS), this.#share.names);
+    const standing = standingBy(code);
+    if (code !== null && standing !== "found")
+      this.#forAsker(asking, (command) => command?.fail(name, name, unresolvedWords(name, code)));
+    return standing;
   }
 
   #take(captured: Captured): void {
@@ -248,7 +272,8 @@ export class WorldGateway {
   ): void {
     const subject = wordOf(target);
     if (refusal !== null) this.#tell(command, { kind: "connection", subject, message: refusal });
-    else if (ended === "failed" && reason !== null) command?.fail(subject, target.host, reason);
+    else if (ended === "failed" && reason !== null)
+      command?.fail(subject, target.host, `The connection to ${subject} failed: ${reason}`);
     if (ended !== "cut" || reason !== "budget") return;
     const message = `The connection to ${subject} was cut: the budget of bytes that may be sent is used up`;
     this.#tell(command, { kind: "limit", subject: "max_egress_bytes", message });
@@ -324,6 +349,13 @@ type Owned = {
   readonly pid: number | null;
   readonly program: string | null;
 };
+
+/** `code` of the resolver: of getaddrinfo (`ENOTFOUND`, `EAI_AGAIN`) or of a DNS server (`ENODATA`, `ESERVFAIL`). */
+function standingBy(code: string | null): Standing {
+  if (code === null || code === "EBUSY") return "found";
+  if (code === "ENOTFOUND") return "missing";
+  return code === "ENODATA" ? "empty" : "unknown";
+}
 
 /** Phrased like the notice about a program start that an enforcing policy would refuse (broker/journey/notices.ts). */
 function observedWords({ effective }: Reach, would: string, source: string): string {

@@ -14,7 +14,7 @@ describe.each(actorsWith("python3", "nft"))("connections in the trace, as $kind"
   let place: NetworkPlace;
   beforeAll(async () => {
     place = await NetworkPlace.open(actor, {
-      default: networkPolicy([NAME, "closed.example.test"]),
+      default: networkPolicy([NAME, "dead.example.test"]),
     });
   });
   afterAll(() => place.close());
@@ -76,10 +76,10 @@ describe.each(actorsWith("python3", "nft"))("connections in the trace, as $kind"
   });
 
   test("that failed say why", async () => {
-    await place.broker.run({ cmd: "python3 dial.py closed.example.test 80" });
+    await place.broker.run({ cmd: "python3 dial.py dead.example.test 80" });
     const list = await printed(["list", "-n", "9"]);
     expect(list).toMatch(
-      / {2}connection {2}failed {2}test {2}closed\.example\.test:80 {2}0 B out, 0 B in {2}[\d.]+ m?s {2}python3[.\d]* {2}\('closed\.example\.test' cannot be resolved on the host: ENOTFOUND\)\n/,
+      / {2}connection {2}failed {2}test {2}dead\.example\.test:80 {2}0 B out, 0 B in {2}[\d.]+ m?s {2}python3[.\d]* {2}\(Cannot connect to port 80 of 203\.0\.113\.99 \(EHOSTUNREACH\)\)\n/,
     );
   });
 });
@@ -107,14 +107,14 @@ describe.each(actorsWith("python3", "nft"))("connections of a policy that observ
       "files.example.test 80",
       "files.example.test 8080",
       "203.0.113.66 8080",
-      "nobody.test 80",
+      "dead.example.test 80",
     ]);
     const { stdout } = await place.broker.cli(["policy", "learn"]);
     expect(stdout).toMatch(/^\+.*"files\.example\.test", # seen once, last \S+, spn_\S+$/m);
     expect(stdout).toMatch(/^\+.*"files\.example\.test:8080", # seen once/m);
     expect(stdout).toMatch(/^# {3}\d observed connections would be allowed$/m);
     expect(stdout).toMatch(/^# {3}connection to 203\.0\.113\.66:8080: it was dialled by address/m);
-    expect(stdout).toMatch(/^# {3}connection to nobody\.test:80: the connection failed/m);
+    expect(stdout).toMatch(/^# {3}connection to dead\.example\.test:80: the connection failed/m);
     const { patch } = JSON.parse((await place.broker.cli(["policy", "learn", "--json"])).stdout) as {
       patch: string;
     };

@@ -115,12 +115,12 @@ describe.each(actorsWith("python3", "nft"))("what is on record of the network, a
     const failed = await place.run(dial);
     expect(failed.exit).not.toBe(0);
     expect(failed.stderr).toContain(
-      "substrate: The connection to broken.example.test:80 failed: 'broken.example.test' cannot be resolved on the host: ESERVFAIL\n",
+      "substrate: 'broken.example.test' cannot be resolved on the host: ESERVFAIL\n",
     );
     expect(failed.stderr).not.toContain("net.allowed");
     expect(linesOf(failed, "violation")).toEqual([]);
-    expect(linesOf(failed, "connection")).toMatchObject([{ connection: { ended: "failed" } }]);
-    const why = "The connection to broken.example.test:80 failed";
+    expect(linesOf(failed, "connection")).toEqual([]);
+    const why = "'broken.example.test' cannot be resolved on the host";
     const passed = await place.run(`${dial} 2>&1 | cat`);
     expect([passed.exit, passed.stderr]).toEqual([0, ""]);
     expect(passed.notices).toMatchObject([{ kind: "network", message: expect.stringContaining(why) }]);

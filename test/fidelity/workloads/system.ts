@@ -185,7 +185,7 @@ export const SYSTEM: readonly Workload[] = [
     name: "curl of a name that no policy allows, and that does not exist",
     needs: ["curl"],
     command: "curl -sS --max-time 5 https://forbidden.example/",
-    // Where the policy only observes, nobody is asked about a name before it is dialled: then the sentence says that it is unknown.
+    // Where the policy only observes, the host is asked, and the sentence says that it does not know the name.
     refused: { default: /forbidden\.example.* cannot be resolved/, strict: /forbidden\.example/ },
   },
   {

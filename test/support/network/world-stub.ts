@@ -51,6 +51,7 @@ export class WorldStub implements Disposable {
       {
         spell,
         decide: (name) => allowed.includes(name),
+        standing: () => "found",
         addressOf: (name) => this.addresses.addressOf(name),
         onRefused: (name, type) => this.refused.push(`${type} ${name}`),
         onFault: (error) => this.faults.push(error),

@@ -33,6 +33,7 @@ export const ZONE: Zone = {
   // bücher.example.test
   "xn--bcher-kva.example.test": { addresses: ["203.0.113.42"] },
   "doh.example.test": { addresses: ["203.0.113.54"] },
+  "dead.example.test": { addresses: [DEAD_ADDRESS] },
   "half-dead.example.test": { addresses: [DEAD_ADDRESS, "203.0.113.20"] },
   "many.example.test": { addresses: ["203.0.113.20"], cut: true },
   "broken.example.test": { rcode: "SERVFAIL" },

@@ -15,7 +15,9 @@ import {
 const ASKING = { asker: { transport: "udp", port: 40_000 }, until: () => {} } as const;
 
 function replyTo(message: Buffer, answers: StubAnswers): Buffer | undefined {
-  return replyToAsker(message, answers, ASKING);
+  const reply = replyToAsker(message, answers, ASKING);
+  if (reply instanceof Promise) throw new TypeError("The name's standing is known, and the reply waits");
+  return reply;
 }
 
 const ALLOWED = ["a.example", "b.example", "xn--bcher-kva.example"];
@@ -197,6 +199,7 @@ function everything(names: string[] = []) {
   return {
     spell,
     decide: (name: string) => names.push(name) > 0,
+    standing: () => "found" as const,
     addressOf: () => "198.18.0.1",
     onRefused: () => {},
     onFault: (error: unknown) => {

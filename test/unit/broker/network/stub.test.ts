@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { type AddressInfo, type Socket, connect, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { DnsStreams } from "../../../../broker/network/stub.ts";
+import { DnsStreams, type Standing } from "../../../../broker/network/stub.ts";
 import { WorldStub, exchange, framed, question, readReply } from "../../../support/network/world-stub.ts";
 import { leastWaitMs } from "../../../support/processes/cost.ts";
 
@@ -113,6 +113,36 @@ describe("what a world's DNS says", () => {
     expect(await world.askName("a.example", "A")).toMatchObject({ rcode: "SERVFAIL", answers: [] });
     expect(await world.askName("a.example", "AAAA")).toMatchObject({ rcode: "NOERROR" });
     expect(await world.askName("evil.example", "A")).toMatchObject({ rcode: "NXDOMAIN" });
+  });
+
+  test.each(["at once", "later"])(
+    "a name is, for both families, what the host says of it %s",
+    async (when) => {
+      const standings = { "a.example": "missing", "b.example": "empty", "c.example": "unknown" } as const;
+      const standingOf = (name: string): Standing => standings[name as keyof typeof standings] ?? "found";
+      const standing = (name: string) =>
+        when === "at once" ? standingOf(name) : sleep(20).then(() => standingOf(name));
+      using world = await WorldStub.start([...Object.keys(standings), "d.example"], { standing });
+      const rcodes = { "a.example": "NXDOMAIN", "b.example": "NOERROR", "c.example": "SERVFAIL" };
+      for (const [name, rcode] of Object.entries(rcodes))
+        for (const type of ["A", "AAAA"])
+          expect(await world.askName(name, type), `${name} ${type}`).toMatchObject({ rcode, answers: [] });
+      const asked = ["a.example", "d.example", "c.example"].map((name) => framed(question(name, "A")));
+      let bytes = await exchange(world.tcpPort, Buffer.concat(asked));
+      const rcodesInOrder: string[] = [];
+      for (; bytes.length > 0; bytes = bytes.subarray(2 + bytes.readUInt16BE(0)))
+        rcodesInOrder.push(readReply(bytes.subarray(2, 2 + bytes.readUInt16BE(0))).rcode);
+      expect(rcodesInOrder).toEqual(["NXDOMAIN", "NOERROR", "SERVFAIL"]);
+      expect(world.refused).toEqual([]);
+      expect(world.addresses.nameOf("198.18.0.2")).toBeUndefined();
+    },
+  );
+
+  test("a host that cannot be asked is told of, and answered with a failure", async () => {
+    const wrong = new Error("wrong");
+    using world = await WorldStub.start(ALLOWED, { standing: () => Promise.reject(wrong) });
+    expect(await world.askName("a.example", "A")).toMatchObject({ rcode: "SERVFAIL", answers: [] });
+    expect(world.faults).toEqual([wrong]);
   });
 
   test("rules that throw are answered with a failure, and the next question as ever", async () => {
@@ -274,7 +304,7 @@ describe("DNS over TCP", () => {
     const faults: unknown[] = [];
     const streams = new DnsStreams(
       server,
-      () => ({ reply: Buffer.alloc(298), waits: [] }),
+      () => Buffer.alloc(298),
       (error) => faults.push(error),
       300,
     );
