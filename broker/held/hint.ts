@@ -65,7 +65,7 @@ function whyIsolated({ list, source, pattern, fragment, reason }: DecisionRule):
   return `by ${list} (${source}): ${why ?? `${quoted(fragment)} matches '${pattern}'`}`;
 }
 
-function someOf(paths: readonly string[]): string {
+export function someOf(paths: readonly string[]): string {
   const more = paths.length - 3;
   const some = paths.slice(0, 3).map((path) => `'${path}'`);
   return `${some.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;

@@ -1,7 +1,10 @@
-/** Why a failed command misses what an earlier one made: changes that are held are in no later command's project. */
+/** What a command misses of an earlier one, and what it means: changes that are held are in no later command's project. */
 import { basename } from "node:path";
-import type { Span } from "../../schemas/generated/types.ts";
-import { quoted } from "../model/refusal.ts";
+import type { FsDiff, Span } from "../../schemas/generated/types.ts";
+import { isRefusal, quoted } from "../model/refusal.ts";
+import { changePath } from "./change-path.ts";
+import { findHeld } from "./find-held.ts";
+import { someOf } from "./hint.ts";
 import { entryOf, holdersOf, type ListNeeds } from "./list-held.ts";
 
 /** How programs say that a file, module or program is missing. */
@@ -44,4 +47,39 @@ export async function unseenWords(
 /** A folder's own name counts where the command made the folder. */
 function hasName({ fs_diff: changes }: Span, names: ReadonlySet<string>): boolean {
   return changes !== null && [...changes.dirs, ...changes.writes].some((path) => names.has(basename(path)));
+}
+
+/**
+ * Names the newest command of the agent in the project that holds changes of the same files: an apply of either makes a conflict of
+ * the other, and the agent learns it here rather than at the second apply. `changes`: held by the command that has ended. May throw.
+ */
+export async function besideWords(
+  broker: ListNeeds,
+  agent: string,
+  project: string,
+  { span, changes }: { readonly span: string; readonly changes: FsDiff },
+): Promise<string | undefined> {
+  const own = filesOf(changes);
+  const holders = await holdersOf(broker, (name) => name === agent, project, MOST_HOLDERS);
+  for (const other of holders) {
+    if (other.span_id === span || other.fs_diff === null) continue;
+    if (other.overlay?.project !== project || ![...filesOf(other.fs_diff)].some((path) => own.has(path)))
+      continue;
+    const both = (await stillHeld(broker, other)).filter((path) => own.has(path));
+    if (both.length === 0) continue;
+    const { span_id: id, cmd } = other;
+    return `This command did not see the changes of ${quoted(cmd ?? id)}, which are held too. Both change ${someOf(both)}, so only one of them can be applied: apply or discard those first ('substrate apply ${id}'), then run this command again`;
+  }
+  return undefined;
+}
+
+async function stillHeld(broker: ListNeeds, span: Span): Promise<readonly string[]> {
+  const found = await findHeld(broker, span, "project");
+  if (isRefusal(found)) return [];
+  const listed = await found.store.list(found.held, AbortSignal.timeout(PATIENCE_MS));
+  return listed.map(({ path }) => changePath(path));
+}
+
+function filesOf({ writes, mods, deletes }: FsDiff): ReadonlySet<string> {
+  return new Set([...writes, ...mods, ...deletes]);
 }

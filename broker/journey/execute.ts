@@ -25,7 +25,7 @@ import { shellScript } from "../live/shell-script.ts";
 import { ShellLines } from "./shell-lines.ts";
 import { lookFirst } from "../held/first-look.ts";
 import { heldHint } from "../held/hint.ts";
-import { unseenWords } from "../held/unseen.ts";
+import { besideWords, unseenWords } from "../held/unseen.ts";
 import { setIdWords } from "../project/set-id-files.ts";
 import { Notices } from "./notices.ts";
 import { staleWords } from "./stale-words.ts";
@@ -203,6 +203,10 @@ async function runAndRecord(
     const { rule } = job.decision;
     const hint = heldHint(job.span, job.effective, changes, auto, canChange, operators, rule);
     notices.takeChanges(changes, () => saidBy(job, ran).toString());
+    const beside = changes.held
+      ? await besideWords(broker, job.agent, project, { span: job.span, changes }).catch(() => undefined)
+      : undefined;
+    if (beside !== undefined) notices.takeSession(beside);
     const setId = changes.held ? undefined : setIdWords(project, [...changes.writes, ...changes.mods]);
     if (setId !== undefined) notices.takePolicy(setId);
     const { network, programs, telemetry } = witnesses;

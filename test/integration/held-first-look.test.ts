@@ -54,6 +54,26 @@ describe.each(actors())("what went in the project since an isolated command, as 
     expect(await broker.run("ls parts/none")).toMatchObject({ notices: [] });
   });
 
+  test("conflicts with a later command that is held too, which says so at once", async () => {
+    const told = async (cmd: string): Promise<readonly [string, readonly string[]]> => {
+      const { span_id: span, notices } = await isolated(broker, cmd);
+      return [span, notices.filter(({ kind }) => kind === "session").map(({ message }) => message)];
+    };
+    fill(broker, { "lock.json": "{}\n", "own.txt": "" });
+    const [first] = await told("echo 1 > lock.json; echo first > made");
+    expect((await told("echo own > own.txt; mkdir apart"))[1]).toEqual([]);
+    const [second, words] = await told("echo 2 > lock.json; echo second > made");
+    expect(words).toEqual([
+      expect.stringMatching(/Both change '(?:lock\.json', 'made|made', 'lock\.json)', so only/),
+    ]);
+    expect(words[0]).toContain(`'substrate apply ${first}'`);
+    await changed(broker, "apply", first);
+    expect(errorIn(await change(broker, "apply", second))).toMatchObject({ code: "apply_conflict" });
+    await changed(broker, "discard", second);
+    // What is applied or discarded is in nobody's way.
+    expect((await told("echo 3 > lock.json"))[1]).toEqual([]);
+  });
+
   test("is not told from another folder that stood in its place when it was looked at", async () => {
     for (let attempt = 1; ; attempt += 1) {
       fill(broker, { f: "old\n" });
