@@ -45,8 +45,16 @@ export function hostEnvironment(variables: HostEnvironment): HostEnvironment {
     HOME: homedir(),
     USER: user.username,
     LOGNAME: user.username,
-    SHELL: user.shell ?? "/bin/sh",
+    SHELL: shellOf(user.shell),
   };
+}
+
+/** A service's user has such a shell; `script`, `tmux`, `gdb` and `vim` start `$SHELL` and would end at once. */
+const LETS_NOBODY_IN = /^$|\/(?:nologin|false)$/;
+
+/** Returns the value of SHELL for a user's shell in the user database. */
+export function shellOf(login: string | null): string {
+  return login === null || LETS_NOBODY_IN.test(login) ? "/bin/sh" : login;
 }
 
 /** Builds and caches the environment of each policy's commands: every command needs the environment. */

@@ -5,7 +5,12 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { timeLimit } from "../../../../api/cli/words/durations.ts";
 import { withoutNpm } from "../../../../api/cli/commands/without-npm.ts";
-import { BaseEnvironments, type CallerShell, ownPath } from "../../../../broker/settings/environment.ts";
+import {
+  BaseEnvironments,
+  type CallerShell,
+  ownPath,
+  shellOf,
+} from "../../../../broker/settings/environment.ts";
 import { loadPolicy } from "../../../../broker/policy/index.ts";
 import { PASSED_BY_DEFAULT, passes } from "../../../../broker/policy/rules/passed-variables.ts";
 import { isCodeVariable } from "../../../../broker/policy/wrappers/variable-table.ts";
@@ -174,4 +179,15 @@ describe("--timeout", () => {
       expect(() => timeLimit(text)).toThrow(/500ms, 90s, 10m or 2h/);
     },
   );
+});
+
+test.each([
+  ["/usr/sbin/nologin", "/bin/sh"],
+  ["/bin/false", "/bin/sh"],
+  ["", "/bin/sh"],
+  [null, "/bin/sh"],
+  ["/usr/bin/fish", "/usr/bin/fish"],
+  ["/opt/falsework/bin/zsh", "/opt/falsework/bin/zsh"],
+])("SHELL of a user whose shell is %j is %s", (login, shell) => {
+  expect(shellOf(login)).toBe(shell);
 });
