@@ -170,7 +170,7 @@ function listedReason(path: string, rules: WriteRules): string {
 }
 
 /** Whether modes keep the path from this user, so that no policy could open it: the folder takes no new name, and the file no byte. */
-function isClosed(path: string, { isWritable }: WriteRules): boolean {
+export function isClosed(path: string, { isWritable }: WriteRules): boolean {
   const [nearest = "/"] = foldersAround(path);
   return !isWritable(nearest) && !(existsSync(path) && isWritable(path));
 }

@@ -1,7 +1,7 @@
 import { isIsolated, type Job } from "../model/job.ts";
 import type { CommandNetwork } from "../network/command-network.ts";
 import type { FailureTold, WorldLacks } from "../programs/world-lacks.ts";
-import { hiddenReason, isCoveredByOwnHome, reasonOf, type WriteRules } from "./refused-writes.ts";
+import { hiddenReason, isClosed, isCoveredByOwnHome, reasonOf, type WriteRules } from "./refused-writes.ts";
 import type { Ran } from "../worlds/run.ts";
 import { existsSync } from "node:fs";
 import { basename, dirname, join, normalize, resolve } from "node:path";
@@ -29,7 +29,8 @@ export function whyFailed(
   const { ending } = ran;
   const failed = ending.kind === "signalled" || (ending.kind === "exited" && ending.code !== 0);
   const command = job.request.cmd ?? job.argv.join(" ");
-  const words = { said: saidBy(job, ran), cwd: job.place.cwd, failed, isolated: isIsolated(job), command };
+  const isolated = isIsolated(job);
+  const words = { said: saidBy(job, ran), cwd: job.place.cwd, failed, isolated, explained, command };
   const paths = explainErrors(words, writes);
   // Also on the host root executes no file without an x; what Substrate refuses to start it tells itself.
   const isNotExecutable = ending.kind === "exited" && ending.code === 126;
@@ -203,6 +204,7 @@ const WRITTEN: readonly RegExp[] = [
   /['"`‘]([^'"`’\n]+)['"`’] (?:failed|for (?:writing|output))\b.*\bRead-only file system\b/,
   /: (?:cannot create |cannot open )?([^:\n]+): Read-only file system$/,
   /\bRead-only file system @ \w+ - ([^\n]+?)(?: \(Errno::EROFS\))?$/,
+  /\bEROFS: read-only file system, [a-z]+ '[^'\n]+' -> '([^'\n]+)'/,
   /\bEROFS: read-only file system, [a-z]+ '([^'\n]+)'/,
   /\bRead-only file system: '([^'\n]+)'/,
 ];
@@ -240,13 +242,15 @@ type SaidWords = {
   readonly failed: boolean;
   /** Whether the command is isolated: its refused writes are reported in no other way. */
   readonly isolated: boolean;
+  /** Whether another refusal already explains the failure. */
+  readonly explained?: boolean;
   /** The caller's own words. */
   readonly command?: string;
 };
 
 /** Returns a sentence for each path, at most {@link MAX_PATHS}. */
 export function explainErrors(words: SaidWords, rules: WriteRules): readonly string[] {
-  const { said, cwd, failed, isolated } = words;
+  const { said, cwd, failed, isolated, explained = false } = words;
   if (!failed && !isolated && !SAYS_MISSING.some((text) => said.includes(text))) return [];
   const told = new Map<string, string | undefined>();
   const lines = said.toString("utf8").split("\n");
@@ -254,11 +258,10 @@ export function explainErrors(words: SaidWords, rules: WriteRules): readonly str
     if (told.size >= MAX_PATHS) break;
     if (line.length > MAX_LINE) continue;
     const written = isolated
-      ? (barePath(line) ??
-        pathIn(line, WRITTEN, cwd) ??
-        busyIn(line, cwd, rules) ??
-        namedBefore(lines, at, cwd))
-      : undefined;
+      ? (writtenIn(lines, at, cwd) ?? busyIn(line, cwd, rules))
+      : failed && !explained
+        ? closedIn(lines, at, cwd, rules)
+        : undefined;
     const path = written ?? pathIn(line, READ, cwd);
     if (path === undefined || told.has(path)) continue;
     const masked = written === undefined && MASKED.test(line) ? notMade(path, rules) : undefined;
@@ -269,6 +272,24 @@ export function explainErrors(words: SaidWords, rules: WriteRules): readonly str
   }
   const paths = [...told.values()].filter((sentence) => sentence !== undefined);
   return failed ? [...paths, ...repositoryAbove(said, rules)] : paths;
+}
+
+/**
+ * A write that modes refuse this user on the host too is in no trace line: the world's mount has only given it another error. What the
+ * policies open may be read-only on the host itself.
+ */
+function closedIn(lines: readonly string[], at: number, cwd: string, rules: WriteRules): string | undefined {
+  const path = writtenIn(lines, at, cwd);
+  return path !== undefined && isOutside(path, rules) && isClosed(path, rules) ? path : undefined;
+}
+
+function writtenIn(lines: readonly string[], at: number, cwd: string): string | undefined {
+  const line = lines[at] ?? "";
+  return barePath(line) ?? pathIn(line, WRITTEN, cwd) ?? namedBefore(lines, at, cwd);
+}
+
+function isOutside(path: string, rules: WriteRules): boolean {
+  return rules.policies.some(({ document }) => !isCovered(path, fileLists(document).write, rules));
 }
 
 /** Of commands that end well too: `cat FILE | wc -l` and `cat FILE; ls` do. */
@@ -311,8 +332,9 @@ function notWritten(path: string, rules: WriteRules): string {
 
 /** The folder around it is there, so another reason than a missing name has refused the new one. */
 function notMade(path: string, rules: WriteRules): string | undefined {
-  const isOutside = rules.policies.some(({ document }) => !isCovered(path, fileLists(document).write, rules));
-  return isOutside && existsSync(dirname(path)) && !existsSync(path) ? notWritten(path, rules) : undefined;
+  return isOutside(path, rules) && existsSync(dirname(path)) && !existsSync(path)
+    ? notWritten(path, rules)
+    : undefined;
 }
 
 const REFUSED = ": Read-only file system";

@@ -91,6 +91,16 @@ describe.each(actors())("a refused write, as $kind", (actor) => {
       expect(existsSync("/opt/substrate-new")).toBe(false);
     });
 
+    test("in a folder of programs is told to each user where the command fails by it", async () => {
+      const { exit, notices } = await broker.run("mkdir /usr/lib/substrate-new");
+      expect(exit).not.toBe(0);
+      expect(notices.map(({ message }) => message)).toEqual([
+        expect.stringMatching(
+          /^'\/usr\/lib\/substrate-new' was not written: it is outside fs\.write of policy/,
+        ),
+      ]);
+    });
+
     test("in a bare repository beside the project is lifted by opening all of that repository", async () => {
       const odd = join(broker.folder, "it's bare.git");
       for (const name of ["HEAD", "objects/info/x", "refs/heads/x"]) broker.write(join(odd, name), "");

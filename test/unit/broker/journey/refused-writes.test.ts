@@ -252,6 +252,21 @@ test("a path whose reason lines later tell is told too, where the command is iso
   expect(explainErrors({ ...said, isolated: false }, ERROR_RULES)).toEqual([]);
 });
 
+test("a plain command's write that modes refuse this user anyway is told where nothing else tells why it failed", () => {
+  const stderr =
+    "npm error EROFS: read-only file system, symlink '../../work' -> '/usr/lib/node_modules/work'\ntouch: cannot touch 'own': Read-only file system\n";
+  const said = { said: Buffer.from(stderr), cwd: "/projects/app", failed: true, isolated: false };
+  const rules = { ...ERROR_RULES, isWritable: () => false };
+  expect(explainErrors(said, rules)).toEqual([
+    expect.stringMatching(
+      /^'\/usr\/lib\/node_modules\/work' was not written: .* may not write there without Substrate either/,
+    ),
+  ]);
+  for (const other of [{ explained: true }, { failed: false }])
+    expect(explainErrors({ ...said, ...other }, rules)).toEqual([]);
+  expect(explainErrors(said, ERROR_RULES)).toEqual([]);
+});
+
 test("no text that a command prints holds the broker up", () => {
   const before = process.cpuUsage();
   for (const piece of [
