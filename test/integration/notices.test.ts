@@ -233,8 +233,8 @@ describe.each(actors())("what a reply tells of names while a policy only observe
 
   test("one that no entry allows is looked up, and told once with what enforce would do", async () => {
     const cmd = "getent hosts refused.example; getent ahosts refused.example; getent hosts allowed.example";
-    const { stdout, notices } = await broker.run(cmd);
-    expect(stdout).toContain("refused.example");
+    const { stderr, notices } = await broker.run(cmd);
+    expect(stderr).toContain("'refused.example' cannot be resolved on the host");
     expect(notices).toMatchObject([{ kind: "observed", program: null, rule: null, count: 1 }]);
     expect(notices[0]?.message).toMatch(
       /^Policy 'default' only observes; with 'mode: enforce' it would not look up the name 'refused\.example': net\.allowed \(default\.yaml:4\) does not allow it$/,
