@@ -30,22 +30,20 @@ const LONG_RUN = /[A-Za-z0-9_-]{11}/;
 
 const KINDS = TOKEN_KINDS.map(({ kind, shape }) => ({ kind, pattern: new RegExp(`^(?:${shape})$`) }));
 
-/** Returns the text with each secret replaced by `[redacted:kind]`, and a list of the replacements. */
+/** Returns the text with each secret replaced by `[redacted:kind]`, and a list of the kinds replaced. */
 export function redact(text: string, place: string, known: KnownSecrets = NO_SECRETS): Redacted {
-  const redacted: Redaction[] = [];
-  let rest = text;
+  const kinds = new Set<string>();
   const replaced = (kind: string): string => {
-    redacted.push({ kind, place });
+    kinds.add(kind);
     return `[redacted:${kind}]`;
   };
   // Before the cut, which could split a secret.
-  for (const [name, value] of longestFirst(known)) {
-    if (rest.includes(value)) rest = rest.replaceAll(value, () => replaced(`env.${name}`));
-  }
-  if (rest.length > MAX_TEXT) {
+  const without = withoutValues(text, known, replaced);
+  let rest = without ?? "";
+  if (without === null || text.length > MAX_TEXT || rest.length > MAX_TEXT) {
     const digest = createHash("sha256").update(text).digest("hex");
     rest = `${rest.slice(0, MAX_TEXT)}… [cut: ${text.length} characters, sha256:${digest}]`;
-    redacted.push({ kind: "cut", place });
+    kinds.add("cut");
   }
   if (LONG_RUN.test(rest)) rest = rest.replace(TOKENS, (token) => replaced(kindOf(token)));
   const apply = ({ kind, pattern, isInnocent }: Omit<SecretRule, "hint">): void => {
@@ -58,7 +56,49 @@ export function redact(text: string, place: string, known: KnownSecrets = NO_SEC
   // Before the names: in `--secret dbPassword V`, a rule for the program finds the secret V.
   for (const rule of commandRulesFor(rest)) apply(rule);
   for (const rule of RULES) if (rule.hint.test(rest)) apply(rule);
-  return { text: rest, redacted };
+  return { text: rest, redacted: [...kinds].map((kind) => ({ kind, place })) };
+}
+
+/** Most occurrences of known values in one text: no command has as many, and a text with more is not recorded at all. */
+const MOST_FOUND = 4096;
+
+type Found = { readonly at: number; readonly end: number; readonly name: string };
+
+/**
+ * Replaces the known values that begin in the first `MAX_TEXT` characters, and drops what follows. The text is read once: a caller
+ * names the variables, and a name in a replacement can be the value of another. Null: too many.
+ */
+function withoutValues(text: string, known: KnownSecrets, replaced: (kind: string) => string): string | null {
+  if (known.size === 0) return text.slice(0, MAX_TEXT);
+  const found = foundIn(text, known);
+  if (found === null) return null;
+  const parts: string[] = [];
+  let written = 0;
+  for (const { at, end, name } of found) {
+    // Of two values that overlap, neither leaves a remainder.
+    if (at >= written) parts.push(text.slice(written, at), replaced(`env.${name}`));
+    else if (end > written) replaced(`env.${name}`);
+    written = Math.max(written, end);
+  }
+  return parts.join("") + text.slice(written, Math.max(written, MAX_TEXT));
+}
+
+/** Occurrences in order; of those that begin together, the longest first. Null: more than `MOST_FOUND`. */
+function foundIn(text: string, known: KnownSecrets): readonly Found[] | null {
+  const longest = Math.max(...[...known.values()].map(({ length }) => length));
+  const read = text.slice(0, MAX_TEXT + longest);
+  const found: Found[] = [];
+  for (const [name, value] of known) {
+    for (
+      let at = read.indexOf(value);
+      at >= 0 && at < MAX_TEXT;
+      at = read.indexOf(value, at + value.length)
+    ) {
+      if (found.length === MOST_FOUND) return null;
+      found.push({ at, end: at + value.length, name });
+    }
+  }
+  return found.sort((one, other) => one.at - other.at || other.end - one.end);
 }
 
 /** Joins the words for matching: white space to every pattern, and absent from the words of programs. */
@@ -94,11 +134,6 @@ export function secretsIn(variables: Readonly<Record<string, string>>): KnownSec
     found.set(name, value);
   }
   return found ?? NO_SECRETS;
-}
-
-/** Sorts by length: replacing a shorter value first could leave the rest of a longer value. */
-function longestFirst(known: KnownSecrets): Iterable<readonly [name: string, value: string]> {
-  return known.size < 2 ? known : [...known].sort(([, one], [, other]) => other.length - one.length);
 }
 
 function kindOf(token: string): string {

@@ -2160,7 +2160,7 @@ export interface Span {
   readonly stdout_sha256: string | null;
   /** Hex hash of the whole standard error. */
   readonly stderr_sha256: string | null;
-  /** Credentials that were replaced before this line was written. */
+  /** Credentials that were replaced before this line was written, each kind once for a place. */
   readonly redacted: readonly Redaction[];
   /** False when command, env or stdin was replaced or not kept. */
   readonly replayable: boolean;
