@@ -18,12 +18,15 @@ export interface DocumentProblem {
 /** Maximum of reported problems: more than a person reads, and a large invalid file must not make as large a report. */
 const MOST = 50;
 
+/** Errors looked at: a body can have two hundred thousand fields that nobody knows. */
+const MOST_READ = 1000;
+
 /**
  * Translates a validator's errors for the author of the document, most useful first: misspelt fields (often the cause of missing
  * fields), missing fields, wrong types, wrong values. Never empty if `errors` is not empty.
  */
 export function describeErrors(document: unknown, errors: readonly ErrorObject[]): DocumentProblem[] {
-  const ranked = foldChoices(errors)
+  const ranked = foldChoices(errors.slice(0, MOST_READ))
     .filter((error) => !isEcho(error))
     .map((error) => ({ rank: rankOf(error), problem: problemOf(document, error) }))
     .sort((a, b) => a.rank - b.rank);
