@@ -170,11 +170,8 @@ export function sampleOf(output: BoundedOutput, env: Variables = {}, known?: Kno
 }
 
 function cleaned(bytes: Buffer, env: Variables, known?: KnownSecrets): string {
-  let text = bytes.toString("utf8");
-  // Replace longer values first: a value may contain another, and would otherwise be replaced in part.
-  for (const [name, value] of Object.entries(env).sort(([, one], [, other]) => other.length - one.length))
-    if (value.length >= SHORTEST_VALUE) text = text.replaceAll(value, () => `[redacted:env.${name}]`);
-  return redact(text, "output", known).text;
+  const given = Object.entries(env).filter(([, value]) => value.length >= SHORTEST_VALUE);
+  return redact(bytes.toString("utf8"), "output", new Map([...(known ?? []), ...given])).text;
 }
 
 function wholeLines(text: string, part: "head" | "tail"): string {
