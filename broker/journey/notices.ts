@@ -241,8 +241,12 @@ function observedWords({ decision, policy_id: policy }: SpanRecord): string {
   return `Policy '${policy}' only observes; with 'mode: enforce' it ${WOULD[verdict] ?? ""}${because(rule)}`;
 }
 
-/** A start's subject is its argv as JSON (`redactWords`). */
-function programOf({ violation }: SpanRecord): string | null {
-  const [word] = JSON.parse(violation?.subject ?? "[]") as readonly string[];
+/** The first word of a start's subject, an argv as JSON (`redactWords`) that may be cut off. */
+const FIRST_WORD = /^\["(?:[^"\\]|\\.)*"/;
+
+/** A line that counts further starts names none. */
+function programOf({ program, violation }: SpanRecord): string | null {
+  const [first] = FIRST_WORD.exec(violation?.subject ?? "") ?? [];
+  const word = first === undefined ? program?.path : (JSON.parse(`${first}]`) as readonly string[])[0];
   return word === undefined ? null : basename(word);
 }

@@ -26,6 +26,25 @@ const UNCHANGED: FsDiff = {
 };
 
 describe("the notices of a reply", () => {
+  test("name the program of a start whose words are cut off, and none in a count of starts", () => {
+    const notices = new Notices("spn_own");
+    const cut = {
+      ...start(["/usr/bin/gcc"]),
+      violation: { kind: "program", subject: '["/usr/bin/gcc","-I/some… (9000 characters)' },
+    } as const;
+    notices.take(cut);
+    const longWord = { kind: "program", subject: `["${"x".repeat(1000)}… (9000 characters)` } as const;
+    const program = { path: "/opt/odd", pid: 1, started_at: "", cut: false, replaced: false };
+    notices.take({ ...start(["x"]), violation: longWord, program });
+    const counted = { verdict: "would_deny", mode: "observe", rule: RULE } as const;
+    notices.take(line("program", "174 more", { decision: counted }));
+    expect(notices.list().map(({ program: name, kind }) => [kind, name])).toEqual([
+      ["denied", "gcc"],
+      ["denied", "odd"],
+      ["observed", null],
+    ]);
+  });
+
   test("say what each kind of span was, and count alike ones", () => {
     const notices = new Notices("spn_own");
     notices.take(start(["/usr/bin/sudo", "id"]));
