@@ -4,7 +4,6 @@
  */
 import type { ServerResponse } from "node:http";
 import type { Server, Socket } from "node:net";
-import { setImmediate as turn } from "node:timers/promises";
 import { descriptorLimit } from "../../broker/model/descriptors.ts";
 import { type Refusal, refusal } from "../../broker/model/refusal.ts";
 
@@ -126,18 +125,6 @@ export class Turns {
       if (queue.begun > 0) this.#schedule();
     }
   };
-}
-
-/** Deciding about a command of 64 KiB takes some hundred milliseconds; of so many bytes, less than one turn of the event loop may. */
-const LONG = 8 * 1024;
-
-let lastLong: Promise<void> = Promise.resolve();
-
-/** Waits until a long request has a turn of the event loop that no other long one has; undefined: a short one need not wait. */
-export function turnFor(bytes: number): Promise<void> | undefined {
-  if (bytes <= LONG) return undefined;
-  lastLong = lastLong.then(() => turn());
-  return lastLong;
 }
 
 export function tooManyWaiting(): Refusal {

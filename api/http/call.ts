@@ -2,7 +2,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isRefusal, type Refusal } from "../../broker/model/refusal.ts";
 import { sendRefusal, sendText } from "./answer.ts";
-import { turnFor, unreadFill } from "./bounds.ts";
+import { turnFor } from "../../broker/model/turns.ts";
+import { unreadFill } from "./bounds.ts";
 import type { Context } from "./context.ts";
 
 /** Reads a request and returns the handler's valid input, or a refusal. */

@@ -8,7 +8,8 @@ import { isRefusal, quoted, type Refusal, refusal } from "../../broker/model/ref
 import type { StreamControl } from "../../schemas/generated/types.ts";
 import { validateStreamControl } from "../../schemas/generated/validators/stream-control.js";
 import { MAX_BODY, parseJson } from "./body.ts";
-import { noRoom, turnFor } from "./bounds.ts";
+import { turnFor } from "../../broker/model/turns.ts";
+import { noRoom } from "./bounds.ts";
 import { logBug } from "./bug.ts";
 import { maySee } from "./caller.ts";
 import type { Context } from "./context.ts";

@@ -46,6 +46,11 @@ export class CommandGate {
     };
   }
 
+  /** Settles when each start up to now is judged: of a policy that only observes, programs do not wait for it. */
+  async judged(): Promise<void> {
+    await this.#made?.judged();
+  }
+
   /** Ends the gate: starts without a line are counted. */
   finish(): void {
     this.#finished = true;
@@ -55,13 +60,18 @@ export class CommandGate {
   /** After the end, only an existing gate goes on, for kept processes; a new one would have nobody to ask. */
   #decide(...asked: Parameters<ProgramGate["decide"]>): ReturnType<ProgramGate["decide"]> {
     try {
-      return (this.#made ??= this.#make()).decide(...asked);
+      const answer = (this.#made ??= this.#make()).decide(...asked);
+      return typeof answer === "boolean" ? answer : answer.finally(() => this.#finishAgain());
     } catch (error) {
       this.#broker.onFault("Cannot decide whether a program may start", error);
       return false;
     } finally {
-      if (this.#finished) this.#made?.finish();
+      this.#finishAgain();
     }
+  }
+
+  #finishAgain(): void {
+    if (this.#finished) this.#made?.finish();
   }
 }
 

@@ -15,7 +15,9 @@ import {
   unapproved,
   undecided,
 } from "./start-refusals.ts";
+import { createHash } from "node:crypto";
 import { BoundedMap } from "../model/bounded-map.ts";
+import { turnFor } from "../model/turns.ts";
 import { BELIEVED_MS } from "../policy/program-paths.ts";
 
 /** Asks a person about a start and awaits the answer; `wait` receives the waiting time. */
@@ -36,17 +38,22 @@ export type GateParts = {
   readonly isIsolated: boolean;
   readonly own: OwnCommands;
   readonly ask: AskAboutStart;
-  readonly records: Pick<StartRecords, "noted" | "refused" | "finish">;
+  readonly records: Pick<StartRecords, "noted" | "refused" | "unread" | "finish">;
   /** Reports internal errors. */
   readonly onFault: (what: string, error: unknown) => void;
   /** Called at the command's end: pending questions are dropped. */
   readonly close: () => void;
 };
 
+/** Starts with long words of a command that is only observed, which wait for their turn: further ones are counted. */
+const MOST_WAITING = 64;
+
 export class ExecGate {
   readonly #parts: GateParts;
   readonly #kept: KeptStarts;
   readonly #interpreters: Interpreters;
+  /** The last start of each process that waits for its turn: a process's starts are judged in order. */
+  readonly #waiting = new Map<number, Promise<void>>();
 
   constructor(parts: GateParts) {
     this.#parts = parts;
@@ -62,6 +69,36 @@ export class ExecGate {
 
   /** Decides on a start. Any internal error refuses the program. */
   decide(start: ProgramStart, wait: (milliseconds: number) => void): boolean | Promise<boolean> {
+    const { pid } = start;
+    const before = this.#waiting.get(pid);
+    const turn = before === undefined ? this.#turnFor(start) : before.then(() => this.#turnFor(start));
+    if (turn === undefined) return this.#decideNow(start, wait);
+    if (!this.#parts.refuses && this.#waiting.size >= MOST_WAITING) {
+      this.#parts.records.unread();
+      return true;
+    }
+    let answer: boolean | Promise<boolean> = false;
+    const judged = turn.then(() => {
+      answer = this.#decideNow(start, wait);
+      if (this.#waiting.get(pid) === judged) this.#waiting.delete(pid);
+    });
+    this.#waiting.set(pid, judged);
+    return judged.then(() => answer);
+  }
+
+  /** Settles when each start up to now is judged; a person may still be asked about some. */
+  async judged(): Promise<void> {
+    await Promise.all(this.#waiting.values());
+  }
+
+  /** Judging a start with long words takes some hundred milliseconds, and a world can make any number of them at once. */
+  #turnFor(start: ProgramStart): Promise<void> | undefined {
+    const [{ argv }] = start.files;
+    if (argv.length < FEW_WORDS && argv.every(({ length }) => length < FEW_WORDS)) return undefined;
+    return turnFor(argv.reduce((sum, { length }) => sum + length + 1, 0));
+  }
+
+  #decideNow(start: ProgramStart, wait: (milliseconds: number) => void): boolean | Promise<boolean> {
     try {
       const answer = this.#judge(start, wait);
       return typeof answer === "boolean"
@@ -208,9 +245,12 @@ function looksForAnother({ path, argv: [, program] }: ProgramFile): boolean {
   );
 }
 
-/** Cached decisions per command, and the longest cached key in characters. */
+/** Cached decisions per command, and the words that are a key themselves, in characters; longer words are kept by their hash. */
 const MAX_KEPT = 500;
 const MAX_WORDS = 4096;
+
+/** So few and so short words are no long ones together. */
+const FEW_WORDS = 64;
 
 type Kept = { readonly decision: StartDecision; readonly at: number };
 
@@ -231,13 +271,14 @@ class KeptStarts {
     if (!isSame(policies, this.#policies)) this.#kept.clear();
     this.#policies = policies;
     const { files, cut, unread, starter } = start;
-    const key = JSON.stringify([files, cut, unread, starter]);
+    const words = JSON.stringify([files, cut, unread, starter]);
+    const key = words.length <= MAX_WORDS ? words : createHash("sha256").update(words).digest("base64");
     const known = this.#kept.get(key);
     this.#kept.delete(key);
     const now = performance.now();
     const fresh = known !== undefined && now - known.at < BELIEVED_MS;
     const kept = fresh ? known : { decision: decideStart(policies, start, this.#wheres), at: now };
-    if (key.length <= MAX_WORDS) this.#kept.set(key, kept);
+    this.#kept.set(key, kept);
     return kept.decision;
   }
 }

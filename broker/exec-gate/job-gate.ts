@@ -151,7 +151,7 @@ export function previewGate(broker: GateNeeds, job: Job): CommandGate {
     isIsolated: true,
     isApproved: true,
     ask: (_start, finding) => Promise.resolve(nobodyIsAsked(finding, "a preview cannot ask")),
-    records: { noted: () => {}, refused: () => {}, finish: () => {} },
+    records: { noted: () => {}, refused: () => {}, unread: () => {}, finish: () => {} },
     close: () => {},
   }));
 }

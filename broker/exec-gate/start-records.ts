@@ -28,6 +28,7 @@ export class StartRecords {
   #lines = 0;
   #words = 0;
   #untold = 0;
+  #unread = 0;
 
   constructor(parts: RecordParts) {
     this.#parts = parts;
@@ -59,11 +60,25 @@ export class StartRecords {
     );
   }
 
+  /** Counts a start that nobody judged. */
+  unread(): void {
+    this.#unread += 1;
+  }
+
   finish(): void {
+    this.#finishUnread();
     if (this.#untold === 0) return;
     const message = `The command started ${this.#untold} more programs that a rule matches; only the first ${MAX_LINES} are recorded one by one`;
     const violation = { kind: "program" as const, subject: `${this.#untold} more` };
     this.#untold = 0;
+    this.#parts.write({ ...this.#line(), message, violation });
+  }
+
+  #finishUnread(): void {
+    if (this.#unread === 0) return;
+    const message = `The command started ${this.#unread} more programs with long words faster than the policies, which only observe, were asked about them`;
+    const violation = { kind: "program" as const, subject: `${this.#unread} not judged` };
+    this.#unread = 0;
     this.#parts.write({ ...this.#line(), message, violation });
   }
 

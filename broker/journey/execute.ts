@@ -164,6 +164,7 @@ async function runAndRecord(
     const ran = await runInWorld(world, order, signal);
     for (const words of keepState(broker, job, ran, reported)) notices.takeSession(words);
     for (const span of builtinSpans(job, started, certaintiesOf(ran))) broker.trace.event(span);
+    await gate.judged();
     await witnesses.settle(ran, job.request.background === "keep");
     const over = ran.timedOut ? admission.ended() : undefined;
     const cut = over?.kind === "limit" ? over.violation : undefined;

@@ -2,7 +2,8 @@ import { EventEmitter } from "node:events";
 import type { Server } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { ConnectionShares, MOST_WAITING, turnFor, Turns } from "../../../../api/http/bounds.ts";
+import { ConnectionShares, MOST_WAITING, Turns } from "../../../../api/http/bounds.ts";
+import { turnFor } from "../../../../broker/model/turns.ts";
 
 test("the first call begins at once, later ones in order and in later turns, and commands do not wait behind lists", async () => {
   const turns = new Turns();
