@@ -102,6 +102,65 @@ describe.each(actors())("settings where a session began, as $kind", (actor) => {
   });
 });
 
+describe.each(actors())("what agents load from any folder of a project, as $kind", (actor) => {
+  let broker: TestBroker;
+  const at = (path: string): string => join(broker.project, path);
+  const SKILL = ".claude/skills/e/SKILL.md";
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: POLICY } });
+    hostGit(actor, broker.project, "init", "-q");
+    broker.write(at(`own/${SKILL}`), "a person's\n");
+  });
+  afterAll(() => broker.stop());
+
+  test.each([
+    ["made with its folders", `mkdir -p sub/.claude/skills/e; echo x > sub/${SKILL}`],
+    ["made deep in a package", `mkdir -p node_modules/m/.claude/skills/e; echo x > node_modules/m/${SKILL}`],
+    ["moved there", "mkdir -p free/skills/e sub; echo x > free/skills/e/SKILL.md; mv free sub/.claude"],
+    [
+      "moved there with what is around it",
+      `mkdir -p out/.claude; mkdir -p a/skills/e; echo x > a/skills/e/SKILL.md; mv a out/.claude/skills; mv out sub`,
+    ],
+    [
+      "linked there",
+      "mkdir -p free/skills/e sub; echo x > free/skills/e/SKILL.md; ln -s ../free sub/.claude",
+    ],
+  ])("is written by no command, %s, and the reply says so", async (_how, cmd) => {
+    const ran = await broker.run(`${cmd}; true`);
+    for (const folder of ["sub", "node_modules/m"]) expect(existsSync(at(`${folder}/${SKILL}`))).toBe(false);
+    expect(ran.notices.map(({ message }) => message).join("\n")).toMatch(/\.claude/);
+    await broker.run("rm -rf sub free out a node_modules; true");
+  });
+
+  test("stays as a person made it, and the files beside it are anybody's", async () => {
+    await broker.run(`echo x > own/${SKILL}; rm -rf own/.claude/skills; true`);
+    expect(readFileSync(at(`own/${SKILL}`), "utf8")).toBe("a person's\n");
+    await broker.run(
+      "mkdir -p own/.claude/worktrees own/skills && echo x | tee own/.claude/worktrees/x own/skills/y",
+    );
+    expect([".claude/worktrees/x", "skills/y"].filter((path) => !existsSync(at(`own/${path}`)))).toEqual([]);
+  });
+
+  test.each([`sub/${SKILL}`, ".agents/skills/s/agents/openai.yaml", ".claude/scheduled_tasks.json"])(
+    "is written by no file tool, and by an isolated command at most held: %s",
+    async (path) => {
+      const asked = { agent_id: "test", cwd: broker.project, files: [{ path, access: "write" }] };
+      const { document } = await broker.call("POST", "/v1/check", asked);
+      expect((document as CheckReply).decision.verdict).toBe("deny");
+      const held = await broker.run(
+        `npm install --version; mkdir -p "$(dirname ${path})"; echo held > ${path}`,
+      );
+      expect(held.fs_diff?.autorun).toEqual([path]);
+      expect(existsSync(at(path))).toBe(false);
+    },
+  );
+
+  test("leaves prose of skills that several agents share to commands", async () => {
+    await broker.run("mkdir -p .agents/skills/s && echo x > .agents/skills/s/SKILL.md");
+    expect(readFileSync(at(".agents/skills/s/SKILL.md"), "utf8")).toBe("x\n");
+  });
+});
+
 describe.each(actors().slice(0, 1))("where sessions began, as $kind", (actor) => {
   test("is known to the next broker, and a session without the event begins with its first command", async () => {
     const broker = await TestBroker.start(actor, { policies: { default: POLICY } });

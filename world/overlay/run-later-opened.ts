@@ -85,10 +85,21 @@ export const OPENED: readonly RunLater[] = [
   },
   {
     paths: [
-      "**/.claude/{settings.json,settings.local.json}",
-      "**/.claude/{hooks,commands,agents,skills,plugins}/**",
+      "**/.claude/{settings.json,settings.local.json,scheduled_tasks.json}",
+      "**/.claude/{hooks,commands,agents,plugins}/**",
     ],
-    reason: "permissions, hooks and programs of Claude Code",
+    reason: "permissions, hooks, programs and timed prompts of Claude Code",
+    denied: "agents",
+  },
+  {
+    paths: ["**/.claude/skills/**"],
+    reason: "Claude Code starts the commands in it, also where it lies beside a file that it has read",
+    denied: "agents",
+    anywhere: true,
+  },
+  {
+    paths: ["**/.agents/skills/*/agents/**"],
+    reason: "Codex starts the servers that a skill's manifest names",
     denied: "agents",
   },
   {
@@ -111,9 +122,10 @@ export const OPENED: readonly RunLater[] = [
     paths: [
       "**/.{windsurf,kiro,amazonq,qwen,roo,cline,kilocode,continue,factory,augment,trae,junie,crush,amp,goose}/**",
       "**/{.crush,crush}.json",
-      "**/.aider.conf.yml",
+      "**/.aider{.conf,.model.settings}.yml",
+      "**/.aider.tags.cache.v*/**",
     ],
-    reason: "hooks, servers and permissions of another agent",
+    reason: "hooks, servers and permissions of another agent, and a cache that runs code when it is read",
     denied: "agents",
   },
   {

@@ -23,14 +23,19 @@ export type RunLater = {
    * Absent: files run by a tool that a person starts by name, or changed all the time by branches and installers.
    */
   readonly denied?: "repositories" | "agents";
+  /** Of an `agents` row: agents load it from each folder of a project, not only where a session began. */
+  readonly anywhere?: true;
 };
 
 export const RUN_LATER: readonly RunLater[] = [...REPOSITORIES, ...OPENED, ...STARTED];
 
-/** Names of the rows marked `agents`, in a project's folder, with braces expanded. */
-export const RUN_LATER_FOR_AGENTS: readonly string[] = RUN_LATER.filter(({ denied }) => denied === "agents")
-  .flatMap(({ paths }) => paths.flatMap(spelledOut))
-  .map(nameOf);
+/** Names of the rows marked `agents`, in a project's folder or anywhere below it, with braces expanded. */
+export const RUN_LATER_FOR_AGENTS: readonly string[] = RUN_LATER.filter(
+  ({ denied }) => denied === "agents",
+).flatMap(({ paths, anywhere }) => {
+  const names = paths.flatMap(spelledOut).map(nameOf);
+  return anywhere === true ? [...names, ...names.map((name) => `**/${name}`)] : names;
+});
 
 /** Strips `**` from both ends of a pattern. */
 export function nameOf(pattern: string): string {

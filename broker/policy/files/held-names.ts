@@ -28,8 +28,8 @@ export function isHeldRow(pattern: string, project: string): boolean {
   );
 }
 
-/** A row about git's own files: those of nested repositories are sealed. */
-const OF_GIT = /^\/\.git\//;
+/** A row that holds in all folders anyway, and one about git's own files: those of nested repositories are sealed. */
+const HOLDS_BELOW = /^\/(?:\.git|\*\*)\//;
 
 /**
  * Deny rows, and the same below each folder of the project in which an agent's session began, and those between: tools read settings
@@ -45,7 +45,7 @@ export function whereBegan(
   const { length } = literalPattern(project);
   return patterns.flatMap((pattern) => {
     const rest = pattern.slice(length);
-    if (!isHeldRow(pattern, project) || OF_GIT.test(rest)) return [pattern];
+    if (!isHeldRow(pattern, project) || HOLDS_BELOW.test(rest)) return [pattern];
     return [pattern, ...folders.map((folder) => `${folder}${rest}`)];
   });
 }
