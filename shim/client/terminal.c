@@ -24,8 +24,10 @@ static volatile sig_atomic_t is_taken;
 #define RESET_COLOURS "\033]104\a\033]105\a\033]110\a\033]111\a\033]112\a"
 /* Only there: other terminals wait for the end of such a sequence. */
 #define RESET_CONSOLE "\033]R"
-/* The main screen; the cursor is saved for a terminal that shows it already. */
-#define MAIN_SCREEN "\0337\033[?1049l"
+/* The main screen, with the cursor where it was before the other one; and for a terminal that may show the main screen already:
+   tmux puts the cursor back on 1049 then too, where the last program left it. */
+#define LEAVE_SCREEN "\033[?1049l"
+#define MAIN_SCREEN "\033[?1047l"
 /* What the terminal sends: cursor keys and keypad, mouse and focus, pastes; and output that it withholds. */
 #define RESET_INPUT                                                                                       \
   "\033[?1l\033>\033[?9l\033[?1000l\033[?1002l\033[?1003l\033[?1004l\033[?1006l\033[?1015l\033[?1016l\033[?2004l" \
@@ -35,6 +37,7 @@ static volatile sig_atomic_t is_taken;
 
 /* What output has done since the terminal was the shell's: used escapes; set more than the style of text; a mode; colours; keys. */
 static volatile sig_atomic_t has_style, has_picture, has_modes, has_colours, has_keys;
+static volatile sig_atomic_t is_on_other_screen;
 static bool is_console;
 
 /* Longest wait for room in a terminal that is slow, or stopped by Ctrl-S. */
@@ -94,11 +97,11 @@ static void reset_picture(int wait) {
 }
 
 static void reset_all(int wait) {
-  if (has_modes) print(MAIN_SCREEN, wait);
+  if (has_modes) print(is_on_other_screen ? LEAVE_SCREEN : MAIN_SCREEN, wait);
   reset_picture(wait);
   if (has_modes) print(RESET_INPUT, wait);
   if (has_keys) print(RESET_KEYS, wait);
-  has_style = has_picture = has_modes = has_keys = 0;
+  has_style = has_picture = has_modes = has_keys = is_on_other_screen = 0;
 }
 
 void terminal_lend(void) {
@@ -147,6 +150,26 @@ static bool is_style(const char *parameters, size_t length) {
   return at < length && (parameters[at] == 'm' || parameters[at] == 'K');
 }
 
+/* Notes the screen that a private mode selects: `1049h`, `25;1049l`, 47 and 1047. */
+static void see_screen(const char *mode, size_t length) {
+  bool selects = false;
+  for (size_t at = 0; at < length;) {
+    size_t digits = 0;
+    while (at + digits < length && mode[at + digits] >= '0' && mode[at + digits] <= '9') digits++;
+    size_t zeros = 0;
+    while (zeros < digits && mode[at + zeros] == '0') zeros++;
+    const char *number = mode + at + zeros;
+    size_t rest = digits - zeros;
+    selects = selects || (rest == 2 && memcmp(number, "47", 2) == 0) ||
+              (rest == 4 && (memcmp(number, "1047", 4) == 0 || memcmp(number, "1049", 4) == 0));
+    at += digits;
+    if (at >= length) return;
+    char end = mode[at++];
+    if (selects && (end == 'h' || end == 'l')) is_on_other_screen = end == 'h';
+    if (end != ';') return;
+  }
+}
+
 static bool is_control(char byte) {
   return (unsigned char)byte < 0x20 || byte == 0x7f;
 }
@@ -159,6 +182,7 @@ static void see_escape(const char *next, size_t length) {
   bool hides = is_control(next[0]) || (is_long && length > 1 && is_control(next[1]));
   if (next[0] != '[' || !is_style(next + 1, length - 1)) has_picture = 1;
   if (hides || next[0] == '=' || next[0] == 'c' || (next[0] == '[' && length > 1 && next[1] == '?')) has_modes = 1;
+  if (next[0] == '[' && length > 1 && next[1] == '?') see_screen(next + 2, length - 2);
   if (hides || (next[0] == ']' && !is_colourless(next + 1, length - 1))) has_colours = 1;
   if (hides || (next[0] == '[' && length > 1 && strchr(">=<", next[1]) != NULL)) has_keys = 1;
 }

@@ -131,6 +131,25 @@ describe.each(actorsWith("tmux"))("a person's terminal, as $kind", (actor) => {
       await screen.close();
     });
 
+    test.each([
+      ["sets a mode", "printf 'in\\033[?25l\\033[?25hside\\n'"],
+      [
+        "shows its other screen",
+        'sh -c \'echo inside; printf "\\033[?1049h\\033[H"; sleep 0.3; printf "\\033[?1049l"\'',
+      ],
+      ["leaves its other screen on", "sh -c 'echo inside; printf \"\\033[?25;1049h\\033[Hdrawn\"'"],
+    ])(
+      "has its next line below the output of a program that %s, after another screen",
+      async (_what, program) => {
+        const screen = await typed(
+          `clear; printf '\\033[?1049h'; sleep 0.3; printf '\\033[?1049l'; seq 4; substrate run -- ${program}; echo ba''ck`,
+        );
+        const { text } = await screen.shows(/back\nOUTSIDE>$/);
+        expect(text).toBe("1\n2\n3\n4\ninside\nback\nOUTSIDE>");
+        await screen.close();
+      },
+    );
+
     test("keeps the place of the cursor where a program only printed in colours", async () => {
       const screen = await typed(`clear; substrate run -- printf '\\033[31mred\\033[0m\\n'`);
       const { text } = await screen.shows(/red\nOUTSIDE>$/);

@@ -11,8 +11,11 @@ const RESET_STYLE = "\x1b[0m";
 /** Palette and colours of text. */
 const RESET_COLOURS = "\x1b]104\x07\x1b]105\x07\x1b]110\x07\x1b]111\x07\x1b]112\x07";
 
-/** The cursor is saved for a terminal that shows its main screen already. */
-const MAIN_SCREEN = "\x1b7\x1b[?1049l";
+/** The main screen, with the cursor where it was before the other one. */
+const LEAVE_SCREEN = "\x1b[?1049l";
+
+/** For a terminal that may show the main screen already: tmux puts the cursor back on 1049 then too, where the last program left it. */
+const MAIN_SCREEN = "\x1b[?1047l";
 
 /** Cursor keys and keypad, mouse and focus reports, pastes, withheld output. */
 const RESET_INPUT =
@@ -29,6 +32,9 @@ const ESCAPE = /\x1b|\xc2[\x80-\x9f]/;
 const PICTURE = /(?:\x1b(?!\[)|\xc2(?!\x9b)[\x80-\x9f]|(?:\x1b\[|\xc2\x9b)(?![\d:;]*[mK])).?/s;
 // oxlint-disable-next-line no-control-regex -- as above
 const MODES = /(?:\x1b\[|\xc2\x9b)\?|\x1b[=c]/;
+/** Selects a screen, the other one by `h`. */
+// oxlint-disable-next-line no-control-regex -- as above
+const SCREEN = /(?:\x1b\[|\xc2\x9b)\?(?:\d*;)*0*(?:47|1047|1049)(?:;\d*)*([hl])/g;
 /** All commands of the system but titles, folders, links, marks of a shell, notes and the clipboard. */
 // oxlint-disable-next-line no-control-regex -- as above
 const COLOURS = /(?:\x1b\]|\xc2\x9d)(?!(?:[012789]|52|133);|(?:[012789]|52?|13{0,2})?$)/;
@@ -48,6 +54,7 @@ export class ScreenState {
   #hasModes = false;
   #hasColours = false;
   #hasKeys = false;
+  #isOnOtherScreen = false;
   #tail = "";
 
   /** Looks at output that is about to be printed. */
@@ -59,6 +66,7 @@ export class ScreenState {
     this.#hasStyle = true;
     this.#hasPicture ||= PICTURE.test(text);
     this.#hasModes ||= hides || MODES.test(text);
+    for (const [, end] of text.matchAll(SCREEN)) this.#isOnOtherScreen = end === "h";
     this.#hasColours ||= hides || COLOURS.test(text);
     this.#hasKeys ||= hides || KEYS.test(text);
   }
@@ -77,9 +85,10 @@ export class ScreenState {
 
   /** Gives the terminal back to the shell. */
   forShell(): string {
-    const [screen, input] = this.#hasModes ? [MAIN_SCREEN, RESET_INPUT] : ["", ""];
+    const main = this.#isOnOtherScreen ? LEAVE_SCREEN : MAIN_SCREEN;
+    const [screen, input] = this.#hasModes ? [main, RESET_INPUT] : ["", ""];
     const all = `${screen}${this.forQuestion()}${input}${this.#hasKeys ? RESET_KEYS : ""}`;
-    this.#hasStyle = this.#hasPicture = this.#hasModes = this.#hasKeys = false;
+    this.#hasStyle = this.#hasPicture = this.#hasModes = this.#hasKeys = this.#isOnOtherScreen = false;
     return all;
   }
 }
