@@ -160,10 +160,16 @@ export function keepState(
     variables: isForeign || kept === undefined ? old : kept,
   });
   return [
-    ...(stays ? [] : [`The command ended outside the project: the next one begins in '${called.cwd}'`]),
+    ...(stays ? [] : [`${endedWhere(folder, called.project)}: the next one begins in '${called.cwd}'`]),
     ...(isNamed ? [] : [`The next command begins in '${job.place.cwd}': ${FOLDER_OF_ISOLATED}`]),
     ...(kept === undefined ? [TOO_MANY] : isForeign ? [OF_ISOLATED] : []),
   ];
+}
+
+/** `pwd -P` prints nothing in a folder that is gone, or its last name. */
+function endedWhere(folder: string, project: string): string {
+  const isGone = folder === "" || (isWithin(folder, project) && lookAt(folder) === undefined);
+  return isGone ? "The folder in which the command ended is gone" : "The command ended outside the project";
 }
 
 const FOLDER_OF_ISOLATED =

@@ -2,9 +2,10 @@ import { isIsolated, type Job } from "../model/job.ts";
 import type { CommandNetwork } from "../network/command-network.ts";
 import type { FailureTold, WorldLacks } from "../programs/world-lacks.ts";
 import { hiddenReason, isClosed, isCoveredByOwnHome, reasonOf, type WriteRules } from "./refused-writes.ts";
+import { MASKED, MAX_LINE, missingIn, writtenIn } from "../programs/said-paths.ts";
 import type { Ran } from "../worlds/run.ts";
 import { existsSync } from "node:fs";
-import { basename, dirname, join, normalize, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { deniedBy, isCovered, isWithin } from "../policy/files/path-denials.ts";
 import { SCRATCH } from "../project/unmarked.ts";
 import { fileLists } from "../policy/files/file-lists.ts";
@@ -193,44 +194,6 @@ const MAX_PATHS = 32;
 const MAX_BYTES = 64 * 1024;
 const MAX_BYTES_OUT = 16 * 1024;
 
-/**
- * `cat: a b: No such file or directory`, `touch: cannot touch 'a': …`, `sh: 1: cannot create a: …`, and the forms of tar, of rsync,
- * openssl and awk, of wget and Perl, of Node, Python and Ruby.
- */
-const WRITTEN: readonly RegExp[] = [
-  /['"`‘]([^'"`’\n]+)['"`’]; unable to remove target: Read-only file system$/,
-  /['"`‘]([^'"`’\n]+)['"`’]: Read-only file system$/,
-  /: (\/?[^:\n]+): Cannot [a-z ]+: Read-only file system$/,
-  /['"`‘]([^'"`’\n]+)['"`’] (?:failed|for (?:writing|output))\b.*\bRead-only file system\b/,
-  /: (?:cannot create |cannot open )?([^:\n]+): Read-only file system$/,
-  /\bRead-only file system @ \w+ - ([^\n]+?)(?: \(Errno::EROFS\))?$/,
-  /\bEROFS: read-only file system, [a-z]+ '[^'\n]+' -> '([^'\n]+)'/,
-  /\bEROFS: read-only file system, [a-z]+ '([^'\n]+)'/,
-  /\bRead-only file system: '([^'\n]+)'/,
-];
-/** Cargo's messages name the path, and the reason lines later, behind `Caused by:`. */
-const NAMED_BEFORE =
-  /^(?:error: |warning: )?failed to (?:open|create|write)(?: file)?:? [`'"]?(\/[^`'"]+)[`'"]?$/;
-const REASON_ALONE = /^\s+Read-only file system\b/;
-/** zip's the other way round. */
-const NAMED_AFTER = /\bCould not create output file \((\/[^)\n]+)\)$/;
-const LINES_BEFORE = 3;
-
-/** Longer lines name no path, and the time of a pattern can grow with the square of a line. */
-const MAX_LINE = 8192;
-const READ: readonly RegExp[] = [
-  // ssh and ssh-keygen, also behind `git commit -S`.
-  /\b(?:public key|Identity file) (\/[^:\n]+?)(?: not accessible)?: No such file or directory[.?]?$/,
-  /['"`‘]([^'"`’\n]+)['"`’](?: for reading)?: (?:\[Errno \d+\] )?(?:No such file or directory|Permission denied)$/,
-  /\bCannot find module '(\/[^'\n]+)'$/,
-  /: (?:cannot open |can't open )?([^:\n]+): (?:No such file or directory|Permission denied|No such file)$/,
-  /\b(?:ENOENT|EACCES): [a-z ]+, [a-z]+ '([^'\n]+)'/,
-  /\b(?:No such file or directory|Permission denied): '([^'\n]+)'/,
-];
-
-/** Node's mkdir says so with `recursive` where the kernel says EROFS (npm install -g). */
-const MASKED = /\bENOENT: no such file or directory, mkdir '([^'\n]+)'/;
-
 /** The kernel's answer to a rename onto a denied file, or of one: the file is a mount point. Other mount points need no words. */
 const BUSY = /\b(?:Device or resource busy|EBUSY)\b/;
 const NAMED = /['"`‘]([^'"`’\n]+)['"`’]|config file ([^:\n]+): Device/g;
@@ -253,6 +216,7 @@ export function explainErrors(words: SaidWords, rules: WriteRules): readonly str
   const { said, cwd, failed, isolated, explained = false } = words;
   if (!failed && !isolated && !SAYS_MISSING.some((text) => said.includes(text))) return [];
   const told = new Map<string, string | undefined>();
+  const reasons = new Set<string>();
   const lines = said.toString("utf8").split("\n");
   for (const [at, line] of lines.entries()) {
     if (told.size >= MAX_PATHS) break;
@@ -260,32 +224,45 @@ export function explainErrors(words: SaidWords, rules: WriteRules): readonly str
     const written = isolated
       ? (writtenIn(lines, at, cwd) ?? busyIn(line, cwd, rules))
       : failed && !explained
-        ? closedIn(lines, at, cwd, rules)
+        ? unreportedIn(lines, at, cwd, rules)
         : undefined;
-    const path = written ?? pathIn(line, READ, cwd);
+    const path = written ?? missingIn(line, cwd);
     if (path === undefined || told.has(path)) continue;
-    const masked = written === undefined && MASKED.test(line) ? notMade(path, rules) : undefined;
-    told.set(
-      path,
-      written === undefined ? (whyMissing(path, words, rules) ?? masked) : notWritten(path, rules),
-    );
+    if (written === undefined) {
+      const masked = MASKED.test(line) ? notMade(path, rules) : undefined;
+      told.set(path, whyMissing(path, words, rules) ?? masked);
+      continue;
+    }
+    // `chmod -R` names each file of a denied folder.
+    const reason = isolated ? path : reasonOf(path, rules);
+    told.set(path, reasons.has(reason) ? undefined : notWritten(path, rules));
+    reasons.add(reason);
   }
   const paths = [...told.values()].filter((sentence) => sentence !== undefined);
   return failed ? [...paths, ...repositoryAbove(said, rules)] : paths;
 }
 
 /**
- * A write that modes refuse this user on the host too is in no trace line: the world's mount has only given it another error. What the
- * policies open may be read-only on the host itself.
+ * A plain command's writes of which no trace line tells: those that modes refuse this user on the host too, where the world's mount
+ * has only given them another error; and of denied names the mode, owner and times, of which init is not told. What the policies open
+ * may be read-only on the host itself.
  */
-function closedIn(lines: readonly string[], at: number, cwd: string, rules: WriteRules): string | undefined {
+function unreportedIn(
+  lines: readonly string[],
+  at: number,
+  cwd: string,
+  rules: WriteRules,
+): string | undefined {
   const path = writtenIn(lines, at, cwd);
-  return path !== undefined && isOutside(path, rules) && isClosed(path, rules) ? path : undefined;
+  if (path === undefined) return undefined;
+  return isDenied(path, rules) || (isOutside(path, rules) && isClosed(path, rules)) ? path : undefined;
 }
 
-function writtenIn(lines: readonly string[], at: number, cwd: string): string | undefined {
-  const line = lines[at] ?? "";
-  return barePath(line) ?? pathIn(line, WRITTEN, cwd) ?? namedBefore(lines, at, cwd);
+function isDenied(path: string, rules: WriteRules): boolean {
+  const lists = rules.policies.map(({ document }) => fileLists(document));
+  return lists.some(
+    ({ deny_write, sealed }) => deniedBy(path, [...deny_write, ...sealed], rules) !== undefined,
+  );
 }
 
 function isOutside(path: string, rules: WriteRules): boolean {
@@ -337,42 +314,11 @@ function notMade(path: string, rules: WriteRules): string | undefined {
     : undefined;
 }
 
-const REFUSED = ": Read-only file system";
-
-/** `/new: …` and `fatal: cannot mkdir /new: …`: the absolute path at the end of a sentence, without quotes. */
-function barePath(line: string): string | undefined {
-  if (!line.endsWith(REFUSED)) return undefined;
-  const text = line.slice(0, -REFUSED.length);
-  const clause = ` ${text.slice(text.lastIndexOf(":") + 1).trim()}`;
-  const at = clause.indexOf(" /");
-  return at < 0 || /['"`’]$|\0/.test(clause) ? undefined : normalize(clause.slice(at + 1));
-}
-
-function pathIn(line: string, patterns: readonly RegExp[], cwd: string): string | undefined {
-  const found = patterns.map((pattern) => pattern.exec(line)?.[1]).find((one) => one !== undefined);
-  return found === undefined || found.includes("\0") ? undefined : resolve(cwd, found);
-}
-
-/** Returns the path of an earlier line, where this one says only why it was not written, or of this one, where an earlier one says why. */
-function namedBefore(lines: readonly string[], at: number, cwd: string): string | undefined {
-  const line = lines[at] ?? "";
-  const before = lines.slice(Math.max(0, at - LINES_BEFORE), at).filter((each) => each.length <= MAX_LINE);
-  if (before.some((each) => each.endsWith("Read-only file system"))) {
-    const after = pathIn(line, [NAMED_AFTER], cwd);
-    if (after !== undefined) return after;
-  }
-  if (!REASON_ALONE.test(line)) return undefined;
-  return before.map((each) => pathIn(each, [NAMED_BEFORE], cwd)).find((path) => path !== undefined);
-}
-
 /** Returns the denied name among those of a line that tells of a busy file. */
 function busyIn(line: string, cwd: string, rules: WriteRules): string | undefined {
   if (!BUSY.test(line)) return undefined;
   const paths = [...line.matchAll(NAMED)].map(([, quoted, ofGit]) => resolve(cwd, quoted ?? ofGit ?? ""));
-  const lists = rules.policies.map(({ document }) => fileLists(document));
-  return paths.find((path) =>
-    lists.some(({ deny_write, sealed }) => deniedBy(path, [...deny_write, ...sealed], rules) !== undefined),
-  );
+  return paths.find((path) => isDenied(path, rules));
 }
 
 /** Explains a hidden name without revealing whether the file exists. */
@@ -388,11 +334,12 @@ function hiddenBy(path: string, rules: WriteRules): string | undefined {
  */
 function onHostOnly(
   path: string,
-  { command, isolated }: SaidWords,
+  { command, cwd, isolated }: SaidWords,
   { project }: WriteRules,
 ): string | undefined {
   const own = SCRATCH.find((folder) => isWithin(path, folder) && !isWithin(path, project));
-  if (own === undefined || command?.includes(path) !== true) return undefined;
+  if (own === undefined || ![path, relative(cwd, path)].some((each) => command?.includes(each)))
+    return undefined;
   const why = isolated
     ? `an isolated command has a '${own}' of its own, with nothing of the host's or of other commands`
     : `which has a '${own}' of its own: what lies there on the host does not reach commands, and what they write there does not reach the host. What an isolated command wrote there ended with it, as all of '${own}' ends with its world`;

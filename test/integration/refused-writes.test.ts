@@ -101,6 +101,16 @@ describe.each(actors())("a refused write, as $kind", (actor) => {
       ]);
     });
 
+    test("of the modes of a denied folder's files is told once where the command fails by it", async () => {
+      const { exit, notices } = await broker.run("chmod -R go-w .git/hooks");
+      expect(exit).not.toBe(0);
+      expect(notices.map(({ message }) => message)).toEqual([
+        expect.stringMatching(
+          /\.git\/hooks(?:\/[^']*)?' was not written: '\$PROJECT\/\.git\/hooks' is in fs\.deny_write/,
+        ),
+      ]);
+    });
+
     test("in a bare repository beside the project is lifted by opening all of that repository", async () => {
       const odd = join(broker.folder, "it's bare.git");
       for (const name of ["HEAD", "objects/info/x", "refs/heads/x"]) broker.write(join(odd, name), "");

@@ -81,6 +81,13 @@ describe.each(actors())("the commands of one session, as $kind", (actor) => {
     },
   );
 
+  test("a folder that the command removed is told as gone", async () => {
+    const gone = await broker.run({ cmd: "mkdir q; cd q; rmdir ../q", session_key: "gone" });
+    expect(gone.notices.map(({ message }) => message)).toEqual([
+      `The folder in which the command ended is gone: the next one begins in '${broker.project}'`,
+    ]);
+  });
+
   test("keep the folder alone where the caller asks for that", async () => {
     const key = newKey();
     await call(key, "cd sub && export X=left", { session_state: "folder" });

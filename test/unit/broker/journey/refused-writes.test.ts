@@ -267,6 +267,33 @@ test("a plain command's write that modes refuse this user anyway is told where n
   expect(explainErrors(said, ERROR_RULES)).toEqual([]);
 });
 
+test("modes of a denied folder's files are told once, where nothing else tells why a plain command failed", () => {
+  const stderr = ["pre-push", "pre-commit"]
+    .map((name) => `chmod: changing permissions of './.git/hooks/${name}': Read-only file system\n`)
+    .join("");
+  const said = { said: Buffer.from(stderr), cwd: "/projects/app", failed: true, isolated: false };
+  const rules = { ...ERROR_RULES, policies: [policyOf({}, {})] };
+  expect(explainErrors(said, rules)).toEqual([
+    expect.stringMatching(
+      /^'\/projects\/app\/\.git\/hooks\/pre-push' was not written: '\$PROJECT\/\.git\/hooks' is in /,
+    ),
+  ]);
+  expect(explainErrors({ ...said, explained: true }, rules)).toEqual([]);
+});
+
+test.each([
+  ["ls ../other", "ls: cannot access '../other': No such file or directory"],
+  ["git fetch ../other", "fatal: '../other' does not appear to be a git repository"],
+  ["git clone /tmp/other x", "fatal: repository '/tmp/other' does not exist"],
+])("what lies beside a project in /tmp is told however it is named: %s", (command, line) => {
+  const said = { said: Buffer.from(`${line}\n`), cwd: "/tmp/app", failed: true, isolated: false, command };
+  const rules = { ...ERROR_RULES, project: "/tmp/app" };
+  expect(explainErrors(said, rules)).toEqual([
+    expect.stringMatching(/^'\/tmp\/other' is not in the world, which has a '\/tmp' of its own: /),
+  ]);
+  expect(explainErrors({ ...said, command: "npm test" }, rules)).toEqual([]);
+});
+
 test("no text that a command prints holds the broker up", () => {
   const before = process.cpuUsage();
   for (const piece of [
