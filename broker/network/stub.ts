@@ -230,7 +230,7 @@ export class DnsStreams {
       if (taken.replies.length === most) this.#ask(connection);
       else socket.resume();
     };
-    void Promise.all(taken.replies).then((replies) => {
+    void Promise.all(taken.replies.map(async (reply) => await reply)).then((replies) => {
       if (socket.destroyed) return;
       // A client that does not read its replies is asked for nothing more; the idle timeout then closes the connection.
       if (replies.length === 0 || socket.write(Buffer.concat(replies.map(framed)))) goOn();

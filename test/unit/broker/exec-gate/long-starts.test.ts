@@ -30,7 +30,7 @@ describe("starts with long words", () => {
       gate.starts({ ...started(file("/usr/bin/sudo", words)), pid });
     const all = [gate.starts({ ...started(long(7)), pid: 7 }), of(7, ["second"]), of(8, ["other"])];
     await Promise.all(all);
-    const told = gate.spans.map(({ violation }) => JSON.parse(violation?.subject ?? "[]")[1]);
+    const told = gate.spans.map(({ violation }) => (JSON.parse(violation?.subject ?? "[]") as string[])[1]);
     expect(told).toEqual(["other", "7", "second"]);
   });
 

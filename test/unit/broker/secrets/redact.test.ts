@@ -154,7 +154,7 @@ describe("values of variables whose names say that they are secret", () => {
 
   test("make a text no longer by what their names say: each replacement stands once", () => {
     const names = Array.from({ length: 12 }, (_, at) => String.fromCharCode(66 + at).repeat(6));
-    const variables = names.map((name, at) => [
+    const variables = names.map((name, at): [string, string] => [
       `${Array.from({ length: 9 }, () => name).join("_")}_PASSWORD`,
       names[at - 1] ?? "aaaaaa",
     ]);
