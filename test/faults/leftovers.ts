@@ -11,17 +11,38 @@ import { isAlive, pidNamespace, processes, type Victim } from "./victims.ts";
 /** How long the kernel, and whoever cleans up, may take (a world ends with its broker within 2 s). */
 export const PATIENCE_MS = 2000;
 
+/** How long the kernel may take to put away what runs no instruction any more: mounts and networks of a world, on a busy machine. */
+const TEARDOWN_MS = 30_000;
+
 /** Looks again until nothing is found or the time is over. */
-export async function soonNone(look: () => readonly string[]): Promise<readonly string[]> {
-  await eventually(() => look().length === 0, PATIENCE_MS);
+export async function soonNone(
+  look: () => readonly string[],
+  patienceMs = PATIENCE_MS,
+): Promise<readonly string[]> {
+  await eventually(() => look().length === 0, patienceMs);
   return look();
+}
+
+/** What of a victim still runs after `PATIENCE_MS`, or is still there after the kernel's own time. */
+export async function outliving(victim: Victim): Promise<readonly string[]> {
+  const running = await soonNone(() =>
+    survivors(victim).flatMap(({ pid, words }) => (isEnding(pid) ? [] : [words])),
+  );
+  return running.length > 0
+    ? running
+    : await soonNone(() => survivors(victim).map(({ words }) => words), TEARDOWN_MS);
+}
+
+/** Whether the kernel has taken a process's memory: it runs no instruction any more (proc(5), status). */
+function isEnding(pid: number): boolean {
+  return !/^VmSize:/m.test(readOrNothing(`/proc/${pid}/status`));
 }
 
 /**
  * What was below the victim when it was killed, and what had joined its world by then. Later ones are of another world:
  * the kernel gives the number of a dead namespace to the next.
  */
-export function survivors({ kind, takes, namespace, tick }: Victim): readonly string[] {
+function survivors({ kind, takes, namespace, tick }: Victim): readonly { pid: number; words: string }[] {
   const known = takes.filter(isAlive).map(({ pid }) => pid);
   const joined =
     namespace === undefined
@@ -29,9 +50,10 @@ export function survivors({ kind, takes, namespace, tick }: Victim): readonly st
       : processes().flatMap(({ pid, start }) =>
           start < tick && pidNamespace(pid) === namespace ? [pid] : [],
         );
-  return [...new Set([...known, ...joined])].map(
-    (pid) => `process ${pid} (${commandLine(pid)}) outlives the ${kind}`,
-  );
+  return [...new Set([...known, ...joined])].map((pid) => ({
+    pid,
+    words: `process ${pid} (${commandLine(pid)}) outlives the ${kind}`,
+  }));
 }
 
 /** Processes of the load, by what their commands had in their environment. */

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestBroker } from "../support/broker/broker.ts";
 import { Applies, Generations } from "./applies.ts";
-import { cgroups, layers, marked, mounts, soonNone, survivors, TraceReader } from "./leftovers.ts";
+import { cgroups, layers, marked, mounts, outliving, soonNone, TraceReader } from "./leftovers.ts";
 import { AGENTS, type Answered, Load } from "./load.ts";
 import { Random } from "./random.ts";
 import { chooseVictim, isAlive, type Kind, type Kinds, type Victim } from "./victims.ts";
@@ -69,7 +69,7 @@ export class FaultRounds {
     await moment(random, applies);
     const victim = await this.#kill(random);
     if (victim === undefined) return await this.#nobody(load, applies);
-    const left = await soonNone(() => survivors(victim));
+    const left = await outliving(victim);
     const answers = await load.stop();
     const findings = [
       ...(await applies.stop()),
