@@ -3,6 +3,7 @@ import { posix } from "node:path";
 import type { DecisionRule } from "../../schemas/generated/types.ts";
 import type { ProgramStart } from "../../world/backend.ts";
 import type { Effective } from "../model/effective.ts";
+import { realPath } from "../model/host-paths.ts";
 import {
   type CommandWord,
   HOME_MARK,
@@ -45,7 +46,7 @@ export class OwnCommands {
    */
   isApproved(asking: readonly StartFinding[], start: ProgramStart, { hash }: Effective): boolean {
     const own = this.#parts.approvedUnder === hash ? this.#own() : [];
-    if (own.some((one) => this.#isThis(one, start))) return true;
+    if (own.some((one) => this.#isThis(one, start) && this.#isThere(one, start))) return true;
     if (this.#isGranted(start, hash)) return true;
     return asking.every(({ command }) => own.some((one) => command !== null && isWritten(one, command)));
   }
@@ -110,6 +111,20 @@ export class OwnCommands {
       this.#leadsTo(own, program.text, file.path) &&
       fits(words, given, this.#parts.where.home)
     );
+  }
+
+  /**
+   * Whether a start of the line's own words is in a folder to which the line goes: a person who approved `git push` has approved it
+   * for no other repository. A `cd` can fail; a program that starts the words, as `find -execdir`, can go anywhere.
+   */
+  #isThere({ depth, moves }: SimpleCommand, { folder }: ProgramStart): boolean {
+    if (depth > 0 || moves === null) return true;
+    const { cwd, home } = this.#parts.where;
+    const steps = moves.map((move) => move.replaceAll(HOME_MARK, home));
+    return [...steps.keys(), steps.length].some((count) => {
+      const there = posix.resolve(cwd, ...steps.slice(0, count));
+      return folder === there || folder === realPath(there);
+    });
   }
 
   #leadsTo({ moves }: SimpleCommand, program: string, real: string | null): boolean {

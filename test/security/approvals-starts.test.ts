@@ -47,6 +47,29 @@ describe.each(actors())("an answer about a program that a running command starts
     expect(await person.told({ argv: ["touch", "made"] })).toMatchObject({ status: 200 });
   });
 
+  test("about a line holds for its words where the line goes, and in no folder to which a program that it starts goes", async () => {
+    const ran = async (cmd: string): Promise<boolean> => {
+      const { code, approval_id } = await person.told({ cmd });
+      expect(code, cmd).toBe("approval_required");
+      await person.answer(approval_id, "once");
+      return (await broker.run(cmd)).exit === 0;
+    };
+    broker.write(inProject("elsewhere.sh"), "cd sub && touch own\n");
+    expect(await ran("sh elsewhere.sh; touch own")).toBe(true);
+    expect([existsSync(inProject("own")), existsSync(inProject("sub/own"))]).toEqual([true, false]);
+    for (const [cmd, made] of [
+      ["cd sub && touch one", "sub/one"],
+      ["cd missing 2>/dev/null; touch two", "two"],
+      ["(cd sub; touch three); touch three", "sub/three"],
+      ["sh -c 'cd sub; touch four'", "sub/four"],
+      ["for name in five; do touch $name; done", "five"],
+      ["env -C sub touch six", "sub/six"],
+    ] as const) {
+      expect(await ran(cmd), cmd).toBe(true);
+      expect(existsSync(inProject(made)), cmd).toBe(true);
+    }
+  });
+
   test("is given in a folder that only the world has", async () => {
     broker.write(inProject("away.sh"), "mkdir -p /tmp/away && cd /tmp/away && touch made && echo done\n");
     const away = await question("sh away.sh");

@@ -41,5 +41,5 @@ export function file(called: string, words: readonly string[], more: Partial<Pro
 }
 
 export function started(first: ProgramFile, ...others: readonly ProgramFile[]): ProgramStart {
-  return { pid: 7, folder: null, files: [first, ...others], cut: false, unread: null };
+  return { pid: 7, folder: PROJECT, files: [first, ...others], cut: false, unread: null };
 }
