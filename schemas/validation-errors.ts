@@ -26,8 +26,7 @@ const MOST_READ = 1000;
  * fields), missing fields, wrong types, wrong values. Never empty if `errors` is not empty.
  */
 export function describeErrors(document: unknown, errors: readonly ErrorObject[]): DocumentProblem[] {
-  const ranked = foldChoices(errors.slice(0, MOST_READ))
-    .filter((error) => !isEcho(error))
+  const ranked = foldChoices(errors.filter((error) => !isEcho(error)).slice(0, MOST_READ))
     .map((error) => ({ rank: rankOf(error), problem: problemOf(document, error) }))
     .sort((a, b) => a.rank - b.rank);
   const distinct = new Map(ranked.map(({ problem }) => [`${problem.path}\n${problem.message}`, problem]));

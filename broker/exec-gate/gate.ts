@@ -54,6 +54,8 @@ export class ExecGate {
   readonly #interpreters: Interpreters;
   /** The last start of each process that waits for its turn: a process's starts are judged in order. */
   readonly #waiting = new Map<number, Promise<void>>();
+  /** Starts that wait: of one process there can be many. */
+  #waits = 0;
 
   constructor(parts: GateParts) {
     this.#parts = parts;
@@ -73,12 +75,14 @@ export class ExecGate {
     const before = this.#waiting.get(pid);
     const turn = before === undefined ? this.#turnFor(start) : before.then(() => this.#turnFor(start));
     if (turn === undefined) return this.#decideNow(start, wait);
-    if (!this.#parts.refuses && this.#waiting.size >= MOST_WAITING) {
+    if (!this.#parts.refuses && this.#waits >= MOST_WAITING) {
       this.#parts.records.unread();
       return true;
     }
     let answer: boolean | Promise<boolean> = false;
+    this.#waits += 1;
     const judged = turn.then(() => {
+      this.#waits -= 1;
       answer = this.#decideNow(start, wait);
       if (this.#waiting.get(pid) === judged) this.#waiting.delete(pid);
     });
@@ -249,6 +253,10 @@ function looksForAnother({ path, argv: [, program] }: ProgramFile): boolean {
 const MAX_KEPT = 500;
 const MAX_WORDS = 4096;
 
+/** Cached decisions about longer words, up to so many characters: each takes some sixty times as much memory. */
+const MAX_KEPT_LONG = 8;
+const MAX_WORDS_LONG = 64 * 1024;
+
 /** So few and so short words are no long ones together. */
 const FEW_WORDS = 64;
 
@@ -260,7 +268,8 @@ type Kept = { readonly decision: StartDecision; readonly at: number };
  */
 class KeptStarts {
   readonly #wheres: readonly [Where, ...Where[]];
-  readonly #kept = new BoundedMap<string, Kept>(MAX_KEPT);
+  readonly #short = new BoundedMap<string, Kept>(MAX_KEPT);
+  readonly #long = new BoundedMap<string, Kept>(MAX_KEPT_LONG);
   #policies: Effective["policies"] | undefined;
 
   constructor(wheres: readonly [Where, ...Where[]]) {
@@ -268,17 +277,19 @@ class KeptStarts {
   }
 
   of(policies: Effective["policies"], start: ProgramStart): StartDecision {
-    if (!isSame(policies, this.#policies)) this.#kept.clear();
+    if (!isSame(policies, this.#policies)) for (const kept of [this.#short, this.#long]) kept.clear();
     this.#policies = policies;
     const { files, cut, unread, starter } = start;
     const words = JSON.stringify([files, cut, unread, starter]);
-    const key = words.length <= MAX_WORDS ? words : createHash("sha256").update(words).digest("base64");
-    const known = this.#kept.get(key);
-    this.#kept.delete(key);
+    const isLong = words.length > MAX_WORDS;
+    const key = isLong ? createHash("sha256").update(words).digest("base64") : words;
+    const decisions = isLong ? this.#long : this.#short;
+    const known = decisions.get(key);
+    decisions.delete(key);
     const now = performance.now();
     const fresh = known !== undefined && now - known.at < BELIEVED_MS;
     const kept = fresh ? known : { decision: decideStart(policies, start, this.#wheres), at: now };
-    this.#kept.set(key, kept);
+    if (words.length <= MAX_WORDS_LONG) decisions.set(key, kept);
     return kept.decision;
   }
 }

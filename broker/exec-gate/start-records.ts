@@ -76,7 +76,7 @@ export class StartRecords {
 
   #finishUnread(): void {
     if (this.#unread === 0) return;
-    const message = `The command started ${this.#unread} more programs with long words faster than the policies, which only observe, were asked about them`;
+    const message = `${this.#unread} more programs with long arguments started before they could be judged; the policies only observe, so they ran`;
     const violation = { kind: "program" as const, subject: `${this.#unread} not judged` };
     this.#unread = 0;
     this.#parts.write({ ...this.#line(), message, violation });

@@ -61,22 +61,24 @@ export async function besideWords(
 ): Promise<string | undefined> {
   const own = filesOf(changes);
   const holders = await holdersOf(broker, (name) => name === agent, project, MOST_HOLDERS);
+  const limit = AbortSignal.timeout(PATIENCE_MS);
   for (const other of holders) {
+    if (limit.aborted) return undefined;
     if (other.span_id === span || other.fs_diff === null) continue;
     if (other.overlay?.project !== project || ![...filesOf(other.fs_diff)].some((path) => own.has(path)))
       continue;
-    const both = (await stillHeld(broker, other)).filter((path) => own.has(path));
+    const both = (await stillHeld(broker, other, limit)).filter((path) => own.has(path));
     if (both.length === 0) continue;
     const { span_id: id, cmd } = other;
-    return `This command did not see the changes of ${quoted(cmd ?? id)}, which are held too. Both change ${someOf(both)}, so only one of them can be applied: apply or discard those first ('substrate apply ${id}'), then run this command again`;
+    return `This command did not see the changes of ${quoted(cmd ?? id)}, which are held too. Both change ${someOf(both)}${changes.truncated ? " and perhaps more" : ""}, and an apply of either makes a conflict of the other: apply or discard those first ('substrate apply ${id}'), then run this command again`;
   }
   return undefined;
 }
 
-async function stillHeld(broker: ListNeeds, span: Span): Promise<readonly string[]> {
+async function stillHeld(broker: ListNeeds, span: Span, limit: AbortSignal): Promise<readonly string[]> {
   const found = await findHeld(broker, span, "project");
   if (isRefusal(found)) return [];
-  const listed = await found.store.list(found.held, AbortSignal.timeout(PATIENCE_MS));
+  const listed = await found.store.list(found.held, limit);
   return listed.map(({ path }) => changePath(path));
 }
 

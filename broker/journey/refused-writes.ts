@@ -91,8 +91,16 @@ export function explainWrite(violation: WorldViolation, rules: WriteRules): Worl
   if (kind === "write")
     return { ...violation, message: `'${path}' was not written: ${reasonOf(path, rules)}` };
   const isName = kind === "setting" || kind === "denied_name";
+  if (kind === "denied_name" && OF_FOLDERS.test(path) && existsSync(join(rules.project, ".git")))
+    return { ...violation, message: `${message}${otherWay(path, rules)}${SHOWN_AS_DELETED}` };
   return isName ? { ...violation, message: `${message}${otherWay(path, rules)}` } : violation;
 }
+
+/** Names that rows deny in each folder of a project, and that branches have. */
+const OF_FOLDERS = /\/\.claude\/skills$/;
+
+const SHOWN_AS_DELETED =
+  ". Where git tracks it, git shows it as deleted until a person restores it (git checkout -- PATH, outside of Substrate): do not commit that";
 
 /** The same for a command that is isolated, but not by each of its policies: one of them denies the name still. */
 const HELD_BY_ALL =

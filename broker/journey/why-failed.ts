@@ -328,6 +328,12 @@ function hiddenBy(path: string, rules: WriteRules): string | undefined {
   return reason === undefined ? undefined : `'${path}' ${reason}`;
 }
 
+/** Whether the command has the path as a word, or as the beginning of one, absolute or from its folder. */
+function namesIt(command: string, path: string, cwd: string): boolean {
+  const fromHere = relative(cwd, path);
+  return command.includes(path) || (fromHere !== "" && command.split(/[\s'"=:;&|<>()]+/).includes(fromHere));
+}
+
 /**
  * Explains a missing path of a folder that a world has for itself, where the caller's own words name it: an agent's file tools write
  * there on the host. Programs that look for files of their own there are no news.
@@ -338,8 +344,7 @@ function onHostOnly(
   { project }: WriteRules,
 ): string | undefined {
   const own = SCRATCH.find((folder) => isWithin(path, folder) && !isWithin(path, project));
-  if (own === undefined || ![path, relative(cwd, path)].some((each) => command?.includes(each)))
-    return undefined;
+  if (own === undefined || command === undefined || !namesIt(command, path, cwd)) return undefined;
   const why = isolated
     ? `an isolated command has a '${own}' of its own, with nothing of the host's or of other commands`
     : `which has a '${own}' of its own: what lies there on the host does not reach commands, and what they write there does not reach the host. What an isolated command wrote there ended with it, as all of '${own}' ends with its world`;

@@ -18,7 +18,10 @@ export type Asking = {
   readonly until: (settled: Promise<unknown>) => void;
 };
 
-/** `empty`: the name exists and has no address. `unknown`: the host's resolver fails, and may answer later. */
+/**
+ * `found`: also a name that the host was not asked for, or has not answered for in time. `empty`: the name exists and has no address.
+ * `unknown`: the host's resolver fails, and may answer later.
+ */
 export type Standing = "found" | "missing" | "empty" | "unknown";
 
 export type StubAnswers = {

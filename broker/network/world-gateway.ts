@@ -184,10 +184,17 @@ export class WorldGateway {
 
   /** A name that the host cannot resolve in time is taken to exist: its connection says why it fails. */
   async #lookUp(name: string, asking: Asking): Promise<Standing> {
+    const [sole, running] = [this.#sole(), new Set(this.#commands.values())];
     const code = await whyUnresolved(this.#parts.reach(), name, timeLimit(LOOKUP_MS), this.#share.names);
     const standing = standingBy(code);
-    if (code !== null && standing !== "found")
-      this.#forAsker(asking, (command) => command?.fail(name, name, unresolvedWords(name, code)));
+    if (code === null || standing === "found") return standing;
+    const told = (command: CommandNetwork | undefined): void => {
+      // A later command of the world has not asked.
+      if (command !== undefined && running.has(command))
+        command.fail(name, name, unresolvedWords(name, code));
+    };
+    if (sole === undefined) this.#forAsker(asking, told);
+    else told(sole);
     return standing;
   }
 
@@ -352,7 +359,7 @@ type Owned = {
 
 /** `code` of the resolver: of getaddrinfo (`ENOTFOUND`, `EAI_AGAIN`) or of a DNS server (`ENODATA`, `ESERVFAIL`). */
 function standingBy(code: string | null): Standing {
-  if (code === null || code === "EBUSY") return "found";
+  if (code === null || code === "EBUSY" || code === "ETIMEOUT") return "found";
   if (code === "ENOTFOUND") return "missing";
   return code === "ENODATA" ? "empty" : "unknown";
 }

@@ -10,7 +10,7 @@ const WRITTEN: readonly RegExp[] = [
   /['"`‘]([^'"`’\n]+)['"`’]: Read-only file system$/,
   /: (\/?[^:\n]+): Cannot [a-z ]+: Read-only file system$/,
   /['"`‘]([^'"`’\n]+)['"`’] (?:failed|for (?:writing|output))\b.*\bRead-only file system\b/,
-  /: (?:cannot create |cannot open )?([^:\n]+): Read-only file system$/,
+  /: (?:cannot create |cannot open |could not (?:lock|write) config file )?([^:\n]+): Read-only file system$/,
   /\bRead-only file system @ \w+ - ([^\n]+?)(?: \(Errno::EROFS\))?$/,
   /\bEROFS: read-only file system, [a-z]+ '[^'\n]+' -> '([^'\n]+)'/,
   /\bEROFS: read-only file system, [a-z]+ '([^'\n]+)'/,

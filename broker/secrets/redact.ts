@@ -85,15 +85,12 @@ function withoutValues(text: string, known: KnownSecrets, replaced: (kind: strin
 
 /** Occurrences in order; of those that begin together, the longest first. Null: more than `MOST_FOUND`. */
 function foundIn(text: string, known: KnownSecrets): readonly Found[] | null {
-  const longest = Math.max(...[...known.values()].map(({ length }) => length));
+  let longest = 0;
+  for (const { length } of known.values()) longest = Math.max(longest, length);
   const read = text.slice(0, MAX_TEXT + longest);
   const found: Found[] = [];
   for (const [name, value] of known) {
-    for (
-      let at = read.indexOf(value);
-      at >= 0 && at < MAX_TEXT;
-      at = read.indexOf(value, at + value.length)
-    ) {
+    for (let at = read.indexOf(value); at >= 0 && at < MAX_TEXT; at = read.indexOf(value, at + 1)) {
       if (found.length === MOST_FOUND) return null;
       found.push({ at, end: at + value.length, name });
     }

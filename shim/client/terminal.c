@@ -150,6 +150,9 @@ static bool is_style(const char *parameters, size_t length) {
   return at < length && (parameters[at] == 'm' || parameters[at] == 'K');
 }
 
+/* A sequence may come in parts, or begin with a control of C1: so many bytes of it are looked at. */
+#define LONGEST 16
+
 /* Notes the screen that a private mode selects: `1049h`, `25;1049l`, 47 and 1047. */
 static void see_screen(const char *mode, size_t length) {
   bool selects = false;
@@ -182,26 +185,39 @@ static void see_escape(const char *next, size_t length) {
   bool hides = is_control(next[0]) || (is_long && length > 1 && is_control(next[1]));
   if (next[0] != '[' || !is_style(next + 1, length - 1)) has_picture = 1;
   if (hides || next[0] == '=' || next[0] == 'c' || (next[0] == '[' && length > 1 && next[1] == '?')) has_modes = 1;
+  if (next[0] == 'c') is_on_other_screen = 0;
   if (next[0] == '[' && length > 1 && next[1] == '?') see_screen(next + 2, length - 2);
   if (hides || (next[0] == ']' && !is_colourless(next + 1, length - 1))) has_colours = 1;
   if (hides || (next[0] == '[' && length > 1 && strchr(">=<", next[1]) != NULL)) has_keys = 1;
 }
 
+/* A control of C1 in UTF-8, as the escape character and a letter. */
+static void see_control(const char *at, size_t length) {
+  if (length < 2 || (unsigned char)at[1] < 0x80 || (unsigned char)at[1] > 0x9f) return;
+  char next[LONGEST] = {(char)(at[1] - 0x40)};
+  size_t rest = length - 2, more = rest < sizeof next - 1 ? rest : sizeof next - 1;
+  memcpy(next + 1, at + 2, more);
+  see_escape(next, 1 + more);
+}
+
+/* In the order of the output: the last sequence that selects a screen holds. */
 static void see(const char *bytes, size_t length) {
   const char *end = bytes + length;
-  for (const char *at = bytes; (at = memchr(at, '\033', (size_t)(end - at))) != NULL; at++) see_escape(at + 1, (size_t)(end - at) - 1);
-  for (const char *at = bytes; (at = memchr(at, '\302', (size_t)(end - at))) != NULL; at++) {
-    if (end - at < 2 || (unsigned char)at[1] < 0x80 || (unsigned char)at[1] > 0x9f) continue;
-    char next[8] = {(char)(at[1] - 0x40)};
-    size_t rest = (size_t)(end - at) - 2, more = rest < sizeof next - 1 ? rest : sizeof next - 1;
-    memcpy(next + 1, at + 2, more);
-    see_escape(next, 1 + more);
+  const char *escape = memchr(bytes, '\033', length), *control = memchr(bytes, '\302', length);
+  while (escape != NULL || control != NULL) {
+    if (control == NULL || (escape != NULL && escape < control)) {
+      see_escape(escape + 1, (size_t)(end - escape) - 1);
+      escape = memchr(escape + 1, '\033', (size_t)(end - escape) - 1);
+    } else {
+      see_control(control, (size_t)(end - control));
+      control = memchr(control + 1, '\302', (size_t)(end - control) - 1);
+    }
   }
 }
 
 void terminal_seen(const char *bytes, size_t length) {
   /* The end of the output before: a sequence may come in parts. */
-  static char joined[16];
+  static char joined[2 * LONGEST];
   static size_t kept;
   const size_t most = sizeof joined / 2;
   size_t first = length < most ? length : most;

@@ -32,9 +32,10 @@ const ESCAPE = /\x1b|\xc2[\x80-\x9f]/;
 const PICTURE = /(?:\x1b(?!\[)|\xc2(?!\x9b)[\x80-\x9f]|(?:\x1b\[|\xc2\x9b)(?![\d:;]*[mK])).?/s;
 // oxlint-disable-next-line no-control-regex -- as above
 const MODES = /(?:\x1b\[|\xc2\x9b)\?|\x1b[=c]/;
-/** Selects a screen, the other one by `h`. */
+/** Sets private modes, some of which select a screen, the other one by `h`; or resets the terminal. */
 // oxlint-disable-next-line no-control-regex -- as above
-const SCREEN = /(?:\x1b\[|\xc2\x9b)\?(?:\d*;)*0*(?:47|1047|1049)(?:;\d*)*([hl])/g;
+const SET_MODES = /(?:\x1b\[|\xc2\x9b)\?([\d;]*)([hl])|\x1bc/g;
+const SCREENS: ReadonlySet<number> = new Set([47, 1047, 1049]);
 /** All commands of the system but titles, folders, links, marks of a shell, notes and the clipboard. */
 // oxlint-disable-next-line no-control-regex -- as above
 const COLOURS = /(?:\x1b\]|\xc2\x9d)(?!(?:[012789]|52|133);|(?:[012789]|52?|13{0,2})?$)/;
@@ -45,7 +46,7 @@ const KEYS = /(?:\x1b\[|\xc2\x9b)[<>=]/;
 const HIDDEN = /(?:\x1b[[\]]?|\xc2[\x9b\x9d])[\0-\x1a\x1c-\x1f\x7f]/;
 
 /** A sequence may come in parts. */
-const LONGEST = 8;
+const LONGEST = 16;
 
 /** What the output of one program has changed. */
 export class ScreenState {
@@ -66,7 +67,9 @@ export class ScreenState {
     this.#hasStyle = true;
     this.#hasPicture ||= PICTURE.test(text);
     this.#hasModes ||= hides || MODES.test(text);
-    for (const [, end] of text.matchAll(SCREEN)) this.#isOnOtherScreen = end === "h";
+    for (const [, modes, end] of text.matchAll(SET_MODES))
+      if (modes === undefined || modes.split(";").some((mode) => SCREENS.has(Number(mode))))
+        this.#isOnOtherScreen = end === "h";
     this.#hasColours ||= hides || COLOURS.test(text);
     this.#hasKeys ||= hides || KEYS.test(text);
   }

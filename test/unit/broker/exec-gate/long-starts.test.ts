@@ -44,6 +44,16 @@ describe("starts with long words", () => {
     expect(await Promise.all(answers)).toEqual(answers.map(() => true));
   });
 
+  test("of one process are bounded too where the policy only observes", async () => {
+    const gate = new Gate(policyOf(DENIES, { mode: "observe" }));
+    const answers = Array.from({ length: 70 }, (_, number) =>
+      gate.starts({ ...started(long(number)), pid: 7 }),
+    );
+    await gate.gate.judged();
+    await Promise.all(answers);
+    expect(gate.spans).toHaveLength(64);
+  });
+
   test("that are alike are judged once", async () => {
     const gate = new Gate(policyOf(DENIES));
     await gate.starts(long(1));
