@@ -13,10 +13,36 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { homeLayout } from "../../broker/settings/home.ts";
 import { ROOT_OVERLAY, TestBroker, eventually } from "../support/broker/broker.ts";
-import { change, changed, errorIn, fill, isolated, isolating } from "../support/held/changes.ts";
+import { change, changed, diffOf, errorIn, fill, isolated, isolating } from "../support/held/changes.ts";
 import { type Deed, HeldPlace } from "../support/held/place.ts";
 import { below } from "../support/held/spans.ts";
 import { actors } from "../support/users/users.ts";
+
+describe.each(actors())("a file of a terabyte that is nearly empty, as $kind", (actor) => {
+  let broker: TestBroker;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: isolating() } });
+  });
+  afterAll(() => broker.stop());
+
+  test("is compared by what it holds: shown, applied and taken back at once", async () => {
+    fill(broker, { a: "one\n" });
+    await broker.run("truncate -s 1T big; printf end | dd of=big bs=1 seek=900G conv=notrunc status=none");
+    const { span_id: touched } = await isolated(broker, "cp a n; touch big");
+    expect(JSON.stringify(await diffOf(broker, touched))).toContain('"n"');
+    expect(await changed(broker, "apply", touched)).toMatchObject({ done: ["big", "n"] });
+    const { span_id: written } = await isolated(
+      broker,
+      "truncate -s 2T big; printf more | dd of=big bs=1 seek=1500G conv=notrunc status=none",
+    );
+    expect(await changed(broker, "apply", written)).toMatchObject({ done: ["big"] });
+    expect(statSync(join(broker.project, "big")).size).toBe(2 * 1024 ** 4);
+    expect(await changed(broker, "undo", written)).toMatchObject({ done: ["big"] });
+    expect((await broker.run("stat -c %s big; dd if=big bs=1 skip=900G count=3 status=none")).stdout).toBe(
+      `${1024 ** 4}\nend`,
+    );
+  });
+});
 
 describe.each(actors())("a file that holds what the command saw, as $kind", (actor) => {
   let broker: TestBroker;
