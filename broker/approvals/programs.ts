@@ -3,6 +3,7 @@ import { basename, isAbsolute, resolve } from "node:path";
 import { HOME_MARK, type ReadCommand, type SimpleCommand } from "../policy/index.ts";
 import { isWithin } from "../project/projects.ts";
 import { contentOf, hostFileAt, isSeenAlike, startBitsOf } from "./host-file.ts";
+import { interpreterOf } from "./interpreters.ts";
 import { placesInVariables, type VariablePlaces } from "./variables.ts";
 import { isInterpreter, looksInPath, type NamedScripts, optionValues, scriptsOf } from "./scripts.ts";
 
@@ -57,7 +58,45 @@ export function namedPrograms(read: ReadCommand, around: Surroundings): NamedPro
   ];
   const budget = { bytes: MAX_HASHED };
   const programs = paths.slice(0, MAX_PROGRAMS).map((path) => identified(path, around, budget));
-  return { programs, unknown: [...new Set(unknown)] };
+  const run = programs.flatMap((program) => runningIt(program, around, 0));
+  const runners = [...new Set(run.flatMap(({ path }) => path ?? []))]
+    .filter((path) => !paths.includes(path))
+    .map((path) => identified(path, around, budget))
+    // Most scripts are run by programs of the system: an answer need not be bound to those.
+    .filter(({ replaceable }) => replaceable);
+  return {
+    programs: [...programs, ...runners],
+    unknown: [...new Set([...unknown, ...run.flatMap(({ unknown: why }) => why ?? [])])],
+  };
+}
+
+/** The kernel's bound: an interpreter may be a script itself. */
+const MAX_NESTED = 4;
+
+/** Finds the programs that run a script which the agent could replace, by its first line. */
+function runningIt(
+  { path, replaceable }: NamedProgram,
+  around: Surroundings,
+  nested: number,
+): readonly Found[] {
+  const file = replaceable && nested < MAX_NESTED ? hostFileAt(path, around) : { kind: "missing" as const };
+  const interpreter = file.kind === "file" ? interpreterOf(file.real) : undefined;
+  if (interpreter === undefined) return [];
+  const { path: program, sought } = interpreter;
+  if (!isAbsolute(program))
+    return [
+      { unknown: `'${program}', which runs '${path}', is looked up in the folder where the command runs` },
+    ];
+  const found = [
+    { path: program },
+    ...(sought === undefined ? [] : lookedUp(sought, { moves: null }, around)),
+  ];
+  const further = found.flatMap(({ path: next }) =>
+    next !== undefined && isAbsolute(next) && isReplaceable(next, around)
+      ? runningIt({ path: next, identity: "", replaceable: true }, around, nested + 1)
+      : [],
+  );
+  return [...found.filter(({ path: each }) => each === undefined || isAbsolute(each)), ...further];
 }
 
 /** A path to look up, or the reason for having no path. */
@@ -188,7 +227,11 @@ function fileNamed(
 }
 
 /** Resolves a bare program name by the command's PATH, with earlier candidates that could take its place. */
-function lookedUp(name: string, { moves }: SimpleCommand, around: Surroundings): readonly Found[] {
+function lookedUp(
+  name: string,
+  { moves }: Pick<SimpleCommand, "moves">,
+  around: Surroundings,
+): readonly Found[] {
   const { path, cwd, home } = around;
   const passed: Found[] = [];
   for (const part of path.split(":")) {

@@ -60,6 +60,44 @@ describe.each(actors())("the files that a command runs, as $kind", (actor) => {
   });
 
   test.each([
+    ["the program that a script's first line names", "#!PROJECT/runner -e\n", { cmd: "./job" }],
+    ["that of a script which a shell's text starts", "#!PROJECT/runner\n", { argv: ["sh", "-c", "./job"] }],
+    [
+      "what env looks up in PATH for it",
+      "#!/usr/bin/env -S A=1 runner\n",
+      { cmd: "./job", env: { PATH: "PROJECT:/usr/bin:/bin" } },
+    ],
+    ["the program of that program's first line", "#!PROJECT/second-run\n", { cmd: "./job" }],
+  ])("%s asks again once it is another", async (_what, line, call) => {
+    const body = JSON.parse(JSON.stringify(call).replaceAll("PROJECT", broker.project)) as object & {
+      cmd?: string;
+    };
+    put("job", line.replaceAll("PROJECT", broker.project));
+    put("second-run", `#!${broker.project}/runner\n`);
+    put("runner", GOOD);
+    await person.approve(body, "session");
+    expect((await person.told(body)).status).toBe(200);
+    put("runner", EVIL);
+    expect(await person.told(body)).toMatchObject({ code: "approval_required" });
+    put("runner", GOOD);
+    expect((await person.told(body)).status).toBe(200);
+  });
+
+  test("a script that programs of the system run offers every answer, and one whose program is relative a single run", async () => {
+    for (const line of [
+      "#!/bin/sh\n",
+      "#!/usr/bin/env sh\n",
+      "#! /usr/bin/env -S sh -e\n",
+      "no such line\n",
+    ]) {
+      put("plain", `${line}true\n`);
+      expect(await offersOf({ cmd: "./plain" }), line).toEqual(["once", "session", "always", "deny"]);
+    }
+    put("relative", "#!runner\n");
+    expect(await offersOf({ cmd: "./relative" })).toEqual(["once", "deny"]);
+  });
+
+  test.each([
     ["a file that a variable names", { cmd: "PERL5DB_FILE=./run true" }, "run"],
     ["a file that is only made later", { cmd: "PYTHONHASHFILE=later.py true" }, "later.py"],
     ["a file in a list", { cmd: "true", env: { MAKEFILES: "a.mk b.mk" } }, "b.mk"],
