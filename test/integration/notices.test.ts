@@ -109,12 +109,14 @@ describe.each(actors())("what a reply tells of what happened inside, as $kind", 
   });
 
   test("git packs a repository in the background of a commit, as it does without a world", async () => {
+    // Another one each time: in the same, a second commit would have nothing to commit.
+    const folder = `packed-${process.hrtime.bigint()}`;
     // Two blobs whose names begin with 17 are many to `gc.auto 1`: git counts one folder of objects.
-    const cmd = `git init -q packed; cd packed; for n in 263 410 523; do echo $n > $n; done
+    const cmd = `git init -q ${folder}; cd ${folder}; for n in 263 410 523; do echo $n > $n; done
       for n in $(seq 80); do seq $n 40000 > t$n; done; for s in gc.auto=1 pack.threads=1 pack.window=200 user.name=t user.email=t@t; do git config \${s%=*} \${s#*=}; done
       git add .; git commit -qm one`;
     expect(await broker.run({ cmd, timeout_ms: 60_000 })).toMatchObject({ exit: 0, notices: [] });
-    expect((await broker.run({ cmd: "git count-objects", cwd: join(broker.project, "packed") })).stdout).toBe(
+    expect((await broker.run({ cmd: "git count-objects", cwd: join(broker.project, folder) })).stdout).toBe(
       "0 objects, 0 kilobytes\n",
     );
   });
