@@ -38,7 +38,7 @@ describe.each(actors())("a person's rebase or cherry-pick that waits for --conti
     hostGit(actor, folder, "checkout", "-q", "main");
     commit("main");
     broker.write(
-      join(folder, "../patches"),
+      join(folder, ".git/patches"),
       `${hostGit(actor, folder, "format-patch", "--stdout", "main..side")}\n\n`,
     );
     return folder;
@@ -46,7 +46,7 @@ describe.each(actors())("a person's rebase or cherry-pick that waits for --conti
   const BEGIN = {
     "cherry-pick": ["cherry-pick", "main..side"],
     rebase: ["rebase", "-q", "side"],
-    am: ["am", "-q", "../patches"],
+    am: ["am", "-q", ".git/patches"],
   } as const;
   const ATTACKS = [
     ["cherry-pick", "the options", `${OPTIONS} > .git/sequencer/opts`],
