@@ -54,7 +54,7 @@ export class ExecGate {
   readonly #interpreters: Interpreters;
   /** The last start of each process that waits for its turn: a process's starts are judged in order. */
   readonly #waiting = new Map<number, Promise<void>>();
-  /** Starts that wait: of one process there can be many. */
+  /** Number of starts that wait for their turn; one process can have many. */
   #waits = 0;
 
   constructor(parts: GateParts) {
