@@ -82,7 +82,9 @@ function runningIt(
   const file = replaceable && nested < MAX_NESTED ? hostFileAt(path, around) : { kind: "missing" as const };
   const interpreter = file.kind === "file" ? interpreterOf(file.real) : undefined;
   if (interpreter === undefined) return [];
-  const { path: program, sought } = interpreter;
+  const { path: program, sought, unknown } = interpreter;
+  if (unknown !== undefined)
+    return [{ unknown: `'${unknown}' in the first line of '${path}' may name another file` }];
   if (!isAbsolute(program))
     return [
       { unknown: `'${program}', which runs '${path}', is looked up in the folder where the command runs` },

@@ -83,7 +83,7 @@ describe.each(actors())("the files that a command runs, as $kind", (actor) => {
     expect((await person.told(body)).status).toBe(200);
   });
 
-  test("a script that programs of the system run offers every answer, and one whose program is relative a single run", async () => {
+  test("a script that programs of the system run offers every answer, and one whose first line may name another file a single run", async () => {
     for (const line of [
       "#!/bin/sh\n",
       "#!/usr/bin/env sh\n",
@@ -93,8 +93,18 @@ describe.each(actors())("the files that a command runs, as $kind", (actor) => {
       put("plain", `${line}true\n`);
       expect(await offersOf({ cmd: "./plain" }), line).toEqual(["once", "session", "always", "deny"]);
     }
-    put("relative", "#!runner\n");
-    expect(await offersOf({ cmd: "./relative" })).toEqual(["once", "deny"]);
+    for (const line of [
+      "#!runner",
+      "#!/bin/sh runner",
+      "#!/usr/bin/node --require=./early.js",
+      "#!/usr/bin/env -S -u X runner",
+      "#!/usr/bin/env -Srunner",
+      "#!/usr/bin/env -S sh runner",
+      "#!/usr/bin/env ./runner",
+    ]) {
+      put("other", `${line}\n`);
+      expect(await offersOf({ cmd: "./other" }), line).toEqual(["once", "deny"]);
+    }
   });
 
   test.each([
