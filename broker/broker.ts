@@ -24,6 +24,7 @@ import type { Remotes } from "./git/remotes.ts";
 import type { JudgedSettings } from "./git/settings.ts";
 import type { ListedFolders } from "./policies/listed.ts";
 import type { MadeRepositories } from "./git/made-repositories.ts";
+import type { MovedTracked } from "./git/moved-tracked.ts";
 import type { Marks } from "./project/marks.ts";
 import type { Idempotency } from "./idempotency/idempotency.ts";
 import type { Home } from "./settings/home.ts";
@@ -83,6 +84,7 @@ export type Broker = {
   readonly remotes: Remotes;
   readonly marks: Marks;
   readonly madeRepositories: MadeRepositories;
+  readonly movedTracked: MovedTracked;
   readonly settleTurns: SettleTurns;
   readonly listed: ListedFolders;
   readonly gitHeads: GitHeads;

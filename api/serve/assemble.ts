@@ -12,6 +12,7 @@ import { Budgets } from "../../broker/budgets/budgets.ts";
 import { SHARED } from "../../broker/budgets/ledger.ts";
 import { ListedFolders } from "../../broker/policies/listed.ts";
 import { MadeRepositories } from "../../broker/git/made-repositories.ts";
+import { MovedTracked } from "../../broker/git/moved-tracked.ts";
 import { hostPath } from "../../broker/project/host-path.ts";
 import { linkedSettings } from "../../broker/project/linked-settings.ts";
 import { Marks } from "../../broker/project/marks.ts";
@@ -192,6 +193,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     settleTurns: new SettleTurns(),
     marks,
     madeRepositories: new MadeRepositories(trace.database, onFault),
+    movedTracked: new MovedTracked(parts.uid),
     listed,
     gitHeads,
     dirtyFiles: new DirtyFiles(),

@@ -61,10 +61,16 @@ export function repositoryAround(file: string): string | null {
   }
 }
 
-function findHead(folder: string, uid: number): Found {
+/** Returns the folder with `HEAD` and `index` of the repository with its `.git` in `folder`, whether there is one or not. */
+export function ownGitFolder(folder: string, uid: number): string {
   const git = join(folder, ".git");
   const pointer = /^gitdir: (.*)$/s.exec(line(git, uid) ?? "")?.[1];
-  const own = pointer === undefined ? git : resolve(folder, pointer);
+  return pointer === undefined ? git : resolve(folder, pointer);
+}
+
+function findHead(folder: string, uid: number): Found {
+  const git = join(folder, ".git");
+  const own = ownGitFolder(folder, uid);
   const head = line(join(own, "HEAD"), uid);
   const files = [git, join(own, "HEAD")];
   const ref = /^ref: (refs\/.+)$/.exec(head ?? "")?.[1];

@@ -141,9 +141,10 @@ async function runAndRecord(
     if (unrecorded !== undefined) return refused(unrecorded);
     for (const span of warningSpans(job, started)) broker.trace.event(span);
     const writes = writeRules(broker, job, world);
-    const witnesses = new Witnesses(broker, job, world, started, (one) =>
-      write(violationSpan(job, started, explainWrite(one, writes))),
-    );
+    const witnesses = new Witnesses(broker, job, world, started, (one) => {
+      if (one.kind === "denied_name") broker.movedTracked.add(project, one.subject);
+      write(violationSpan(job, started, explainWrite(one, writes)));
+    });
     const { violations, lacks } = witnesses;
     const git = watchGit(broker, job, world, witnesses.tell);
     let reported: Reported | undefined;
@@ -193,6 +194,8 @@ async function runAndRecord(
     // Keep the overlay until the listing proves it unchanged.
     held = holdsChanges(job);
     const kept = await git.kept(await changesOf(job, world, ran));
+    const deleted = broker.movedTracked.recordedAsDeleted(project);
+    if (deleted !== undefined) notices.takePolicy(deleted);
     const listed = broker.homeLinks.told(kept, project);
     violations.finish();
     const auto = listed.held ? await autoApply(broker, job, world, started, ran) : undefined;
