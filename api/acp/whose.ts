@@ -1,5 +1,5 @@
 /** Whose commands they are: the agent, its socket, and the fields that every call to the broker has. */
-import { lstatSync } from "node:fs";
+import { isSocket } from "../../broker/model/host-paths.ts";
 
 export type Whose = {
   /** The agent's own socket where config.yaml names the agent, else the shared one. Looked up before each call. */
@@ -24,8 +24,4 @@ export function whose(options: {
     callerShell,
     spot: (cwd) => ({ agent_id: agent, cwd, ...(profile === undefined ? {} : { profile }) }),
   };
-}
-
-function isSocket(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false })?.isSocket() === true;
 }

@@ -3,7 +3,8 @@ import { Server, type ServerContext } from "@modelcontextprotocol/server";
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { lstatSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
+import { isSocket } from "../../broker/model/host-paths.ts";
 import { isAbsolute } from "node:path";
 import { fileURLToPath } from "node:url";
 import { call, NoBroker } from "../client/client.ts";
@@ -173,8 +174,4 @@ async function folderFor({ cwd, started }: McpOptions, server: Server): Promise<
 
 function absolute(folder: string, path: string): string {
   return isAbsolute(path) ? path : `${folder}/${path}`;
-}
-
-function isSocket(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false })?.isSocket() === true;
 }

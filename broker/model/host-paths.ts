@@ -22,6 +22,11 @@ export function lookAt(path: string): Stats | undefined {
   }
 }
 
+/** Whether a socket lies at the path; a link to one is none. */
+export function isSocket(path: string): boolean {
+  return lookAt(path)?.isSocket() === true;
+}
+
 /** As {@link lookAt}, with times in nanoseconds, at twice the cost. */
 export function lookExactlyAt(path: string): BigIntStats | undefined {
   try {

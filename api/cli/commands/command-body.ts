@@ -1,4 +1,4 @@
-import { lstatSync } from "node:fs";
+import { isSocket } from "../../../broker/model/host-paths.ts";
 import { join } from "node:path";
 import { refuseMisspeltAgent } from "../terminal/agent-name.ts";
 import { Complaint, type Terminal } from "../terminal/terminal.ts";
@@ -80,10 +80,6 @@ export function refuseWithoutWorld(terminal: Terminal, verb: string): void {
     throw new Complaint(
       `Cannot run 'substrate ${verb}' with SUBSTRATE_WORLD=disabled: its terminal is a world's. Use 'substrate exec', or unset the variable`,
     );
-}
-
-function isSocket(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false })?.isSocket() === true;
 }
 
 /** Who calls, when nobody says otherwise. */

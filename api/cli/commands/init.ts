@@ -13,7 +13,7 @@ import { findAgents } from "../init/found.ts";
 import { prove, type Proof } from "../init/proof.ts";
 import { connectionOf } from "../init/records.ts";
 import { undoConnection } from "../init/undo.ts";
-import { isSomebodyHere, typedLine } from "../questions/prompt.ts";
+import { isSomebodyHere, typedYes } from "../questions/prompt.ts";
 import { refuseInside } from "../terminal/inside.ts";
 import { tell } from "../terminal/replies.ts";
 import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
@@ -168,8 +168,7 @@ async function saysYes(terminal: Terminal, { json }: InitOptions): Promise<boole
     );
     return false;
   }
-  const typed = ((await typedLine(terminal, "Write it? y)es [n] ")) ?? "").trim().toLowerCase();
-  if (typed === "y" || typed === "yes") return true;
+  if (await typedYes(terminal, "Write it?")) return true;
   terminal.err.write("substrate: Nothing was written\n");
   return false;
 }

@@ -27,7 +27,7 @@ import {
   printAllowed,
   refusedWords,
 } from "../words/allow-words.ts";
-import { isSomebodyHere, typedLine } from "../questions/prompt.ts";
+import { isSomebodyHere, typedYes } from "../questions/prompt.ts";
 import { refuseInside } from "../terminal/inside.ts";
 import { policyFile } from "../terminal/policy-files.ts";
 import { expandedPresets } from "../words/preset-words.ts";
@@ -242,8 +242,7 @@ async function write(
 /** Where nobody sits, whoever wrote the command down has said yes by that. */
 async function saysYes(terminal: Terminal): Promise<boolean> {
   if (!isSomebodyHere(terminal)) return true;
-  const typed = ((await typedLine(terminal, "Write it? y)es [n] ")) ?? "").trim().toLowerCase();
-  if (typed === "y" || typed === "yes") return true;
+  if (await typedYes(terminal, "Write it?")) return true;
   terminal.err.write("substrate: nothing was written\n");
   return false;
 }

@@ -6,7 +6,7 @@ import { removeEmptyFolder } from "../../serve/sockets.ts";
 import { isOurs, madeIn, withMade } from "../../startup/marks.ts";
 import type { Service } from "../../startup/service.ts";
 import { accountBehind, installedService, serviceOf, systemServiceOf } from "../../startup/services.ts";
-import { isSomebodyHere, typedLine } from "../questions/prompt.ts";
+import { isSomebodyHere, typedYes } from "../questions/prompt.ts";
 import { hostOf } from "../terminal/host.ts";
 import { refuseInside } from "../terminal/inside.ts";
 import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
@@ -165,8 +165,7 @@ async function saysYes(
     terminal.err.write("substrate: Nothing was changed: there is nobody to ask. Add --yes\n");
     return false;
   }
-  const typed = ((await typedLine(terminal, `${question} y)es [n] `)) ?? "").trim().toLowerCase();
-  if (typed === "y" || typed === "yes") return true;
+  if (await typedYes(terminal, question)) return true;
   terminal.err.write("substrate: Nothing was changed\n");
   return false;
 }

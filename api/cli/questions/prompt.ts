@@ -85,6 +85,12 @@ function questionWords(colours: Colours, offers: readonly Choice[]): string {
   return `${offers.map((offer) => KEYS[offer].shown).join("  ")} [${colours.bold("n")}] `;
 }
 
+/** Asks a question on standard error; anything but `y` or `yes` is a no. */
+export async function typedYes(terminal: Terminal, question: string): Promise<boolean> {
+  const typed = ((await typedLine(terminal, `${question} y)es [n] `)) ?? "").trim().toLowerCase();
+  return typed === "y" || typed === "yes";
+}
+
 /** Asks a question on standard error and reads a line; undefined after Ctrl-C, the end of input, or `gone`. */
 export async function typedLine(
   terminal: Terminal,
