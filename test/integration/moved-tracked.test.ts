@@ -15,6 +15,7 @@ const SKILLS = "sub/.claude/skills";
 
 describe.each(actors())("the skills of a branch, as $kind", (actor) => {
   let broker: TestBroker;
+  let checkedOut = "";
   const git = (...words: string[]): string => hostGit(actor, broker.project, ...words).trim();
   const messages = async (cmd: string): Promise<string> => {
     const { notices } = await broker.run(cmd);
@@ -36,12 +37,13 @@ describe.each(actors())("the skills of a branch, as $kind", (actor) => {
   beforeEach(async () => {
     git("checkout", "-qf", "main");
     git("branch", "-f", "work", "skilled");
-    expect(await messages("git checkout -q work")).toContain(SKILLS);
-    expect(existsSync(join(broker.project, SKILLS))).toBe(false);
+    checkedOut = await messages("git checkout -q work");
   });
   afterAll(() => broker.stop());
 
   test("told to the command that stages their deletion, with what takes it back", async () => {
+    expect(checkedOut).toContain(SKILLS);
+    expect(existsSync(join(broker.project, SKILLS))).toBe(false);
     expect(await messages("git status --short")).toBe("");
     const told = await messages("git add -A");
     expect(told).toContain(`git will commit that '${SKILLS}' was deleted`);
