@@ -109,10 +109,10 @@ function changedElsewhere(
   runLater: readonly Cover[],
   sealed: readonly Cover[],
 ): string | undefined {
-  // A link elsewhere above a sealed name is not refused: every link could be above one.
+  // A link elsewhere above a sealed name is not refused, and none that only `**` leads to: every link could be above one.
   const isName = [...runLater, ...sealed].some((cover) => cover.covers(place));
   if ((mode & 0o170000) === LINK_MODE)
-    return isName || runLater.some((cover) => cover.reachesBelow(place))
+    return isName || runLater.some((cover) => cover.namesFolder(place))
       ? "it is a link in a place whose files tools run later, and commands could change its target"
       : undefined;
   return isName && links > 1
@@ -173,7 +173,7 @@ async function deniedInside(
       const place = absolute(path);
       const row = reaching.find((one) => speaks(one, place));
       if (row !== undefined) return `it contains '${place}', and ${row.list} has '${row.pattern}'`;
-      if (entry.isDirectory() && reaching.some(({ cover }) => cover.reachesBelow(place))) folders.push(path);
+      if (entry.isDirectory() && reaching.some(({ cover }) => cover.namesFolder(place))) folders.push(path);
       seen += 1;
       if (seen > MAX_LOOKED_THROUGH)
         return `it contains more than ${MAX_LOOKED_THROUGH} files, too many to check against the policy`;

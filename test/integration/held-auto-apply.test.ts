@@ -1,8 +1,8 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ChangesReply, SpansReply } from "../../schemas/generated/types.ts";
-import { actors } from "../support/users/users.ts";
+import type { ChangesReply, ExecuteReply, SpansReply } from "../../schemas/generated/types.ts";
+import { actors, runAs } from "../support/users/users.ts";
 import { TestBroker } from "../support/broker/broker.ts";
 import { changed, diffOf, isolated, isolating, treeOf } from "../support/held/changes.ts";
 
@@ -132,5 +132,68 @@ describe.each(actors())("changes that apply by themselves, as $kind", (actor) =>
     const { spans } = (await broker.operator("GET", "/v1/spans?limit=100")).document as SpansReply;
     expect(spans.filter(({ held_changes: event }) => event?.by === "policy").length).toBeGreaterThan(1);
     expect((await broker.cli(["trace", "verify"])).code).toBe(0);
+  });
+});
+
+const SHIPPED = join(import.meta.dirname, "../../policies");
+
+/** Shipped policies that apply an install's files by themselves. */
+const AGENTS = readdirSync(SHIPPED)
+  .filter(
+    (name) => name.endsWith(".yaml") && /^extends: agent$/m.test(readFileSync(join(SHIPPED, name), "utf8")),
+  )
+  .map((name) => name.replace(".yaml", ""));
+
+describe.each(actors())("an agent's 'npm ci', as $kind", (actor) => {
+  let broker: TestBroker;
+  const at = (path: string): string => join(broker.project, path);
+  const onHost = async (...argv: string[]): Promise<void> => {
+    const ran = await runAs(actor, argv, { cwd: broker.project });
+    if (ran.code !== 0) throw new Error(`${argv.join(" ")} ended with ${ran.code}: ${ran.stderr}`);
+  };
+
+  const install = async (agent: string, more = ""): Promise<ExecuteReply> => {
+    const call = { agent_id: agent, cwd: broker.project, cmd: `npm ci --offline --no-audit${more}` };
+    const { status, document } = await broker.operator("POST", "/v1/execute", call);
+    expect(status, JSON.stringify(document)).toBe(200);
+    return document as ExecuteReply;
+  };
+
+  beforeAll(async () => {
+    const config = AGENTS.map((id) => `  ${id}: { policy: ${id} }\n`).join("");
+    broker = await TestBroker.start(actor, { config: `agents:\n${config}` });
+    const packed = { name: "tool", version: "1.0.0", bin: { tool: "run.js" } };
+    broker.write(at("tool/package.json"), JSON.stringify(packed));
+    broker.write(at("tool/run.js"), "#!/usr/bin/env node\n");
+    broker.write(at("packages/own/package.json"), JSON.stringify({ name: "own", version: "1.0.0" }));
+    const project = { name: "p", workspaces: ["packages/*"], dependencies: { tool: "file:tool-1.0.0.tgz" } };
+    broker.write(at("package.json"), JSON.stringify(project));
+    await onHost("npm", "pack", "./tool");
+    await onHost("npm", "install", "--offline", "--no-audit");
+  });
+  afterAll(() => broker.stop());
+
+  test.each(AGENTS)(
+    "is applied with its programs and its workspaces' links by the policy '%s'",
+    async (agent) => {
+      await onHost("rm", "-rf", "node_modules");
+      const { exit, hint, fs_diff: diff } = await install(agent);
+      expect(exit).toBe(0);
+      expect(hint).toContain("applied to the project by changes.auto_apply");
+      expect(diff?.held).toBe(false);
+      const made = [".bin/tool", "own", "tool/package.json"].filter((path) =>
+        existsSync(at(`node_modules/${path}`)),
+      );
+      expect(made).toEqual([".bin/tool", "own", "tool/package.json"]);
+    },
+  );
+
+  test("stays held where a package links a folder that an agent reads to one that commands write", async () => {
+    const { hint, fs_diff: diff } = await install(
+      "claude-code",
+      "; ln -s ../../free node_modules/tool/.claude",
+    );
+    expect(diff?.held).toBe(true);
+    expect(hint).toContain("it is a link in a place whose files tools run later");
   });
 });

@@ -21,6 +21,8 @@ export type Cover = {
    * names. False for folders matched by `**` or `*`. Same as init's `rules_through`.
    */
   readonly spellsFolder: (path: string) => boolean;
+  /** The same, and true for a folder matched by `*`. */
+  readonly namesFolder: (path: string) => boolean;
 };
 
 export function coverOf(pattern: string): Cover {
@@ -46,6 +48,11 @@ export function coverOf(pattern: string): Cover {
         ({ segments, prefix }) =>
           (isAtOrBelow(path, prefix) || isAtOrBelow(prefix, path)) && spells(segments, namesIn(path)),
       ),
+    namesFolder: (path) =>
+      words.some(
+        ({ segments, prefix }) =>
+          (isAtOrBelow(path, prefix) || isAtOrBelow(prefix, path)) && namesAFolder(segments, namesIn(path)),
+      ),
   };
 }
 
@@ -67,6 +74,15 @@ function spells(segments: readonly Segment[], names: readonly string[]): boolean
   return [...placesAfter(segments, names.slice(0, -1))].some((place) => {
     const segment = segments[place];
     return segment?.kind === "literal" && segment.name === name && place + 1 < segments.length;
+  });
+}
+
+function namesAFolder(segments: readonly Segment[], names: readonly string[]): boolean {
+  const name = names.at(-1) ?? "";
+  return [...placesAfter(segments, names.slice(0, -1))].some((place) => {
+    const segment = segments[place];
+    if (segment === undefined || segment.kind === "any") return false;
+    return place + 1 < segments.length && nameMatches(segment, name);
   });
 }
 
