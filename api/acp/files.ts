@@ -55,8 +55,14 @@ export async function writeTextFile(
   const content = textOf(params["content"]);
   if (content === undefined) throw new Refused(INVALID_PARAMS, "'content' must be text");
   const body = { op: "write", path: pathOf(params), text: content };
-  await succeed<FilesReply>(whose.socket(), "/v1/files", { ...whose.spot(cwd), ...body }, signal);
-  return {};
+  const { notices } = await succeed<FilesReply>(
+    whose.socket(),
+    "/v1/files",
+    { ...whose.spot(cwd), ...body },
+    signal,
+  );
+  // The protocol has no place for "written, but in the world alone".
+  return notices.length === 0 ? {} : { _meta: { substrate: { notices } } };
 }
 
 function pathOf(params: Fields): string {

@@ -2,14 +2,14 @@
 import type { CheckReply } from "../../schemas/generated/types.ts";
 import { existsSync } from "node:fs";
 import { harmlessLine } from "../cli/terminal/terminal.ts";
-import { type Fields, fieldsOf, listOf, refusedFor, succeed } from "./messages.ts";
+import { type Fields, fieldsOf, listOf, refusedFor, succeed, textOf } from "./messages.ts";
 import type { ToolCall } from "./sessions.ts";
 import { fenced } from "./terminals.ts";
 import type { Whose } from "./whose.ts";
 
 const CHECK_MS = 10_000;
 
-/** What to do with a question: pass it as it is, or with words of ours; or deny without asking. */
+/** What to do with a question: pass it, with our verdict where there is one; or deny without asking. */
 export type Judged =
   | { readonly do: "pass" }
   | { readonly do: "show" | "deny"; readonly title: string; readonly lines: readonly string[] };
@@ -69,6 +69,13 @@ function subjectOf({ kind, command, paths }: ToolCall): Record<string, unknown> 
   const access = ACCESS[kind ?? ""];
   if (access === undefined || paths === undefined || paths.length > MOST_FILES) return undefined;
   return { files: paths.map((path) => ({ path, access })) };
+}
+
+/** A question that we cannot judge says so: its title is the agent's, which could begin with a verdict of its own making. */
+export function passed(params: Fields): object {
+  const toolCall = fieldsOf(params["toolCall"]) ?? {};
+  const title = harmlessLine(textOf(toolCall["title"]) ?? "Tool call");
+  return { ...params, toolCall: { ...toolCall, title: `Substrate: not judged — ${title}` } };
 }
 
 /** Adds the verdict to the question's title and content. */

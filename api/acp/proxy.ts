@@ -13,7 +13,7 @@ import {
   refusedFor,
   withoutLoginCommands,
 } from "./messages.ts";
-import { denial, judged, shown, textBlock } from "./permissions.ts";
+import { denial, judged, passed, shown, textBlock } from "./permissions.ts";
 import { type AskPerson, isQuestionOfOurs, Questions } from "./questions.ts";
 import { Sessions } from "./sessions.ts";
 import { fenced, Terminals } from "./terminals.ts";
@@ -186,10 +186,9 @@ export class Proxy {
       (Array.isArray(asked["content"]) ? (asked["content"] as readonly unknown[]) : before);
     const cwd = this.#sessions.folderOf(sessionId);
     const verdict = await judged(this.#options.whose, known, cwd);
-    if (verdict.do === "pass") return await this.#pass(message);
-    if (verdict.do === "show") {
-      const question = { jsonrpc: "2.0", id, method: "session/request_permission" };
-      return this.#editor.send({ ...question, params: shown(params, known, content, verdict) });
+    if (verdict.do !== "deny") {
+      const words = verdict.do === "pass" ? passed(params) : shown(params, known, content, verdict);
+      return this.#editor.send({ jsonrpc: "2.0", id, method: "session/request_permission", params: words });
     }
     const why = textBlock(fenced([`Substrate: ${verdict.title}`, ...verdict.lines].join("\n")));
     const update = { sessionUpdate: "tool_call_update", toolCallId, content: [...content, why] };

@@ -216,7 +216,7 @@ export class SubstrateSandbox {
     stdin?: Uint8Array,
   ): Promise<Uint8Array | null> {
     const place = resolve(this.#base, path);
-    const { exit, stdout_b64, stderr, truncated, notices } = await this.#substrate.execute(
+    const { exit, stdout_b64, stderr, truncated, notices, fs_diff, span_id } = await this.#substrate.execute(
       {
         argv: ["/bin/sh", "-c", SCRIPTS[name], "sh", place],
         cwd: this.#base,
@@ -229,6 +229,10 @@ export class SubstrateSandbox {
     const kind = name === "list" ? "it is no folder" : "it is a folder";
     const why = exit === WRONG_KIND ? kind : (notices[0]?.message ?? stderr.trim());
     if (exit !== 0) throw new Error(`Cannot ${name} '${path}': ${why}`);
+    if (fs_diff?.held === true)
+      throw new Error(
+        `Cannot ${name} '${path}' yet: the policy holds the change until a person applies it ('substrate apply ${span_id}')`,
+      );
     if (truncated) throw new Error(`Cannot ${name} '${path}': it has more than ${MOST_BYTES} bytes`);
     return Buffer.from(stdout_b64, "base64");
   }

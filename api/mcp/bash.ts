@@ -1,5 +1,6 @@
 /** The tool `bash`: a command as a stream, with progress while it runs. */
 import { existsSync } from "node:fs";
+import { harmlessLine } from "../cli/terminal/terminal.ts";
 import { umaskField } from "../client/command.ts";
 import { Stream } from "../client/stream.ts";
 import type { ExecuteReply } from "../../schemas/generated/types.ts";
@@ -87,7 +88,7 @@ function endLines(reply: Ended): readonly string[] {
 }
 
 function lastLine(bytes: Buffer): string {
-  return bytes.subarray(-400).toString().trimEnd().split("\n").at(-1)?.slice(-200) ?? "";
+  return harmlessLine(bytes.subarray(-400).toString().trimEnd().split("\n").at(-1)?.slice(-200) ?? "");
 }
 
 /** Sends the newest words, at most twice a second. */

@@ -10,7 +10,9 @@ import type {
   TraceReply,
 } from "../../schemas/generated/types.ts";
 import { type Answer, call } from "../client/client.ts";
+import { umaskField } from "../client/command.ts";
 import { bash } from "./bash.ts";
+import { changedWords, foundWords, readWords } from "./file-words.ts";
 import type { Outputs } from "./outputs.ts";
 import { joined, noticeLines, refusalReply, type Reply, SHOWN_TEXT, shortened } from "./replies.ts";
 
@@ -219,9 +221,7 @@ function wordOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-type FileWords = (reply: FilesReply) => string;
-
-function fileTool(op: string, words: FileWords): Tool["run"] {
+function fileTool(op: string, words: (reply: FilesReply) => string): Tool["run"] {
   return async (mcp, args, { signal }) => {
     const { scope: _scope, ...fields } = args;
     const bounded = op === "read" ? { max_bytes: SHOWN_TEXT } : {};
@@ -229,7 +229,14 @@ function fileTool(op: string, words: FileWords): Tool["run"] {
       mcp.socket,
       "POST",
       "/v1/files",
-      { ...(await mcp.spot(args)), ...mcp.session, ...fields, ...bounded, op },
+      {
+        ...(await mcp.spot(args)),
+        ...mcp.session,
+        ...fields,
+        ...bounded,
+        ...(reads.has(op) ? {} : changing(mcp)),
+        op,
+      },
       signal,
     );
     if (answer.status !== 200) return refusalReply(answer);
@@ -238,33 +245,10 @@ function fileTool(op: string, words: FileWords): Tool["run"] {
   };
 }
 
-function readWords({ text = "", line = 1, total_lines: all, truncated, size }: FilesReply): string {
-  if (truncated !== true) return text;
-  const shown = text.split("\n").length - (text.endsWith("\n") ? 1 : 0);
-  const of = all === undefined ? `of ${size} bytes` : `of ${all}`;
-  return joined(text, [`[lines ${line} to ${line + shown - 1} ${of}; read on with line]`]);
-}
+const reads: ReadonlySet<string> = new Set(["read", "glob", "grep"]);
 
-function changedWords({ files = [] }: FilesReply): string {
-  return files
-    .map(({ path, kind, size, replaced }) => {
-      const count = replaced === undefined || replaced < 2 ? "" : `, ${replaced} places`;
-      return `${kind} ${path} (${size} bytes${count})\n`;
-    })
-    .join("");
-}
-
-function foundWords({ paths, matches = [], truncated }: FilesReply): string {
-  const lines = paths ?? matches.map(({ path, line, text }) => `${path}:${line}:${text}`);
-  if (lines.length === 0) return "Nothing was found";
-  return shortened(
-    [
-      ...lines,
-      ...(truncated === true
-        ? ["[there is more, or a file of over 10 MiB was not searched: narrow the search, or set limit]"]
-        : []),
-    ].join("\n"),
-  );
+function changing({ waitMs }: Mcp): object {
+  return { ...umaskField(), approval_wait_ms: waitMs };
 }
 
 function readOutput(mcp: Mcp, { ref, offset }: Args): Promise<Reply> {

@@ -2,6 +2,7 @@
 import type { CheckFilesRequest, FilesRequest } from "../../schemas/generated/types.ts";
 import { FILE_LIMITS, type FileChange, type FileOrder } from "../../world/backend.ts";
 import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
+import { posixExpression, Unsayable } from "./expression.ts";
 import { patchChanges } from "./patch-changes.ts";
 
 export type FileCall = {
@@ -40,6 +41,8 @@ const EVERYWHERE: readonly Field[] = [
   "session_key",
   "parent_span",
   "scope_token",
+  "umask",
+  "approval_wait_ms",
 ];
 
 /** Returns the call of a request, or what is wrong with it. */
@@ -60,13 +63,15 @@ export function fileCall(request: FilesRequest): FileCall | Refusal {
     }
     case "glob":
     case "grep": {
-      const globs = globsOf(op === "glob" ? pattern : request.glob);
+      const globs = globsOf(op === "glob" ? pattern : request.glob, op === "glob" ? "pattern" : "glob");
       if (isRefusal(globs)) return globs;
+      const expression = op === "grep" ? expressionOf(pattern, request.fixed === true) : undefined;
+      if (typeof expression === "object") return expression;
       const order = {
         op,
         path,
         globs,
-        ...(op === "grep" ? { pattern: extended(pattern, request.fixed === true) } : {}),
+        ...(expression === undefined ? {} : { pattern: expression }),
         limit: request.limit ?? RESULTS,
         all: request.all === true,
         ignoreCase: request.ignore_case === true,
@@ -120,7 +125,9 @@ function changeCall(op: FilesRequest["op"], changes: readonly FileChange[]): Fil
 }
 
 /** Spells out `{a,b}`. */
-function globsOf(glob: string | undefined): readonly string[] | Refusal {
+function globsOf(glob: string | undefined, field: Field): readonly string[] | Refusal {
+  if (glob !== undefined && /^\/|(?:^|\/)\.\.(?:\/|$)/.test(glob))
+    return wrong(field, "begins below path, and leads to no other folder: set path to the folder to search");
   const done: string[] = [];
   const open = glob === undefined ? [] : [glob.replace(/^\.\//, "")];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -130,17 +137,16 @@ function globsOf(glob: string | undefined): readonly string[] | Refusal {
       for (const word of (group[1] ?? "").split(","))
         open.push(`${next.slice(0, group.index)}${word}${next.slice(group.index + group[0].length)}`);
     if (done.length + open.length > FILE_LIMITS.globs)
-      return wrong("pattern", `spelled out, its {} are more than ${FILE_LIMITS.globs} patterns`);
+      return wrong(field, `spelled out, its {} are more than ${FILE_LIMITS.globs} patterns`);
   }
   return done;
 }
 
-const CLASSES: Readonly<Record<string, string>> = { d: "[0-9]", D: "[^0-9]", t: "\t" };
-
-/** Models write `\d`, which POSIX lacks, and `(?:`, of which only the grouping matters to a search. */
-function extended(pattern: string, isFixed: boolean): string {
-  if (isFixed) return pattern;
-  return pattern.replace(/\\(.)|\(\?:/gs, (whole, letter: string | undefined) =>
-    letter === undefined ? "(" : (CLASSES[letter] ?? whole),
-  );
+function expressionOf(pattern: string, isFixed: boolean): string | Refusal {
+  try {
+    return isFixed ? pattern : posixExpression(pattern);
+  } catch (error) {
+    if (error instanceof Unsayable) return wrong("pattern", `${error.message}; with fixed it is plain text`);
+    throw error;
+  }
 }

@@ -32,7 +32,11 @@ export function patchChanges(patch: string): readonly FileChange[] | Refusal {
   }
 }
 
+/** Lines of git about content that a diff does not hold. A hunk's own lines begin with a blank, a plus or a minus. */
+const BINARY = /^(?:GIT binary patch$|Binary files )/m;
+
 function unifiedDiff(patch: string): readonly FileChange[] {
+  if (BINARY.test(patch)) throw new BadPatch("it changes a binary file: write that with a command");
   return parsePatch(patch).map((file) => {
     const { oldFileName: old = "", newFileName: name = "", hunks } = file;
     const gitNames = [
@@ -59,13 +63,17 @@ function unifiedDiff(patch: string): readonly FileChange[] {
       const [before, after] = sides(lines);
       return { old: before, new: after, line: oldStart, hunk: true };
     });
-    if (name === "/dev/null" || file.isDelete === true) return { kind: "remove", path: from, edits };
+    // Without a hunk, the file that git removes is empty.
+    if (name === "/dev/null" || file.isDelete === true)
+      return { kind: "remove", path: from, edits: edits.length === 0 ? [EMPTY] : edits };
     if (from !== to)
       throw new BadPatch(`it renames ${quoted(from)} to ${quoted(to)}: rename with a command, then patch`);
     if (edits.length === 0) throw new BadPatch(`it has no hunk for ${quoted(from)}`);
     return { kind: "edit", path: from, edits };
   });
 }
+
+const EMPTY: FileEdit = { old: "", new: "", line: 1, hunk: true };
 
 /** The text before and after a hunk. */
 function sides(lines: readonly string[]): readonly [before: string, after: string] {
@@ -131,7 +139,7 @@ function begunEdits(path: string, body: readonly string[]): readonly FileEdit[] 
     if (line === "*** End of File") continue;
     if (line.startsWith("@@")) {
       end();
-      const anchor = line.slice(2).trimStart();
+      const anchor = line.slice(2).replace(/^ /, "");
       led = anchor !== "";
       if (led) edits.push({ old: `${anchor}\n`, new: `${anchor}\n`, hunk: true, first: true });
     } else if (line === "" || /^[ +-]/.test(line)) lines.push(line === "" ? " " : line);

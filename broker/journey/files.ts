@@ -3,10 +3,11 @@ import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type { ExecuteReply, FilesReply, FilesRequest } from "../../schemas/generated/types.ts";
 import { decodeFileAnswer, encodeFileOrder, FILE_WORDS, type FileAnswer } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
-import { fileCall } from "../files/file-call.ts";
+import { type FileCall, fileCall } from "../files/file-call.ts";
 import { type Denial, fileFault } from "../files/file-faults.ts";
 import { fileReply } from "../files/file-reply.ts";
 import type { Job } from "../model/job.ts";
+import { asksForAll, keyRule } from "../policy/index.ts";
 import type { How } from "../project/request.ts";
 import { fileRule } from "./check-files.ts";
 import { execute } from "./execute.ts";
@@ -27,13 +28,15 @@ export async function files(
   const call = fileCall(request);
   if (isRefusal(call)) return call;
   const { agent_id: agent, cwd, profile, session_id, session_key, parent_span, scope_token } = request;
+  const { umask, approval_wait_ms } = request;
   const ran = await execute(
     broker,
     agent,
     {
       agent_id: agent,
       argv: [...call.words],
-      ...given({ cwd, profile, session_id, session_key, parent_span, scope_token }),
+      ...given({ cwd, profile, session_id, session_key, parent_span, scope_token, umask }),
+      ...(approval_wait_ms === undefined ? {} : { approval_wait_ms }),
       stdin_b64: encodeFileOrder(call.order).toString("base64"),
       timeout_ms: TIMEOUT_MS,
       max_output_bytes: MAX_ANSWER,
@@ -42,7 +45,7 @@ export async function files(
     {
       ...how,
       argvOf: () => [broker.around.fileProgram, ...FILE_WORDS],
-      decide: (asked) => decisionOn(broker, asked, call.files),
+      decide: (asked) => decisionOn(broker, asked, call),
     },
   );
   if (ran.kind === "refused") return ran.error;
@@ -65,21 +68,34 @@ type Asked = Parameters<NonNullable<How["decide"]>>[0];
 function decisionOn(
   broker: Broker,
   asked: Asked,
-  wanted: Parameters<typeof fileRule>[2],
+  { files: wanted, words }: FileCall,
 ): Job["decision"] | Refusal {
   const found = fileRule(broker, asked, wanted);
   if (isRefusal(found)) return found;
   const { policies, id } = asked.effective;
+  const mode = policies.some((policy) => policy.mode === "enforce") ? "enforce" : "observe";
+  const changes = wanted.some(({ access }) => access === "write");
+  const asks = found.rule === null && changes && mode === "enforce" ? askingRule(policies, words) : undefined;
   return {
-    verdict: found.rule === null ? "allow" : "deny",
-    mode: policies.some(({ mode }) => mode === "enforce") ? "enforce" : "observe",
-    rule: found.rule,
+    verdict: asks === undefined ? (found.rule === null ? "allow" : "deny") : "ask",
+    mode,
+    rule: asks ?? found.rule,
     warnings: [],
     approved: "allow",
     isolatedBy: [],
     policyId: id,
     builtins: [],
   };
+}
+
+/** A policy by which a person answers for each command: a file that an approved one reads is as good as a command. */
+function askingRule(
+  policies: Asked["effective"]["policies"],
+  words: readonly string[],
+): Job["decision"]["rule"] | undefined {
+  const asking = policies.find((policy) => policy.document.mode === "enforce" && asksForAll(policy));
+  const why = "approval.require is true, and approval.auto_approve names no change of a file";
+  return asking === undefined ? undefined : keyRule(asking, "require", "require: true", words.join(" "), why);
 }
 
 function replyOf(broker: Broker, request: FilesRequest, reply: ExecuteReply): FilesReply | Refusal {
@@ -106,9 +122,12 @@ function answerIn({ stdout_b64: bytes }: ExecuteReply): FileAnswer | undefined {
 /** Exit code of `substrate-init file` for an operation without effect; the answer says why. */
 const FAULT = 2;
 
+const READS: readonly FilesRequest["op"][] = ["read", "glob", "grep"];
+
 /** The rule against a path as the kernel found it, else the sentence of the world's own line. */
 function denialOf(broker: Broker, request: FilesRequest, { notices }: ExecuteReply, path: string): Denial {
-  const found = fileRule(broker, request, [{ path, access: "write" }]);
+  const access = READS.includes(request.op) ? "read" : "write";
+  const found = fileRule(broker, request, [{ path, access }]);
   const message = notices.find(({ kind }) => kind === "denied")?.message;
   return { rule: isRefusal(found) ? null : found.rule, message };
 }

@@ -39,6 +39,7 @@ export { namesPlace, PASSED_BY_DEFAULT, passes } from "./rules/passed-variables.
 export { HOME_MARK } from "./words/command.ts";
 export { loadsCode } from "./programs/programs.ts";
 export { isKnownStart, programsOf, runsAnything } from "./rules/runner-programs.ts";
+export { asksForAll, keyRule } from "./verdict/findings.ts";
 export { undecidedIn } from "./verdict/decide.ts";
 export { ONLY } from "./load/yaml-file.ts";
 export { isReadable, readArgv, readShell, withVariables } from "./shell/read.ts";

@@ -1423,6 +1423,14 @@ export interface FilesRequest {
   readonly parent_span?: string;
   /** The token from POST /v1/request_scopes. */
   readonly scope_token?: string;
+  /**
+   * write, edit and patch: the file mode creation mask of new files, octal, as umask(1) prints it. Absent: 0022.
+   */
+  readonly umask?: string;
+  /**
+   * write, edit and patch: milliseconds to wait for a decision before 403 approval_required, where approval.require asks: 0 (default) to 86400000.
+   */
+  readonly approval_wait_ms?: number;
   /** read, write, edit, glob and grep; patch changes several files, all or none. */
   readonly op: "read" | "write" | "edit" | "patch" | "glob" | "grep";
   /**

@@ -36,12 +36,18 @@ mode: enforce
 fs: { read: ["/usr/**", "/etc/**", "$PROJECT/**"] }
 `;
 
+const ASKING = POLICY.replace("id: default", "id: asking").replace(
+  "commands:",
+  "approval: { require: true }\ncommands:",
+);
+
 describe.each(actors())("file operations, as $kind", (actor) => {
   let broker: TestBroker;
   beforeAll(async () => {
     broker = await TestBroker.start(actor, {
-      policies: { default: POLICY, watching: WATCHING, narrow: NARROW },
-      config: "agents:\n  watched: { policy: watching }\n  narrow: { policy: narrow }\n",
+      policies: { default: POLICY, watching: WATCHING, narrow: NARROW, asking: ASKING },
+      config:
+        "agents:\n  watched: { policy: watching }\n  narrow: { policy: narrow }\n  asked: { policy: asking }\n",
     });
   });
   afterAll(() => broker.stop());
@@ -71,6 +77,21 @@ describe.each(actors())("file operations, as $kind", (actor) => {
     expect(files).toEqual([{ path: at("new/folder/a"), kind: "created", size: 4 }]);
     expect(text("new/folder/a")).toBe("one\n");
     expect(statSync(at("new/folder/a")).uid).toBe(actor.uid);
+  });
+
+  test("where a person answers for every command, a change of a file asks too, for its content", async () => {
+    const change = { agent_id: "asked", op: "write", path: "Makefile", text: "all:\n\ttrue\n" };
+    const asked = await refused(change);
+    expect(asked).toMatchObject({ status: 403, code: "approval_required" });
+    expect(asked.rule).toMatchObject({ list: "approval.require", fragment: "write Makefile" });
+    expect(existsSync(at("Makefile"))).toBe(false);
+    expect((await done({ agent_id: "asked", op: "glob", pattern: "*" })).paths).not.toContain("Makefile");
+    await broker.operator("POST", `/v1/approvals/${asked.approval_id ?? ""}`, { decision: "session" });
+    expect(await refused({ ...change, text: "all:\n\tfalse\n" })).toMatchObject({
+      code: "approval_required",
+    });
+    expect(await refused({ ...change, path: "makefile" })).toMatchObject({ code: "approval_required" });
+    expect((await done(change)).files).toMatchObject([{ kind: "created" }]);
   });
 
   test("a span records the operation and its changes, and is not replayed", async () => {
@@ -172,6 +193,60 @@ describe.each(actors())("file operations, as $kind", (actor) => {
     broker.write(at("five"), "  x = 1\n  x = 1\n");
     expect((await refused({ op: "patch", patch: unclear })).message).toContain("2 times");
     expect(await refused({ op: "patch", patch: "hello" })).toMatchObject({ code: "invalid_request" });
+
+    broker.write(at("seven"), "class A:\n  def f():\n    one\nclass B:\n  def f():\n    one\n");
+    const led = "@@ class B:\n@@   def f():\n-    one\n+    two\n";
+    await done({ op: "patch", patch: `*** Begin Patch\n*** Update File: seven\n${led}*** End Patch` });
+    expect(text("seven")).toBe("class A:\n  def f():\n    one\nclass B:\n  def f():\n    two\n");
+  });
+
+  test("a patch of what a diff does not hold is refused, and changes nothing", async () => {
+    broker.write(at("full"), "content\n");
+    broker.write(at("empty"), "");
+    broker.write(at("unended"), "a");
+    const git = (name: string, rest: string): string => `diff --git a/${name} b/${name}\n${rest}`;
+    const removed = (name: string): string => git(name, "deleted file mode 100644\nindex e69de29..0000000\n");
+    const binary = "new file mode 100644\nindex 0000000..1111111\n";
+    const literal = `${binary}GIT binary patch\nliteral 2\nJcmZQz00aO5\n\nliteral 0\nHcmV?d00001\n\n`;
+    const differ = `${binary}Binary files /dev/null and b/x.png differ\n`;
+    const behind = "--- a/unended\n+++ b/unended\n@@ -1,0 +2 @@\n+b\n";
+    for (const patch of [git("x.png", literal), git("x.png", differ), removed("full"), behind])
+      expect((await ask({ op: "patch", patch })).status, patch).not.toBe(200);
+    expect([existsSync(at("x.png")), text("full"), text("unended")]).toEqual([false, "content\n", "a"]);
+    await done({ op: "patch", patch: removed("empty") });
+    expect(existsSync(at("empty"))).toBe(false);
+  });
+
+  test("an edit counts places that overlap, and all of them are replaced one after the other", async () => {
+    broker.write(at("braces"), "}\n}\n}\n");
+    const edit = { op: "edit", path: "braces", old_text: "}\n}\n", new_text: "]\n" };
+    expect((await refused(edit)).message).toContain("2 times");
+    await done({ ...edit, replace_all: true });
+    expect(text("braces")).toBe("]\n}\n");
+  });
+
+  test("a new file has the caller's umask", async () => {
+    await done({ op: "write", path: "masked", text: "m", umask: "0077" });
+    await done({ op: "write", path: "usual", text: "m" });
+    expect(["masked", "usual"].map((path) => statSync(at(path)).mode & 0o777)).toEqual([0o600, 0o644]);
+  });
+
+  test("a search understands models' expressions, and refuses what it would take for something else", async () => {
+    broker.write(at("found/a"), "version 1.2.3\nfoo bar.baz\n");
+    const grep = { op: "grep", path: "found" };
+    for (const pattern of [String.raw`[\d.]+\.3`, String.raw`foo[\w .]+baz`, String.raw`v\x65rsion`])
+      expect((await done({ ...grep, pattern })).matches, pattern).toHaveLength(1);
+    const unknown = await refused({ ...grep, pattern: String.raw`\Aversion` });
+    expect(unknown).toMatchObject({ code: "invalid_request", path: "pattern" });
+    for (const pattern of ["/etc/*", "../*", "found/../*"])
+      expect((await refused({ op: "glob", pattern })).message).toContain("set path");
+    broker.write(at("found/long"), `${"x".repeat(600)}\n`);
+    const [long] = (await done({ ...grep, pattern: "xxx" })).matches ?? [];
+    expect(long?.text).toBe(`${"x".repeat(500)} [cut]`);
+  });
+
+  test.skipIf(actor.uid === 0)("a read that the system refuses is not told as a write", async () => {
+    expect((await refused({ op: "read", path: "/root/a" })).message).not.toContain("fs.write");
   });
 
   test("glob and grep leave out .git and what .gitignore names", async () => {

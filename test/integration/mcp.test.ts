@@ -1,6 +1,6 @@
 /** `substrate mcp`, by the official SDK's client in both lines of the protocol. */
 import { spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -109,6 +109,34 @@ describe.each(actors())("substrate mcp, as $kind", (actor) => {
     expect((await mcp.use("trace")).text).toContain(`["read","t-${version}/a.ts"]`);
     expect((await mcp.use("trace", { span_id: span })).text).toContain("touch held");
     expect(mcp.stderr).toBe("");
+  });
+
+  test("a reply says what it leaves out, and reading on leaves no gap", async () => {
+    await using mcp = await McpClient.connect(broker, []);
+    const lines = Array.from({ length: 40 }, (_, line) => `${line + 1}:${"x".repeat(5000)}:${line + 1}\n`);
+    broker.write(at("wide"), lines.join(""));
+    let read = "";
+    for (let line = 1; line <= 40; ) {
+      const { text } = await mcp.use("read", { path: "wide", line });
+      const [told = "", next = "41"] =
+        /\[lines \d+ to \d+ of 40; read on with line (\d+)\]$/.exec(text) ?? [];
+      read += text.slice(0, text.length - told.length);
+      line = Number(next);
+    }
+    expect(read).toBe(lines.join(""));
+
+    broker.write(at("one-line"), "y".repeat(100_000));
+    expect((await mcp.use("read", { path: "one-line" })).text).toMatch(
+      /y\n\[the first 60000 bytes of line 1, .*cut -b\]$/,
+    );
+    writeFileSync(at("latin"), Buffer.from("caf\xe9\n", "latin1"));
+    expect((await mcp.use("read", { path: "latin" })).text).toContain("would lose them");
+
+    broker.write(at("big"), `FIND ME\n${"z".repeat(99)}\n`.repeat(110_000));
+    expect((await mcp.use("grep", { pattern: "FIND ME", path: "big" })).text).toContain(
+      "not everything was searched",
+    );
+    expect((await mcp.use("grep", { pattern: "NOT THERE", path: "wide" })).text).toBe("Nothing was found");
   });
 
   test("a refusal names the rule and what to do, and a wrong argument its name", async () => {

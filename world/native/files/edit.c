@@ -23,12 +23,14 @@ static bool splice(struct bytes *content, struct spot spot, const uint8_t *new) 
   return true;
 }
 
+/* For one place, overlapping ones count too: `}}` stands twice in `}}}`. */
 static uint64_t occurrences(const struct bytes *content, const struct edit *edit) {
   uint64_t count = 0;
+  uint64_t step = (edit->flags & EDIT_ALL) != 0 ? edit->old_length : 1;
   const uint8_t *at = content->data, *end = content->data + content->length;
   while ((at = memmem(at, (size_t)(end - at), edit->old, edit->old_length)) != NULL) {
     count++;
-    at += edit->old_length;
+    at += step;
   }
   return count;
 }
@@ -73,6 +75,8 @@ static bool lines_match(const struct bytes *content, size_t at, const struct edi
     if (spot->new_length > 0 && edit->new[spot->new_length - 1] == '\n') spot->new_length--;
     return true;
   }
+  /* A new line goes between lines: behind a last one without its end it would become a part of that. */
+  if (want == 0 && at > 0 && content->data[at - 1] != '\n') return false;
   if (want > left || memcmp(content->data + at, edit->old, want) != 0) return false;
   /* Lines without a line end are the file's last. */
   return want == 0 || edit->old[want - 1] == '\n' || want == left;

@@ -65,7 +65,14 @@ static void show_line(struct search *search, const char *below, uint64_t number,
   field_put_string(search->answer, TAG_DONE_PATH, below);
   if (search->order->flags & SEARCH_NAMES) return;
   field_put_u64(search->answer, TAG_DONE_LINE, number);
-  field_put(search->answer, TAG_DONE_TEXT, line, length < LINE_MAX_SHOWN ? length : LINE_MAX_SHOWN);
+  char shown[LINE_MAX_SHOWN + sizeof " [cut]"];
+  if (length <= LINE_MAX_SHOWN) {
+    field_put(search->answer, TAG_DONE_TEXT, line, length);
+    return;
+  }
+  memcpy(shown, line, LINE_MAX_SHOWN);
+  memcpy(shown + LINE_MAX_SHOWN, " [cut]", sizeof " [cut]");
+  field_put_string(search->answer, TAG_DONE_TEXT, shown);
 }
 
 static void search_content(struct search *search, int folder, const char *name, const char *below) {
