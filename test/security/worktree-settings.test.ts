@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ExecuteReply } from "../../schemas/generated/types.ts";
 import { actors } from "../support/users/users.ts";
 import { type Ran, TestBroker } from "../support/broker/broker.ts";
 import { hostGit, triedGit } from "../support/git/git.ts";
@@ -8,6 +9,17 @@ import { buildProgram } from "../support/programs/programs.ts";
 import { REPLACE } from "../support/programs/git-settings.ts";
 
 const ENFORCE = "id: default\nname: Settings of worktrees\nmode: enforce\n";
+
+const EVERYWHERE = `id: everywhere
+name: A name in every folder
+mode: enforce
+fs:
+  deny_write:
+    - $PROJECT/.git/hooks
+    - $PROJECT/.git/config
+    - $PROJECT/.git/config.worktree
+    - $PROJECT/**/.claude/skills
+`;
 
 function refusals(ran: Ran): readonly string[] {
   return ran.notices.filter(({ kind }) => kind === "denied").map(({ message }) => message);
@@ -19,7 +31,10 @@ describe.each(actors())("settings of a worktree that a person's repository lacks
   const host = (...words: readonly string[]): string => hostGit(actor, broker.project, ...words);
 
   beforeAll(async () => {
-    broker = await TestBroker.start(actor, { policies: { default: ENFORCE } });
+    broker = await TestBroker.start(actor, {
+      policies: { default: ENFORCE, everywhere: EVERYWHERE },
+      config: "agents:\n  watched: { policy: everywhere }\n",
+    });
     host("init", "-q", "-b", "main");
     broker.write(at("src/a"), "a\n");
     broker.write(at("doc/b"), "b\n");
@@ -55,6 +70,19 @@ describe.each(actors())("settings of a worktree that a person's repository lacks
     const back = await broker.run("git sparse-checkout disable && cat doc/b");
     expect(back).toMatchObject({ exit: 0, stdout: "b\n", notices: [] });
     expect(left()).toEqual([]);
+  });
+
+  test("are made under a policy that keeps a name in every folder, and so watches them all", async () => {
+    without();
+    const watched = async (cmd: string): Promise<ExecuteReply> => {
+      const call = { agent_id: "watched", cwd: broker.project, cmd };
+      return (await broker.operator("POST", "/v1/execute", call)).document as ExecuteReply;
+    };
+    const set = await watched("git sparse-checkout set src && ls -d src doc | grep -qx src");
+    expect(set).toMatchObject({ exit: 0, notices: [] });
+    expect(host("sparse-checkout", "list")).toBe("src");
+    const back = await watched("git sparse-checkout disable && cat doc/b");
+    expect(back).toMatchObject({ exit: 0, notices: [] });
   });
 
   test("are made and changed by commands of two worlds", async () => {

@@ -258,6 +258,11 @@ void denial_expect(const char *path, int place) {
   denial_keep_under(path, place);
 }
 
+bool denial_expected(const char *path) {
+  const struct known *known = *slot(path);
+  return known != NULL && known->expected;
+}
+
 /* Renames a known git folder with its files: git folders are known without a descriptor, so a file inside
    identifies the folder. */
 static void adopt_folder(char *from, const char *to) {

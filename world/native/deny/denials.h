@@ -49,6 +49,8 @@ int denial_open(const char *path, int flags);
 /* Remembers a new sealed file, `place`, under its first name until the file stands where the broker is asked
    about replacements (denial_adopt). Takes the descriptor. */
 void denial_expect(const char *path, int place);
+/* True for such a first name. */
+bool denial_expected(const char *path);
 /* True when `holds` is true for every known name below a folder. */
 bool denials_below(const char *folder, bool (*holds)(const char *path));
 /* Returns the world's root, O_PATH. */

@@ -318,9 +318,9 @@ static void on_appeared(const struct watched *folder, const char *name, bool is_
   if (further != NULL) scan_one(path, further);
 }
 
-/* An exchange of two files on the host arrives as an appearance and a disappearance. */
+/* An exchange of two files on the host arrives as both events; what the broker makes, first as gone from where it was made. */
 static void forget_gone(const char *path) {
-  if (denial_known(path) && !denial_holds(path)) denial_forget(path);
+  if (denial_known(path) && !denial_holds(path) && !denial_expected(path)) denial_forget(path);
 }
 
 static void on_disappeared(const struct watched *folder, const char *name) {
