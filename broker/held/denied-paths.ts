@@ -147,7 +147,7 @@ function rowsOf(
 /** Refuses a link in the place of a folder, as in a world: tools would read denied names in the link's target. */
 function leadsElsewhere(rows: readonly Row[], place: string): string | undefined {
   const row = rows.find(
-    ({ list, standing, cover }) => list === "fs.deny_write" && !standing && cover.spellsFolder(place),
+    ({ list, standing, cover }) => list === "fs.deny_write" && !standing && cover.namesFolder(place),
   );
   return row === undefined
     ? undefined
@@ -173,7 +173,7 @@ async function deniedInside(
       const place = absolute(path);
       const row = reaching.find((one) => speaks(one, place));
       if (row !== undefined) return `it contains '${place}', and ${row.list} has '${row.pattern}'`;
-      if (entry.isDirectory() && reaching.some(({ cover }) => cover.namesFolder(place))) folders.push(path);
+      if (entry.isDirectory() && reaching.some(({ cover }) => cover.reachesBelow(place))) folders.push(path);
       seen += 1;
       if (seen > MAX_LOOKED_THROUGH)
         return `it contains more than ${MAX_LOOKED_THROUGH} files, too many to check against the policy`;

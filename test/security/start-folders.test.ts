@@ -132,6 +132,23 @@ describe.each(actors())("what agents load from any folder of a project, as $kind
     await broker.run("rm -rf sub free out a node_modules; true");
   });
 
+  test.each([
+    ["linked", "mkdir -p .agents/skills; ln -s ../../free .agents/skills/s"],
+    ["moved there as a link", "mkdir -p .agents/skills; ln -s ../../free l; mv l .agents/skills/s"],
+    [
+      "moved there with its folders",
+      "mkdir -p out/skills; ln -s ../../free out/skills/s; rm -rf .agents; mv out .agents",
+    ],
+  ])("is no folder that commands write, %s below a name that a row leaves open", async (_how, cmd) => {
+    await broker.run(`mkdir -p free/agents; echo x > free/agents/openai.yaml; ${cmd}; true`);
+    expect(existsSync(at(".agents/skills/s/agents/openai.yaml"))).toBe(false);
+    const { exit } = await broker.run(
+      "mkdir -p .agents/skills/t && ln -s ../SKILL.md .agents/skills/t/SKILL.md",
+    );
+    expect(exit).toBe(0);
+    await broker.run("rm -rf .agents out free; true");
+  });
+
   test("stays as a person made it, and the files beside it are anybody's", async () => {
     await broker.run(`echo x > own/${SKILL}; rm -rf own/.claude/skills; true`);
     expect(readFileSync(at(`own/${SKILL}`), "utf8")).toBe("a person's\n");

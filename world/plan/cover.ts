@@ -17,11 +17,9 @@ export type Cover = {
   /** Whether the pattern may cover a name below the path, without covering the path itself. */
   readonly reachesBelow: (path: string) => boolean;
   /**
-   * Whether the path's last name is spelled literally in the pattern as a folder: a link there puts its target under covered
-   * names. False for folders matched by `**` or `*`. Same as init's `rules_through`.
+   * Whether the path's last name is a folder of the pattern, spelled or by `*`: a link there puts its target under covered names.
+   * False for folders that only `**` leads to, which every folder is. Same as init's `rules_through`.
    */
-  readonly spellsFolder: (path: string) => boolean;
-  /** The same, and true for a folder matched by `*`. */
   readonly namesFolder: (path: string) => boolean;
 };
 
@@ -43,11 +41,6 @@ export function coverOf(pattern: string): Cover {
         ({ segments, prefix }) =>
           (isAtOrBelow(path, prefix) || isAtOrBelow(prefix, path)) && reaches(segments, namesIn(path)),
       ),
-    spellsFolder: (path) =>
-      words.some(
-        ({ segments, prefix }) =>
-          (isAtOrBelow(path, prefix) || isAtOrBelow(prefix, path)) && spells(segments, namesIn(path)),
-      ),
     namesFolder: (path) =>
       words.some(
         ({ segments, prefix }) =>
@@ -67,14 +60,6 @@ function namesIn(path: string): readonly string[] {
 function reaches(segments: readonly Segment[], names: readonly string[]): boolean {
   const places = placesAfter(segments, names);
   return !places.has(segments.length) && places.size > 0;
-}
-
-function spells(segments: readonly Segment[], names: readonly string[]): boolean {
-  const name = names.at(-1);
-  return [...placesAfter(segments, names.slice(0, -1))].some((place) => {
-    const segment = segments[place];
-    return segment?.kind === "literal" && segment.name === name && place + 1 < segments.length;
-  });
 }
 
 function namesAFolder(segments: readonly Segment[], names: readonly string[]): boolean {

@@ -185,7 +185,7 @@ unsigned rules_through(const struct rule_states *from, const char *name) {
   for (uint32_t i = 0; i < from->count; i++) {
     const struct rule *rule = &rules[from->at[i].rule];
     const struct segment *segment = &rule->segments[from->at[i].segment];
-    bool folder = segment->kind == LITERAL && from->at[i].segment + 1 < rule->count;
+    bool folder = (segment->kind == LITERAL || segment->kind == GLOB) && from->at[i].segment + 1 < rule->count;
     if (folder && fits(segment, name, length)) denies |= rule->denies;
   }
   return denies;

@@ -46,8 +46,8 @@ const struct rule_states *rules_begin(unsigned kinds);
 const struct rule_states *rules_step(const struct rule_states *from, const char *name, unsigned *matched);
 /* Returns the bits of rules that end at this name. Cheaper than a step, for names of files. */
 unsigned rules_match(const struct rule_states *from, const char *name);
-/* Returns the bits of rules that spell this name literally as a folder above denied names. A link with this
-   name would give those denied names to the files in its target. */
+/* Returns the bits of rules that have this name, spelled or by `*`, as a folder above denied names. A link with this
+   name would give those denied names to the files in its target. Not by `**`: every link could be above such a name. */
 unsigned rules_through(const struct rule_states *from, const char *name);
 /* True when the last segment of a rule of these kinds matches: a cheap filter that most names fail. */
 bool rules_may_end(unsigned kinds, const char *name);

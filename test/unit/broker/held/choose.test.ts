@@ -52,9 +52,9 @@ describe("what nobody's apply writes", () => {
     expect(denials(".git/hooksmith")).toBeUndefined();
   });
 
-  test("is a link in the place of a folder that a pattern spells, and no other link, folder or file", async () => {
-    const denyWrite = [`${project}/.claude/settings.json`, "/**/.jj/repo/x", `${project}/*/lock`];
-    const links = [".claude", "a/.jj", "a/.jj/repo"];
+  test("is a link in the place of a folder that a pattern has, and no other link, folder or file", async () => {
+    const denyWrite = [`${project}/.claude/settings.json`, "/**/.jj/repo/x", `${project}/packages/*/lock`];
+    const links = [".claude", "a/.jj", "a/.jj/repo", "packages/a"];
     const others = ["a/.claude", ".claude2", "repo", "a"];
     const changes = [...links, ...others].map((path) => change(path, "link"));
     const denials = await denialsFor(spec({ denyWrite }), changes, "operator");
