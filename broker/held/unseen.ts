@@ -7,9 +7,9 @@ import { findHeld } from "./find-held.ts";
 import { someOf } from "./hint.ts";
 import { entryOf, holdersOf, type ListNeeds } from "./list-held.ts";
 
-/** How programs say that a file, module or program is missing. */
+/** How programs say that a file, module or program is missing, and npm and others that a lock file is, or an old one. */
 const MISSING =
-  /No such file or directory|cannot find|could not (?:find|resolve)|not found|MODULE_NOT_FOUND|No module named|ENOENT/gi;
+  /No such file or directory|cannot find|could not (?:find|resolve)|not found|MODULE_NOT_FOUND|No module named|ENOENT|does not exist|with an existing|are in sync|not up to date/gi;
 
 const NAME = /[\p{L}\p{N}@.+_-]{2,}/gu;
 
@@ -46,7 +46,9 @@ export async function unseenWords(
 
 /** A folder's own name counts where the command made the folder. */
 function hasName({ fs_diff: changes }: Span, names: ReadonlySet<string>): boolean {
-  return changes !== null && [...changes.dirs, ...changes.writes].some((path) => names.has(basename(path)));
+  if (changes === null) return false;
+  const { dirs, writes, mods } = changes;
+  return [...dirs, ...writes, ...mods].some((path) => names.has(basename(path)));
 }
 
 /**

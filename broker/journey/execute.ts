@@ -206,7 +206,7 @@ async function runAndRecord(
     const operators = forOperator(world, changes);
     const { rule } = job.decision;
     const hint = heldHint(job.span, job.effective, changes, auto, canChange, operators, rule);
-    notices.takeChanges(changes, () => saidBy(job, ran).toString());
+    notices.takeChanges(changes, isIsolated(job), () => saidBy(job, ran).toString());
     const beside = changes.held
       ? await besideWords(broker, job.agent, project, { span: job.span, changes }).catch(() => undefined)
       : undefined;

@@ -23,13 +23,16 @@ const MAX_BESIDES = 5;
  */
 const NPM_LOG = /\/_logs\/[^/]+\.log$/;
 
+/** npm's cache, filled again without a word. */
+const NPM_CACHE = /\/\.npm\/(?:_cacache\/|_update-notifier-last-checked$)/;
+
 /**
  * What a program writes by the way, and goes on without a word where it cannot: Python's compiled modules beside those that it
- * loads, again in each run where uv or a system left them uncompiled, the histories of what was typed, man's formatted pages, and
- * Cargo's locks.
+ * loads, again in each run where uv or a system left them uncompiled, the histories of what was typed, man's formatted pages,
+ * Cargo's locks, and the settings of top and Java.
  */
 const BY_THE_WAY =
-  /\/__pycache__(?:\/|$)|\/\.(?:viminfo|lesshs[tQ]|python_history|node_repl_history)(?:[a-z]?\.tmp|-\d+)?$|^\/var\/cache\/man\/|\/\.cargo\/\.(?:package-cache|global-cache)[^/]*$/;
+  /\/__pycache__(?:\/|$)|\/\.(?:viminfo|lesshs[tQ]|python_history|node_repl_history)(?:[a-z]?\.tmp|-\d+)?$|^\/var\/cache\/man\/|\/\.cargo\/\.(?:package-cache|global-cache)[^/]*$|\/\.(?:config\/procps|java)(?:\/|$)/;
 
 /** The notices of one command. Its violation spans become notices as they are written. */
 export class Notices {
@@ -114,8 +117,11 @@ export class Notices {
     this.#add({ kind: "session", message, rule: null, program: null, count: 1, span_id: this.#span });
   }
 
-  /** Adds the fate of the changes; `said` returns the output in which its errors are, and is called only where that matters. */
-  takeChanges(changes: FsDiff, said: () => string = () => ""): void {
+  /**
+   * Adds the fate of the changes. `isIsolated`: of the world's own files, nothing outlives the command. `said` returns the output in
+   * which its errors are, and is called only where that matters.
+   */
+  takeChanges(changes: FsDiff, isIsolated: boolean, said: () => string = () => ""): void {
     const { held, world_only } = changes;
     const own = { rule: null, program: null, span_id: this.#span };
     if (held) {
@@ -123,9 +129,13 @@ export class Notices {
       const message = `Changes are held, not yet in the project: ${words}`;
       this.#add({ ...own, kind: "held", message, count: Math.max(all, 1) });
     }
-    const stayed = world_only.filter((path) => !NPM_LOG.test(path) || said().includes(path));
+    const stayed = world_only.filter(
+      (path) => !NPM_CACHE.test(path) && (!NPM_LOG.test(path) || said().includes(path)),
+    );
     if (stayed.length === 0) return;
-    const message = `Writes stayed in the world and did not reach the host: ${placesWords(stayed)}`;
+    const message = isIsolated
+      ? `Writes outside the project are gone with this command's world, and no later command sees them: ${placesWords(stayed)}`
+      : `Writes stayed in the world and did not reach the host: ${placesWords(stayed)}`;
     this.#add({ ...own, kind: "world_only", message, count: stayed.length });
   }
 

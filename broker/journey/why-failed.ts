@@ -155,7 +155,8 @@ export function processWords(job: Job, ran: Ran): readonly string[] {
   const command = job.request.cmd ?? job.argv.join(" ");
   if (
     job.request.world === "disabled" ||
-    !command.includes("kill") ||
+    // `kill %1`: a job of the shell's own, which dash does not know in a script.
+    !/\bp?kill(?:all)?\b(?!\s+(?:-\w+\s+)?%)/.test(command) ||
     !saysNoProcess(saidBy(job, ran).toString("latin1"))
   )
     return [];

@@ -48,6 +48,10 @@ describe.each(actors())("what went in the project since an isolated command, as 
     ]);
     const module = await broker.run(`node -e 'require("left-pad")'`);
     expect(module.notices.map(({ message }) => message)).toEqual([expect.stringContaining(span)]);
+    const lock = "echo 'npm ci can only install with an existing left-pad' >&2; exit 1";
+    expect((await isolated(broker, lock)).notices.map(({ message }) => message)).toEqual([
+      expect.stringContaining(span),
+    ]);
     for (const other of ["ls nowhere", "grep parts f", "ls f", "cat src/directory"])
       expect((await broker.run(other)).notices).toEqual([]);
     await changed(broker, "apply", span);

@@ -112,14 +112,14 @@ describe("the notices of a reply", () => {
     notices.take(line("program", "12 more"));
     notices.take(line("system_call", "mount"));
     notices.take(line("limit", "memory"));
-    notices.takeChanges(UNCHANGED);
+    notices.takeChanges(UNCHANGED, false);
     expect(notices.list()).toEqual([]);
   });
 
   test("say what is held and what stayed in the world", () => {
     const notices = new Notices("spn_own");
-    notices.takeChanges({ ...UNCHANGED, held: true, writes: ["a", "b"], mods: ["c"] });
-    notices.takeChanges({ ...UNCHANGED, world_only: ["/h/a", "/h/b"] });
+    notices.takeChanges({ ...UNCHANGED, held: true, writes: ["a", "b"], mods: ["c"] }, false);
+    notices.takeChanges({ ...UNCHANGED, world_only: ["/h/a", "/h/b"] }, false);
     expect(notices.list()).toMatchObject([
       { kind: "held", count: 3, span_id: "spn_own" },
       { kind: "world_only", count: 2, message: expect.stringContaining("'/h/a' and 1 more") },
@@ -129,27 +129,33 @@ describe("the notices of a reply", () => {
   test.each([
     [["/home/a/.npm/x"], "'/home/a/.npm/x'"],
     [
-      ["/home/a/.npm/_cacache/content/1", "/home/a/.npm/_logs/2", "/home/a/.npm/_logs/3"],
-      "3 paths below '/home/a/.npm'",
+      ["/home/a/.npm/_cacache/content/1", "/home/a/.npm/_npx/2", "/home/a/.npm/_npx/3"],
+      "2 paths below '/home/a/.npm/_npx'",
     ],
     [["/home/a/.npm/1", "/home/a/.npmrc"], "2 paths below '/home/a'"],
     [["/home/a/.npm/1", "/var/x"], "'/home/a/.npm/1' and 1 more"],
   ])("name the folder around what stayed in the world: %j", (world_only, words) => {
     const notices = new Notices("spn_own");
-    notices.takeChanges({ ...UNCHANGED, world_only });
+    notices.takeChanges({ ...UNCHANGED, world_only }, false);
     expect(notices.list()[0]?.message).toBe(
       `Writes stayed in the world and did not reach the host: ${words}`,
     );
   });
 
+  test("say that nothing of an isolated command's world outlives the command", () => {
+    const notices = new Notices("spn_own");
+    notices.takeChanges({ ...UNCHANGED, world_only: ["/home/a/.gem/x"] }, true);
+    expect(notices.list()[0]?.message).toContain("no later command sees them: '/home/a/.gem/x'");
+  });
+
   test("leave out npm's logs, unless npm said that one of them is to be read", () => {
     const logs = ["/h/.npm/_logs/1-debug-0.log", "/h/.npm/_logs/2-debug-0.log"];
     const quiet = new Notices("spn_own");
-    quiet.takeChanges({ ...UNCHANGED, world_only: logs }, () => "npm error something\n");
+    quiet.takeChanges({ ...UNCHANGED, world_only: logs }, false, () => "npm error something\n");
     expect(quiet.list()).toEqual([]);
     const told = new Notices("spn_own");
     const said = `npm error A complete log of this run can be found in: ${logs[1]}\n`;
-    told.takeChanges({ ...UNCHANGED, world_only: [...logs, "/h/.npm/x"] }, () => said);
+    told.takeChanges({ ...UNCHANGED, world_only: [...logs, "/h/.npm/x"] }, false, () => said);
     expect(told.list()).toMatchObject([
       { kind: "world_only", count: 2, message: expect.stringContaining("2 paths below '/h/.npm'") },
     ]);
