@@ -142,15 +142,6 @@ static struct verdict put_in_place(struct plan *plan, const struct step *step, s
   return step->expect.type == TYPE_NONE ? put_new(plan, step, parent, name) : replace(plan, step, parent, name);
 }
 
-static int set_times(int source, int target) {
-  char link[64];
-  struct stat status;
-  if (fstat(source, &status) < 0) return -1;
-  struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, status.st_mtim};
-  snprintf(link, sizeof link, "/proc/self/fd/%d", target);
-  return utimensat(AT_FDCWD, link, times, 0);
-}
-
 static struct verdict set_attributes(struct plan *plan, const struct step *step) {
   struct stat status;
   if (step->how == HOW_NOTHING) return (struct verdict){0};
@@ -159,7 +150,7 @@ static struct verdict set_attributes(struct plan *plan, const struct step *step)
   int source = open_beneath(plan->layers, step->source, O_PATH | O_NOFOLLOW);
   bool same = fstat(target, &status) == 0 && status.st_ino == step->expect.inode;
   int set = -1;
-  if (same && source >= 0) set = step->how == HOW_WHOLE ? copy_attributes(source, target) : set_times(source, target);
+  if (same && source >= 0) set = step->how == HOW_WHOLE ? copy_attributes(source, target) : copy_mtime(source, target);
   int error = errno;
   close(target);
   if (source >= 0) close(source);

@@ -131,6 +131,19 @@ int copy_attributes(int source, int to) {
   return fstat(source, &status) < 0 ? -1 : finish(source, to, &status);
 }
 
+int copy_attributes_as(int source, int to, const struct stat *status) {
+  return finish(source, to, status);
+}
+
+int copy_mtime(int source, int to) {
+  char link[64];
+  struct stat status;
+  if (fstat(source, &status) < 0) return -1;
+  struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, status.st_mtim};
+  snprintf(link, sizeof link, "/proc/self/fd/%d", to);
+  return utimensat(AT_FDCWD, link, times, 0);
+}
+
 static int copy_file(int from, const char *name, int to, const char *as) {
   struct stat status;
   int source = open_readable(from, name, &status);

@@ -34,5 +34,8 @@ int copy_entry(struct copy *copy, int from, const char *name, int to, const char
 /* Copies owner, mode, kept attributes and times from `source` to `to`; both may be O_PATH, neither may be a
    symlink. */
 int copy_attributes(int source, int to);
+/* The same, with owner, mode and times of `status`. */
+int copy_attributes_as(int source, int to, const struct stat *status);
+int copy_mtime(int source, int to);
 
 #endif

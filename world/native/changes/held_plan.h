@@ -29,6 +29,7 @@ struct step {
   struct sight expect; /* the required state; for attributes, ctime 0 means any */
   struct sight placed; /* the staged file's state; TYPE_NONE until known */
   char name[24];       /* the step's number */
+  bool touched;        /* attributes, on a rollback: somebody else changed the content since */
 };
 
 /* A change in the folder `home`: the file `plan` is the journal's first page. */

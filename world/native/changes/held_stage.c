@@ -145,8 +145,12 @@ static int set_mtime(int fd, int64_t mtime) {
 }
 
 int stage_remove(struct plan *plan, int64_t mtime) {
-  if (plan->place >= 0 && remove_tree(plan->place, plan->stage_name) < 0) return -1;
-  return set_mtime(plan->project, mtime);
+  struct stat place, project;
+  if (plan->place < 0) return 0;
+  if (remove_tree(plan->place, plan->stage_name) < 0) return -1;
+  if (fstat(plan->place, &place) < 0 || fstat(plan->project, &project) < 0) return -1;
+  /* Anywhere else the removal does not show there, and a later mtime is other people's. */
+  return place.st_ino == project.st_ino && place.st_dev == project.st_dev ? set_mtime(plan->project, mtime) : 0;
 }
 
 /* Hides the staging folder from git and other tools during its short life. */
@@ -259,8 +263,6 @@ static struct verdict stage_attributes(const struct plan *plan, const struct ste
   if (same && now.type == TYPE_FOLDER && mkdirat(plan->old, step->name, 0700) == 0) carrier = openat(plan->old, step->name, FOLDER | O_NOFOLLOW | O_CLOEXEC);
   if (same && now.type == TYPE_FILE) carrier = openat(plan->old, step->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   bool made = carrier >= 0 && copy_attributes(target, carrier) == 0;
-  /* The staging folder was made inside since. */
-  if (made && *step->path == 0) made = set_mtime(carrier, plan->project_seen.mtime) == 0;
   int error = errno;
   if (carrier >= 0) close(carrier);
   close(target);

@@ -21,7 +21,8 @@ struct verdict {
 struct verdict stage_make(struct plan *plan);
 /* Opens the staging folder of an earlier process; false: missing. */
 bool stage_open(struct plan *plan);
-/* Removes the staging folder, and sets the project folder's mtime back to `mtime`. -1 with errno. */
+/* Removes the staging folder; one in the project, of an earlier version, also sets the project folder's mtime back to `mtime`. -1 with
+   errno. */
 int stage_remove(struct plan *plan, int64_t mtime);
 
 /* True when the present state is the expected state; attributes may differ where the plan allows. */

@@ -188,6 +188,27 @@ static int names_at(const char *link, struct text *names) {
   return 0;
 }
 
+/* True when both paths have the attribute with the same value, or both lack it. */
+static bool value_equals(const char *name, const char *left, const char *right) {
+  static char one[VALUE_MAX], other[VALUE_MAX];
+  ssize_t here = getxattr(left, name, one, sizeof one);
+  if (here < 0 && errno != ENODATA && errno != ENOTSUP) return false;
+  ssize_t there = getxattr(right, name, other, sizeof other);
+  if (there < 0) return here < 0 && (errno == ENODATA || errno == ENOTSUP);
+  return here == there && memcmp(one, other, (size_t)here) == 0;
+}
+
+bool attributes_are_of(const char *now, const char *one, const char *other) {
+  struct text names = {0};
+  bool same = names_at(now, &names) == 0 && names_at(one, &names) == 0 && names_at(other, &names) == 0;
+  struct text_reader reader = {names.data, names.data + names.length};
+  for (char *name = text_next(&reader); name != NULL && same; name = text_next(&reader)) {
+    if (attribute_is_kept(name)) same = value_equals(name, now, one) || value_equals(name, now, other);
+  }
+  text_clear(&names);
+  return same;
+}
+
 int attributes_copy(const char *from, const char *to) {
   struct text wanted = {0}, present = {0};
   int result = names_at(from, &wanted);

@@ -40,5 +40,8 @@ bool origin_is(const struct origin *origin, int folder, const char *name);
 bool attributes_equal(int left, const char *left_name, int right, const char *right_name);
 /* Gives `to` the kept attributes of `from`, and no other kept attributes; both are paths of /proc/self/fd. */
 int attributes_copy(const char *from, const char *to);
+/* True when `now` has each kept attribute, or lacks it, as `one` or `other` does: a copy between these two may have been killed. Paths
+   of /proc/self/fd. */
+bool attributes_are_of(const char *now, const char *one, const char *other);
 
 #endif
