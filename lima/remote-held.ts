@@ -1,5 +1,5 @@
 /** Held changes whose layers lie at a world agent. */
-import type { ApplyEnding, Held, HeldChange, HeldStore, OpenSides } from "../world/backend.ts";
+import type { ApplyEnding, Held, HeldChange, HeldStore, OpenSides, Waiter } from "../world/backend.ts";
 import type { Answers } from "../world/wire/peer.ts";
 import type { AgentCalls, BrokerCalls } from "../world/wire/protocol.ts";
 import type { ToAgent } from "./agent-connection.ts";
@@ -30,8 +30,8 @@ export class HeldElsewhere implements HeldStore {
     await this.#call("heldLook", held, { held }, signal);
   }
 
-  list(held: Held, signal: AbortSignal): Promise<readonly HeldChange[]> {
-    return this.#call("heldList", held, { held }, signal);
+  list(held: Held, signal: AbortSignal, waiter: Waiter): Promise<readonly HeldChange[]> {
+    return this.#call("heldList", held, { held, waiter }, signal);
   }
 
   content(held: Held, path: string, limit: number): Promise<AgentCalls["heldContent"]["answers"]> {

@@ -6,7 +6,7 @@ export type * from "./model/world.ts";
 export { INPUT_WINDOW } from "./model/world.ts";
 export type { Ending, RunUsage } from "./model/endings.ts";
 export type { DoctorOrder, HostCheck, HostFinding } from "./doctor/face.ts";
-export { ANY_FOLDER } from "./model/held.ts";
+export { ANY_FOLDER, isCrowded, isTooLarge } from "./model/held.ts";
 export type {
   ApplyEnding,
   Held,
@@ -16,6 +16,7 @@ export type {
   HeldStore,
   OpenSides,
   PathReason,
+  Waiter,
 } from "./model/held.ts";
 export type {
   Asker,

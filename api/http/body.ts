@@ -48,17 +48,15 @@ export function readJson(
       bodies.release(request);
     });
     request.on("end", () => resolve(refused ?? parseJson(joined(parts))));
-    request.on("error", (cause) => reject(new ClientLeft(cause)));
+    request.on("error", (cause) =>
+      reject(new ClientLeft("The client disconnected before it had sent its request", { cause })),
+    );
   });
 }
 
-/** Error: the client closed the connection in the middle of a request. Not a fault of the broker. */
+/** Error: the client closed the connection before it had its answer. Not a fault of the broker. */
 export class ClientLeft extends Error {
   override readonly name = "ClientLeft";
-
-  constructor(cause: Error) {
-    super("The client disconnected before it had sent its request", { cause });
-  }
 }
 
 function joined(parts: readonly Buffer[]): Buffer {

@@ -5,7 +5,7 @@ import { changeHeld } from "../../broker/held/change.ts";
 import type { Action } from "../../broker/held/change-spans.ts";
 import { namedPaths } from "../../broker/held/choose.ts";
 import { findHeld } from "../../broker/held/find-held.ts";
-import { listHeld } from "../../broker/held/list-held.ts";
+import { listHeld, type Waiter } from "../../broker/held/list-held.ts";
 import { showHeld } from "../../broker/held/show.ts";
 import { realPath } from "../../broker/model/host-paths.ts";
 import { isRefusal, quoted, type Refusal, refusal, stopping } from "../../broker/model/refusal.ts";
@@ -60,6 +60,7 @@ export async function handleHeld(call: Call<undefined, Request>): Promise<object
       (agent) => maySee(caller, agent),
       cwd === undefined ? undefined : (realPath(cwd) ?? cwd),
       signal,
+      waiterOf(caller),
     ),
   );
   return (await listed) ?? stopping();
@@ -67,11 +68,18 @@ export async function handleHeld(call: Call<undefined, Request>): Promise<object
 
 /** `GET /v1/diff/:span_id?path=…&path=…` */
 export async function handleDiff(call: Call<OfSpan<undefined>, Request>): Promise<object> {
-  const { broker, body, request, response } = call;
+  const { broker, body, caller, request, response } = call;
   const paths = pathsOf(request.query);
   if (paths !== null && isRefusal(paths)) return paths;
   const signal = whenClientLeaves(request, response);
-  return (await broker.activity.during(() => diffOf(broker, body.span, paths, signal))) ?? stopping();
+  return (
+    (await broker.activity.during(() => diffOf(broker, body.span, paths, signal, waiterOf(caller)))) ??
+    stopping()
+  );
+}
+
+function waiterOf({ kind }: Context["caller"]): Waiter {
+  return kind === "operator" ? "operator" : "agent";
 }
 
 /** `POST /v1/apply/:span_id`, `/v1/discard/:span_id`, `/v1/undo/:span_id` */
@@ -99,9 +107,10 @@ async function diffOf(
   span: Span,
   paths: readonly string[] | null,
   signal: AbortSignal,
+  waiter: Waiter,
 ): Promise<DiffReply | Refusal> {
   const found = await findHeld(broker, span, "project");
-  return isRefusal(found) ? found : await showHeld(broker, found, paths, signal);
+  return isRefusal(found) ? found : await showHeld(broker, found, paths, signal, waiter);
 }
 
 function pathsOf(query: Readonly<Record<string, unknown>>): readonly string[] | null | Refusal {

@@ -33,6 +33,7 @@ import { findHeld, type FoundChanges, type HeldNeeds } from "./find-held.ts";
 import { HalfMoves } from "./half-moves.ts";
 import { groundOfChanges, notByAgents, notUndoneByAgents, specOfChanges } from "./may-change.ts";
 import { doneWords, pastWords } from "./past.ts";
+import { unreadHeld } from "./unread.ts";
 import { applyUnrefused, applyWhole } from "./skip-refused.ts";
 
 /** The parts of the broker used for changing held changes. */
@@ -60,8 +61,8 @@ const PATIENCE_MS = 600_000;
 
 const GIT_SETTINGS = ".git/config";
 
-/** Paths checked against the policy's lists before yielding to other calls. */
-const PATHS_A_TURN = 1000;
+/** Bytes of paths checked against the policy's lists before yielding to other calls: some 1,000 paths. */
+const BYTES_A_TURN = 64 * 1024;
 
 /** Serves an API call: finds the changes, checks permission, then waits for the project's lock. */
 export async function changeHeld(broker: ChangeNeeds, order: ChangeOrder): Promise<ChangesReply | Refusal> {
@@ -109,9 +110,11 @@ async function inTurn(
   found: FoundChanges,
 ): Promise<ChangesReply | Refusal> {
   const signal = timeLimit(PATIENCE_MS);
-  const before = await listInTurn(broker, order, found, signal);
-  if (isRefusal(before)) return before;
-  const unfit = order.action === "undo" ? undefined : nothingToDo(broker, order, before);
+  const listed = await listInTurn(broker, order, found, signal);
+  if (listed !== TOO_MANY && isRefusal(listed)) return listed;
+  const before = listed === TOO_MANY ? [] : listed;
+  const unfit =
+    order.action === "undo" || listed === TOO_MANY ? undefined : nothingToDo(broker, order, before);
   if (unfit !== undefined) return unfit;
   const denials = order.action === "apply" ? await denialsOf(broker, order, found, before) : undefined;
   if (denials !== undefined && isRefusal(denials)) return recordDenial(broker, order, denials);
@@ -144,6 +147,9 @@ function noteRepository({ remotes }: ChangeNeeds, project: string, changes: read
   if (lookExactlyAt(file) === undefined) remotes.leaveToCommands(file);
 }
 
+/** Changes that cannot be listed, and can still be discarded. */
+const TOO_MANY = "too many";
+
 /**
  * Lists the changes. While waiting for the lock, the project may have been replaced or removed: then the current refusal is
  * returned.
@@ -153,10 +159,13 @@ async function listInTurn(
   order: ChangeOrder,
   { store, held }: FoundChanges,
   signal: AbortSignal,
-): Promise<readonly HeldChange[] | Refusal> {
+): Promise<readonly HeldChange[] | typeof TOO_MANY | Refusal> {
   try {
-    return await store.list(held, signal);
+    return await store.list(held, signal, order.by === "operator" ? "operator" : "broker");
   } catch (error) {
+    const unread = unreadHeld(error, order.span.span_id);
+    if (unread?.code === "too_large" && order.action === "discard" && order.paths === null) return TOO_MANY;
+    if (unread !== undefined) return unread;
     const again = await findFor(broker, order);
     if (isRefusal(again)) return again;
     throw error;
@@ -227,8 +236,13 @@ async function isForOperator(
 /** Yields to other calls: 30,000 paths and a long deny list take half a second. */
 async function deniedAmong(changes: readonly HeldChange[], denials: Denials): Promise<readonly PathReason[]> {
   const denied: PathReason[] = [];
-  for (const [index, { path }] of changes.entries()) {
-    if (index % PATHS_A_TURN === PATHS_A_TURN - 1) await turn();
+  let bytes = 0;
+  for (const { path } of changes) {
+    bytes += path.length;
+    if (bytes > BYTES_A_TURN) {
+      bytes = 0;
+      await turn();
+    }
     const reason = denials(path);
     if (reason !== undefined) denied.push({ path, reason });
   }
@@ -293,7 +307,7 @@ async function close(
     return error;
   }
   // Undone changes are held again, so list them only now.
-  const after = action === "undo" ? await store.list(held, signal).catch(() => []) : [];
+  const after = action === "undo" ? await store.list(held, signal, "broker").catch(() => []) : [];
   const changes = listingOf([...before, ...after], done, action === "undo" || left.length > 0);
   broker.trace.close(changeDone(started, began, { done: done.length, left: left.length }, changes));
   return {

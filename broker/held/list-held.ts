@@ -1,6 +1,7 @@
 /** `GET /v1/held`: lists commands with held changes. */
 import { isRefusal } from "../model/refusal.ts";
 import { readdir } from "node:fs/promises";
+import type { Waiter } from "../../world/backend.ts";
 import { isWithin } from "../model/folders.ts";
 import type { HeldReply, HeldSpan, Span } from "../../schemas/generated/types.ts";
 import { mayHold } from "./past.ts";
@@ -8,6 +9,8 @@ import type { Visible } from "../model/place.ts";
 import { changePath } from "./change-path.ts";
 import { findHeld, type HeldNeeds } from "./find-held.ts";
 import type { Trace } from "../spans/trace.ts";
+
+export type { Waiter };
 
 /** The parts of the broker used for listing. */
 export type ListNeeds = HeldNeeds & { readonly trace: Pick<Trace, "find"> };
@@ -24,6 +27,7 @@ export async function listHeld(
   visible: Visible,
   cwd: string | undefined,
   signal: AbortSignal,
+  waiter: Waiter,
 ): Promise<HeldReply> {
   const spans = await holdersOf(broker, visible, cwd);
   const held: HeldSpan[] = [];
@@ -31,7 +35,7 @@ export async function listHeld(
   for (const span of spans) {
     if (held.length === MAX_LISTED || signal.aborted) break;
     looked += 1;
-    const entry = await entryOf(broker, span, signal);
+    const entry = await entryOf(broker, span, signal, waiter);
     if (entry !== undefined) held.push(entry);
   }
   return { held, more: spans.length - looked };
@@ -74,10 +78,10 @@ function isHolder(broker: HeldNeeds, span: Span): boolean {
 }
 
 /** Whether all changes were applied or discarded, which needs no project: another folder may lie there by now. */
-async function isSpent(broker: HeldNeeds, span: Span, signal: AbortSignal): Promise<boolean> {
+async function isSpent(broker: HeldNeeds, span: Span, signal: AbortSignal, waiter: Waiter): Promise<boolean> {
   const found = await findHeld(broker, span, "layers");
   if (isRefusal(found)) return false;
-  const left = await found.store.list(found.held, signal).catch(() => undefined);
+  const left = await found.store.list(found.held, signal, waiter).catch(() => undefined);
   return left?.length === 0;
 }
 
@@ -86,6 +90,7 @@ export async function entryOf(
   broker: HeldNeeds,
   span: Span,
   signal: AbortSignal,
+  waiter: Waiter,
 ): Promise<HeldSpan | undefined> {
   const { overlay, agent_id: agent } = span;
   if (overlay === undefined || agent === null) return undefined;
@@ -100,11 +105,11 @@ export async function entryOf(
   const found = await findHeld(broker, span, "project");
   if (isRefusal(found)) {
     const isGone = found.code === "not_found" || found.code === "busy";
-    if (isGone || (await isSpent(broker, span, signal))) return undefined;
+    if (isGone || (await isSpent(broker, span, signal, waiter))) return undefined;
     return { ...fixed, ...unread, problem: found.message };
   }
   try {
-    const changes = await found.store.list(found.held, signal);
+    const changes = await found.store.list(found.held, signal, waiter);
     if (changes.length === 0) return undefined;
     const autorun = changes.filter((change) => change.autorun);
     return {

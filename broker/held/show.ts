@@ -1,7 +1,7 @@
 /** `GET /v1/diff/:span_id`: shows held changes with a patch, and states its bounds. */
 import { isRefusal, type Refusal } from "../model/refusal.ts";
 import type { DiffChange, DiffReply } from "../../schemas/generated/types.ts";
-import type { HeldChange } from "../../world/backend.ts";
+import type { HeldChange, Waiter } from "../../world/backend.ts";
 import type { GroundNeeds } from "../policies/judge.ts";
 import type { Surroundings } from "../worlds/world-spec.ts";
 import { changePath } from "./change-path.ts";
@@ -11,6 +11,7 @@ import { anotherProject, type FoundChanges } from "./find-held.ts";
 import { groundOfChanges, specOfChanges } from "./may-change.ts";
 import { type PastNeeds, pastWords } from "./past.ts";
 import { type Counts, PatchWriter } from "./patch-writer.ts";
+import { unreadHeld } from "./unread.ts";
 
 /** The parts of the broker used for showing changes. */
 export type ShowNeeds = PastNeeds & GroundNeeds & { readonly around: Surroundings };
@@ -24,8 +25,10 @@ export async function showHeld(
   found: FoundChanges,
   paths: readonly string[] | null,
   signal: AbortSignal,
+  waiter: Waiter,
 ): Promise<DiffReply | Refusal> {
-  const all = await found.store.list(found.held, signal);
+  const all = await listOf(found, signal, waiter);
+  if (isRefusal(all)) return all;
   const chosen = chosenOf(all, paths);
   if (isRefusal(chosen)) return chosen;
   const ground = groundOfChanges(broker, found);
@@ -39,6 +42,20 @@ export async function showHeld(
     return await replyOf(chosen.changes, writer, all.length === 0 ? pastWords(broker, found.span) : null);
   } finally {
     await sides.close();
+  }
+}
+
+async function listOf(
+  { store, held, span }: FoundChanges,
+  signal: AbortSignal,
+  waiter: Waiter,
+): Promise<readonly HeldChange[] | Refusal> {
+  try {
+    return await store.list(held, signal, waiter);
+  } catch (error) {
+    const unread = unreadHeld(error, span.span_id);
+    if (unread === undefined) throw error;
+    return unread;
   }
 }
 

@@ -1,6 +1,7 @@
 /** What a command misses of an earlier one, and what it means: changes that are held are in no later command's project. */
 import { basename } from "node:path";
 import type { FsDiff, Span } from "../../schemas/generated/types.ts";
+import { timeLimit } from "../../world/backend.ts";
 import { isRefusal, quoted } from "../model/refusal.ts";
 import { changePath } from "./change-path.ts";
 import { findHeld } from "./find-held.ts";
@@ -39,7 +40,8 @@ export async function unseenWords(
   const holder = holders.find((span) => hasName(span, names));
   if (holder === undefined) return undefined;
   // All may be applied by now.
-  if ((await entryOf(broker, holder, AbortSignal.timeout(PATIENCE_MS))) === undefined) return undefined;
+  const limit = timeLimit(PATIENCE_MS);
+  if ((await entryOf(broker, holder, limit, "agent")) === undefined) return undefined;
   const { span_id: span, cmd } = holder;
   return `The changes of ${quoted(cmd ?? span)} are held, so this command did not see them, which may be why it failed: 'substrate diff ${span}' shows them, 'substrate apply ${span}' applies them`;
 }
@@ -63,7 +65,7 @@ export async function besideWords(
 ): Promise<string | undefined> {
   const own = filesOf(changes);
   const holders = await holdersOf(broker, (name) => name === agent, project, MOST_HOLDERS);
-  const limit = AbortSignal.timeout(PATIENCE_MS);
+  const limit = timeLimit(PATIENCE_MS);
   for (const other of holders) {
     if (limit.aborted) return undefined;
     if (other.span_id === span || other.fs_diff === null) continue;
@@ -80,7 +82,7 @@ export async function besideWords(
 async function stillHeld(broker: ListNeeds, span: Span, limit: AbortSignal): Promise<readonly string[]> {
   const found = await findHeld(broker, span, "project");
   if (isRefusal(found)) return [];
-  const listed = await found.store.list(found.held, limit);
+  const listed = await found.store.list(found.held, limit, "agent");
   return listed.map(({ path }) => changePath(path));
 }
 

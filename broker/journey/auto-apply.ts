@@ -9,6 +9,7 @@ import type { Job } from "../model/job.ts";
 import type { Ran } from "../worlds/run.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import { changeFound } from "../held/change.ts";
+import { unreadHeld } from "../held/unread.ts";
 import { changePath } from "../held/change-path.ts";
 
 /** Time-out for listing the held changes; applying has its own time-out. */
@@ -31,7 +32,12 @@ export async function autoApply(
   if (ran.timedOut || ran.cancelled || !hasEnded) return undefined;
   const { project, identity } = job.place;
   const held = { layers: access.layers, project, identity, mountedAt: world.mountedAt };
-  const all = await store.list(held, timeLimit(PATIENCE_MS));
+  const all = await store.list(held, timeLimit(PATIENCE_MS), "broker").catch((error: unknown) => {
+    const unread = unreadHeld(error, job.span);
+    if (unread === undefined) throw error;
+    return unread;
+  });
+  if (isRefusal(all)) return { applied: 0, held: true, words: `changes.auto_apply: ${all.message}` };
   const inside = all.filter(isInside);
   if (inside.length === 0) return undefined;
   const outside = all.filter((change) => !isInside(change));

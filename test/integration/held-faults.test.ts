@@ -114,16 +114,15 @@ describe.each(actors())("an apply that is interrupted, as $kind", (actor) => {
     expect([...endings]).toContain("conflict");
   }, 120_000);
 
-  test("takes names of any bytes, folders as deep as a path can be long, and deeper", async () => {
+  test("takes names of any bytes, and folders as deep as a path can be long; deeper ones are refused", async () => {
     await using place = await HeldPlace.open(actor);
     const span = await place.project("deep", [{ deed: "dir", path: "d" }]);
     const layer = join(span.layers, "upper");
     await place.sh('mkdir "$1/d"; printf odd > "$1/$2"', layer, "odd \n\u001b[31m");
-    // The first names are within what a path can be long (4,096 bytes), the last ones are not. A shell cannot go there.
-    const walk = (then: string): string[] => [
+    const walk = (then: string, depth = 16): string[] => [
       "-e",
       `const fs = require("fs"); process.chdir(process.argv[1] + "/d");
-      for (let i = 0; i < 20; i++) { if (process.argv[2]) fs.mkdirSync("n".repeat(250)); process.chdir("n".repeat(250)); } ${then}`,
+      for (let i = 0; i < ${depth}; i++) { if (process.argv[2]) fs.mkdirSync("n".repeat(250)); process.chdir("n".repeat(250)); } ${then}`,
     ];
     const make = walk('fs.writeFileSync("end", "bottom")');
     const look = walk('process.stdout.write(fs.readFileSync("end"))');
@@ -134,6 +133,19 @@ describe.each(actors())("an apply that is interrupted, as $kind", (actor) => {
     expect(await place.undo(span)).toMatchObject({ kind: "done", left: [] });
     expect(readdirSync(span.project)).toEqual(["d"]);
     expect(readdirSync(join(span.project, "d"))).toEqual([]);
+
+    const deeper = await place.project("deeper", [{ deed: "dir", path: "d" }]);
+    const below = join(deeper.layers, "upper");
+    await place.sh('mkdir "$1/d"; echo x > "$1/beside"', below);
+    // A shell cannot go there.
+    await place.sh('"$@"', process.execPath, ...walk('fs.writeFileSync("end", "bottom")', 20), below, "make");
+    const ending = await place.apply(deeper);
+    expect(ending).toMatchObject({ kind: "refused" });
+    if (ending.kind !== "refused") return;
+    expect(ending.refusals).toHaveLength(1);
+    expect(ending.refusals[0]?.reason).toContain("the path is too long");
+    expect(readdirSync(join(deeper.project, "d"))).toEqual([]);
+    expect(await place.apply(deeper, ["beside"])).toMatchObject({ kind: "done", done: ["beside"] });
   });
 
   test("changes nothing where the disk is full at any step, and works once there is room", async () => {

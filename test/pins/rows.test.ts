@@ -21,7 +21,7 @@ describe("rows of a walk over an upper layer, also on disk as the first look", (
       [".", "d/x"],
       ["w", "d"],
     ]);
-    const entry = (await entriesOf(fields)).get("d");
+    const entry = (await entriesOf(Buffer.from(`${fields.join("\0")}\0`, "latin1"))).get("d");
     expect(entry).toMatchObject({ kind: "delete", replaced: [{ path: "d/x" }] });
     expect(entry?.below).toMatchObject({ ctime: 1500000000000000002n, links: 1, text: file });
     expect([modeIn(file), modeIn("")]).toEqual([0o100_644, undefined]);

@@ -339,7 +339,7 @@ describe.each(actorsWith("python3"))("folders in each other without end, as $kin
     );
     const error = errorIn(await change(broker, "apply", span));
     expect(error).toMatchObject({ status: 409, code: "apply_conflict" });
-    expect(error.message).toContain("too deep");
+    expect(error.message).toContain("the path is too long");
     expect(existsSync(join(broker.project, "q"))).toBe(false);
     await changed(broker, "apply", span, ["fine"]);
     expect(readFileSync(join(broker.project, "fine"), "utf8")).toBe("fine\n");

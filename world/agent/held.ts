@@ -79,12 +79,13 @@ export class AgentHeld {
         await this.#store.look(await this.#here(held), signal);
         return null;
       },
-      heldList: async ({ held }, signal) => await this.#store.list(await this.#here(held), signal),
+      heldList: async ({ held, waiter }, signal) =>
+        await this.#store.list(await this.#here(held), signal, waiter),
       heldContent: async ({ held, path, limit }) =>
         await this.#store.content(await this.#here(held), path, limit),
       heldApply: async ({ held, paths, question }, signal) => {
         const here = await this.#here(held);
-        const all = (await this.#store.list(here, signal)).map(({ path }) => path);
+        const all = (await this.#store.list(here, signal, "operator")).map(({ path }) => path);
         const denied = new Set(await this.#ask.isDenied(question, all));
         const asked = new Set(all);
         return await this.#store.apply(here, paths, (path) => denied.has(path) || !asked.has(path), signal);

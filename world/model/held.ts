@@ -81,6 +81,30 @@ export type ApplyEnding =
 /** Result of an apply or undo interrupted by the broker's death: a sentence, and the span of the changes. */
 export type Settled = { readonly span: string; readonly message: string };
 
+/**
+ * Who waits for a listing: a person before the broker itself, and both before agents, of whom only a few may wait for one project.
+ */
+export type Waiter = "operator" | "broker" | "agent";
+
+/** Thrown when held changes are not read. The code, unlike the class, also comes from a world agent. */
+export class HeldUnread extends Error {
+  override readonly name = "HeldUnread";
+  readonly code: "HELD_TOO_LARGE" | "HELD_BUSY";
+
+  constructor(code: HeldUnread["code"], message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export function isTooLarge(error: unknown): boolean {
+  return error instanceof Error && (error as NodeJS.ErrnoException).code === "HELD_TOO_LARGE";
+}
+
+export function isCrowded(error: unknown): boolean {
+  return error instanceof Error && (error as NodeJS.ErrnoException).code === "HELD_BUSY";
+}
+
 export interface HeldStore {
   /** Opens both trees; call `close` afterwards. Throws when a tree cannot be opened. */
   sides(held: Held): Promise<OpenSides>;
@@ -91,9 +115,9 @@ export interface HeldStore {
   look(held: Held, signal: AbortSignal): Promise<void>;
   /**
    * Lists the changes, sorted by path, byte by byte; the first call saves the project's state as `look` does. Throws when the
-   * layers cannot be read.
+   * layers cannot be read, and {@link HeldUnread}.
    */
-  list(held: Held, signal: AbortSignal): Promise<readonly HeldChange[]>;
+  list(held: Held, signal: AbortSignal, waiter: Waiter): Promise<readonly HeldChange[]>;
   /** Reads both sides of a regular file, at most `limit` bytes each; null for a side without a file. Follows no link. */
   content(
     held: Held,
@@ -113,6 +137,7 @@ export interface HeldStore {
   ): Promise<ApplyEnding>;
   /** Takes an apply back: the changes are held again, and can be applied again. */
   undo(held: Held, paths: readonly string[] | null, signal: AbortSignal): Promise<ApplyEnding>;
+  /** `paths` null: also changes that are too large to be listed, which are then `.` in the answer. */
   discard(held: Held, paths: readonly string[] | null): Promise<ApplyEnding>;
   /** Whether an operation uses these layers: meanwhile they must not be removed. */
   isInUse(layers: string): boolean;

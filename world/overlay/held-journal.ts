@@ -66,6 +66,8 @@ const HEADER = 6;
 const ROW = 4;
 const APPLIES = "applies";
 const DISCARDED = "discarded";
+/** Stands among the discarded paths for all changes: too many to be listed. */
+export const ALL = "";
 
 export async function readJournal(layers: string): Promise<Journal> {
   const folders = (await namesOf(join(layers, APPLIES))).filter((name) => /^\d+$/.test(name)).sort();
@@ -214,13 +216,17 @@ export async function unfinished(layers: string): Promise<readonly { folder: str
   return found;
 }
 
-/** Writes a file atomically and durably. */
 export async function writeFields(folder: string, name: string, fields: readonly string[]): Promise<void> {
+  await writeBytes(folder, name, Buffer.from(fields.map((field) => `${field}\0`).join(""), "latin1"));
+}
+
+/** Writes a file atomically and durably. */
+export async function writeBytes(folder: string, name: string, bytes: Buffer): Promise<void> {
   // Random, because two concurrent first scans of the same layers both write this file.
   const draft = join(folder, `${name}.${randomBytes(4).toString("hex")}.draft`);
   const file = await open(draft, "w", 0o600);
   try {
-    await file.writeFile(Buffer.from(fields.map((field) => `${field}\0`).join(""), "latin1"));
+    await file.writeFile(bytes);
     await file.sync();
   } finally {
     await file.close();
@@ -230,8 +236,13 @@ export async function writeFields(folder: string, name: string, fields: readonly
 }
 
 export async function fieldsIn(path: string): Promise<string[] | null> {
+  const bytes = await bytesIn(path);
+  return bytes === null ? null : fieldsOf(bytes);
+}
+
+export async function bytesIn(path: string): Promise<Buffer | null> {
   try {
-    return fieldsOf(await readFile(path));
+    return await readFile(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
     throw error;

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { lstat, mkdir, stat, unlink } from "node:fs/promises";
+import { lstat, mkdir, rm, stat, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import {
   ANY_FOLDER,
@@ -7,21 +7,26 @@ import {
   type Held,
   type HeldChange,
   type HeldStore,
+  isTooLarge,
   type Settled,
+  type Waiter,
 } from "../model/held.ts";
 import {
-  fieldsIn,
+  ALL,
+  bytesIn,
   type Journal,
   type Order,
   readJournal,
   type Step,
   type Verb,
+  writeBytes,
   writeDiscarded,
-  writeFields,
 } from "./held-journal.ts";
 import { keepContents, unchangedContents } from "./held-contents.ts";
 import { carryOut, recoverAll } from "./held-change.ts";
+import { removeDeep } from "./layers.ts";
 import { entriesOf, ROW, type Sight, sightOf } from "./rows.ts";
+import { ScanQueue } from "./scan-queue.ts";
 import { fieldsOf, NativeSession } from "./native-session.ts";
 import {
   changesOf,
@@ -40,12 +45,15 @@ import { bytesOf, rawPath } from "./names.ts";
 
 /** File with the first scan of an upper layer and the project below. */
 const SEEN = "seen";
+/** The native part's draft of it (world/native/changes/text.c). */
+const DRAFT = "draft";
 const LOCKS = ".locks";
 
 /** Held changes in layers on this host; only `substrate-init held` touches projects. */
 export class LayerStore implements HeldStore {
   readonly #init: string;
   readonly #mutex = new KeyedMutex();
+  readonly #scans = new ScanQueue();
   /** Use count by layers folder. */
   readonly #used = new Map<string, number>();
 
@@ -59,17 +67,35 @@ export class LayerStore implements HeldStore {
   }
 
   async look(held: Held, signal: AbortSignal): Promise<void> {
-    using _used = this.#use(held);
-    await using session = new NativeSession(this.#init, "held");
-    await session.demand(["look", bytesOf(held.layers), bytesOf(held.project), held.identity], signal);
-    const seen = await fieldsIn(join(held.layers, SEEN));
-    if (seen !== null) await keepContents(held, await entriesOf(seen));
+    const order = { project: held.project, waiter: "broker" } as const;
+    await this.#scans.run(order, signal, async (ending) => {
+      using _used = this.#use(held);
+      try {
+        await this.#keepSeen(held, ending);
+      } catch (error) {
+        // A reader that was killed leaves its draft, of up to 64 MiB.
+        await rm(join(held.layers, DRAFT), { force: true });
+        throw error;
+      }
+      const seen = await bytesIn(join(held.layers, SEEN));
+      if (seen !== null) await keepContents(held, await entriesOf(seen, ending));
+    });
   }
 
-  async list(held: Held, signal: AbortSignal): Promise<readonly HeldChange[]> {
-    using _used = this.#use(held);
+  async #keepSeen(held: Held, signal: AbortSignal): Promise<void> {
     await using session = new NativeSession(this.#init, "held");
-    return changesOf(await read(session, held, signal));
+    await session.demand(["look", bytesOf(held.layers), bytesOf(held.project), held.identity], signal);
+  }
+
+  async list(held: Held, signal: AbortSignal, waiter: Waiter): Promise<readonly HeldChange[]> {
+    using _waits = this.#use(held);
+    const { project, layers, identity } = held;
+    const order = { project, waiter, name: `${identity} ${layers}` };
+    return await this.#scans.run(order, signal, async (ending) => {
+      using _used = this.#use(held);
+      await using session = new NativeSession(this.#init, "held");
+      return changesOf(await read(session, held, ending));
+    });
   }
 
   sides(held: Held): Promise<HeldSides> {
@@ -95,7 +121,7 @@ export class LayerStore implements HeldStore {
     signal: AbortSignal,
   ): Promise<ApplyEnding> {
     return await this.#inTurn(held, signal, async (session, seen, lock) => {
-      const state = await read(session, held, signal);
+      const state = await this.#read(session, held, signal);
       const { journal, open } = state;
       const { paths: named, refusals } = choose(open.keys(), paths, (path) => notHeld(journal, path));
       const chosen = withFolders(state, named);
@@ -129,7 +155,12 @@ export class LayerStore implements HeldStore {
     const never = new AbortController().signal;
     return await this.#inTurn(held, never, async (session) => {
       // Works even if the project was replaced: nothing is written there.
-      const { journal, open } = await read(session, { ...held, identity: ANY_FOLDER }, never);
+      const state = await this.#read(session, { ...held, identity: ANY_FOLDER }, never).catch((error) => {
+        if (paths === null && isTooLarge(error)) return undefined;
+        throw error;
+      });
+      if (state === undefined) return await discardUnread(held.layers);
+      const { journal, open } = state;
       const { paths: chosen, refusals } = choose(open.keys(), paths, (path) => notHeld(journal, path));
       if (refusals.length > 0) return { kind: "refused", refusals };
       await writeDiscarded(held.layers, new Set([...journal.discarded, ...chosen]));
@@ -140,6 +171,12 @@ export class LayerStore implements HeldStore {
 
   async recover(root: string): Promise<readonly Settled[]> {
     return await recoverAll(this.#init, root, join(root, LOCKS));
+  }
+
+  /** Scans for a change of the project, whose lock is held. */
+  #read(session: NativeSession, held: Held, signal: AbortSignal): Promise<State> {
+    const order = { project: held.project, waiter: "operator" } as const;
+    return this.#scans.run(order, signal, (ending) => read(session, held, ending));
   }
 
   /** Marks the layers as in use at once, before any wait: they must not be removed meanwhile. */
@@ -195,13 +232,26 @@ export class LayerStore implements HeldStore {
 
 /** Scans layer and project; saves the first scan as the baseline of later comparisons. */
 async function read(session: NativeSession, held: Held, signal: AbortSignal): Promise<State> {
+  const journal = await readJournal(held.layers);
+  if (journal.discarded.has(ALL)) return stateOf(held, new Map(), new Map(), journal);
   const upper = bytesOf(join(held.layers, "upper"));
-  const rows = fieldsOf(await session.demand(["scan", upper, bytesOf(held.project), held.identity], signal));
-  const first = await fieldsIn(join(held.layers, SEEN));
-  if (first === null && held.identity !== ANY_FOLDER) await writeFields(held.layers, SEEN, rows);
-  const entries = await entriesOf(rows);
-  const before = first === null ? entries : await entriesOf(first);
-  return stateOf(held, entries, before, await readJournal(held.layers));
+  const rows = await session.demand(["scan", upper, bytesOf(held.project), held.identity], signal);
+  const first = await bytesIn(join(held.layers, SEEN));
+  if (first === null && held.identity !== ANY_FOLDER) await writeBytes(held.layers, SEEN, rows);
+  const entries = await entriesOf(rows, signal);
+  const before = first === null ? entries : await entriesOf(first, signal);
+  return stateOf(held, entries, before, journal);
+}
+
+/** Discards all changes, and frees their space: nobody can list them. Applied ones can still be undone. */
+async function discardUnread(layers: string): Promise<ApplyEnding> {
+  const { discarded } = await readJournal(layers);
+  await writeDiscarded(layers, new Set([...discarded, ALL]));
+  await removeDeep(join(layers, "upper")).catch(() => {
+    // A file resists, ignoring: the changes are discarded anyway, and the file goes with the layers.
+  });
+  await mkdir(join(layers, "upper"), { recursive: true, mode: 0o755 });
+  return { kind: "done", done: ["."], left: [] };
 }
 
 function orderOf(

@@ -53,7 +53,7 @@ export async function removeLayers(layers: string): Promise<void> {
 }
 
 /** Removes nested folders deeper than PATH_MAX: chmod and rm descend step by step and follow no link. */
-async function removeDeep(layers: string): Promise<void> {
+export async function removeDeep(layers: string): Promise<void> {
   const run = promisify(execFile);
   await run("chmod", ["-R", "u+rwx", "--", layers], { env: SYSTEM }).catch(() => {
     // A mode cannot be changed, ignoring: the removal decides.

@@ -1,6 +1,7 @@
 /** One process of `substrate-init` that answers requests, one at a time (world/native/changes/answers.h). */
 import { type ChildProcess, spawn } from "node:child_process";
 
+import { HeldUnread } from "../model/held.ts";
 import { WorldUnavailable } from "../model/unavailable.ts";
 
 /** The native part's answer: a word, followed by bytes. */
@@ -78,10 +79,12 @@ export class NativeSession implements AsyncDisposable {
     }
   }
 
-  /** As `ask`, for requests answered by `ok`; throws any other answer. */
+  /** As `ask`, for requests answered by `ok`; throws any other answer, {@link HeldUnread} for `large`. */
   async demand(fields: readonly string[], signal?: AbortSignal): Promise<Buffer> {
     const { word, rest } = await this.ask(fields, signal);
     if (word === "ok") return rest;
+    if (word === "large")
+      throw new HeldUnread("HELD_TOO_LARGE", "The list of the held changes is longer than 64 MiB");
     const [what = "", why = ""] = fieldsOf(rest);
     throw new Error(`Cannot read '${what}': ${why}`);
   }

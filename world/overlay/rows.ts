@@ -2,6 +2,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import type { HeldKind } from "../model/held.ts";
 import { isAutorun } from "./autorun.ts";
+import { fieldsOf } from "./native-session.ts";
 
 /** Letters of rows; the first three are the types of states ({@link Sight}) too. */
 export const ROW = {
@@ -59,6 +60,25 @@ export function* rowsOf(fields: readonly string[]): Generator<Row> {
   }
 }
 
+/** Bytes of rows decoded in one turn of the event loop: a few milliseconds. Longer than any field. */
+const PER_TURN = 128 * 1024;
+
+/** Yields the rows in `bytes`, and to other calls in between. Throws the signal's reason when aborted. */
+async function* rowsIn(bytes: Buffer, signal?: AbortSignal): AsyncGenerator<readonly Row[]> {
+  let rest: readonly string[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const end = bytes.lastIndexOf(0, at + PER_TURN) + 1;
+    if (end <= at) return;
+    const fields = [...rest, ...fieldsOf(bytes.subarray(at, end))];
+    const whole = fields.length - (fields.length % FIELDS);
+    yield [...rowsOf(fields.slice(0, whole))];
+    rest = fields.slice(whole);
+    at = end;
+    await turn();
+    signal?.throwIfAborted();
+  }
+}
+
 /** State of one name. Times are nanoseconds since the epoch. */
 export type Sight = {
   readonly type: string;
@@ -84,28 +104,24 @@ export type Entry = Omit<Row, "above" | "below"> & {
   readonly kind: HeldKind | null;
 };
 
-/** Rows decoded in one turn of the event loop: a few milliseconds. */
-const PER_TURN = 1000;
-
 /**
- * Returns entries by path, folders before their content; the project itself is "". A command that wrote 100,000 files takes seconds
- * here, so others have their turns meanwhile.
+ * Returns entries by path, folders before their content; the project itself is "". `bytes`: fields of rows, each with its NUL. A command
+ * that wrote 100,000 files takes seconds here, so others have their turns meanwhile. Throws the signal's reason when aborted.
  */
-export async function entriesOf(fields: readonly string[]): Promise<ReadonlyMap<string, Entry>> {
-  let count = 0;
+export async function entriesOf(bytes: Buffer, signal?: AbortSignal): Promise<ReadonlyMap<string, Entry>> {
   const entries = new Map<string, Entry>();
   let replaced: Below[] = [];
-  for (const row of rowsOf(fields)) {
-    count += 1;
-    if (count % PER_TURN === 0) await turn();
-    const below = sightOf(row.below);
-    if (row.type === ROW.below && below !== null) {
-      replaced.push({ path: row.path, sight: below });
-      continue;
+  for await (const rows of rowsIn(bytes, signal)) {
+    for (const row of rows) {
+      const below = sightOf(row.below);
+      if (row.type === ROW.below && below !== null) {
+        replaced.push({ path: row.path, sight: below });
+        continue;
+      }
+      const bare = { ...row, above: sightOf(row.above), below, replaced };
+      entries.set(row.path, { ...bare, kind: kindOf(bare) });
+      replaced = [];
     }
-    const bare = { ...row, above: sightOf(row.above), below, replaced };
-    entries.set(row.path, { ...bare, kind: kindOf(bare) });
-    replaced = [];
   }
   return withOtherNames(entries);
 }

@@ -5,7 +5,7 @@
  */
 import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
 import type { Ending } from "../model/endings.ts";
-import type { ApplyEnding, Held, HeldChange, HeldSide, Settled as Recovered } from "../model/held.ts";
+import type { ApplyEnding, Held, HeldChange, HeldSide, Settled as Recovered, Waiter } from "../model/held.ts";
 import type { NetworkRules } from "../model/network.ts";
 import type { ProgramEvent, ProgramGate, ProgramStart } from "../model/programs.ts";
 import type { TelemetryReport, WorldTelemetry } from "../model/telemetry.ts";
@@ -110,7 +110,7 @@ export type AgentCalls = {
   dropLeft: Row<null, Swept>;
   heldRecover: Row<null, readonly Recovered[]>;
   heldLook: Row<OfHeld, null>;
-  heldList: Row<OfHeld, readonly HeldChange[]>;
+  heldList: Row<OfHeld & { readonly waiter: Waiter }, readonly HeldChange[]>;
   heldContent: Row<
     OfHeld & { readonly path: string; readonly limit: number },
     { readonly before: Uint8Array | null; readonly after: Uint8Array | null; readonly truncated: boolean }

@@ -42,7 +42,7 @@ async function perform({
   if (verb === "expire") return await backend.expireHeld(root, 0);
   if (given === undefined) throw new Error(`'${verb}' needs held changes`);
   const held: Held = { ...given, mountedAt: BigInt(given.mountedAt) };
-  if (verb === "list") return await store.list(held, never);
+  if (verb === "list") return await store.list(held, never, "operator");
   if (verb === "apply") return await store.apply(held, paths, (path) => denied.includes(path), never);
   if (verb === "undo") return await store.undo(held, paths, never);
   if (verb === "discard") return await store.discard(held, paths);

@@ -21,6 +21,8 @@
 
 /* The file's name in held-store.ts. */
 #define SEEN "seen"
+/* The paths of some 400,000 changes. Every reader of the rows takes several times their bytes. */
+#define ROWS_MAX (64UL * 1024 * 1024)
 #define FOLDER (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
 static void answer_error(struct text *answer, const char *what, int error) {
@@ -54,12 +56,23 @@ static void lock(const char *path, struct text *answer) {
 }
 
 static bool take_row(void *context, const struct row *row) {
-  row_write(context, row);
-  return true;
+  struct text *rows = context;
+  row_write(rows, row);
+  return rows->length <= ROWS_MAX;
 }
 
+/* -1 with errno; EFBIG: more rows than ROWS_MAX bytes. */
 static int scan_rows(int upper, int project, struct text *rows) {
-  return overlay_walk(upper, project, LOOK_TO_APPLY, take_row, rows);
+  if (overlay_walk(upper, project, LOOK_TO_APPLY, take_row, rows) < 0) return -1;
+  if (rows->length <= ROWS_MAX) return 0;
+  errno = EFBIG;
+  return -1;
+}
+
+static void answer_unscanned(struct text *answer, const char *what) {
+  if (errno != EFBIG) return answer_error(answer, what, errno);
+  answer->length = 0;
+  text_field(answer, "large");
 }
 
 static void scan(const char *layer, const char *project, const char *identity, struct text *answer) {
@@ -69,7 +82,7 @@ static void scan(const char *layer, const char *project, const char *identity, s
   if (lower < 0) answer_error(answer, project, errno);
   else {
     text_field(answer, "ok");
-    if (scan_rows(upper, lower, answer) < 0) answer_error(answer, "held changes", errno);
+    if (scan_rows(upper, lower, answer) < 0) answer_unscanned(answer, "held changes");
     close(lower);
   }
   close(upper);
@@ -88,7 +101,7 @@ static void look(const char *layers, const char *project, const char *identity, 
   if (looked || (lower >= 0 && scan_rows(upper, lower, &rows) == 0 && text_write(&rows, folder, SEEN) == 0)) {
     text_field(answer, "ok");
   } else {
-    answer_error(answer, layers, errno);
+    answer_unscanned(answer, layers);
   }
   text_clear(&rows);
   if (lower >= 0) close(lower);

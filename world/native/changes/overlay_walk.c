@@ -16,17 +16,15 @@
 
 #define READ_FOLDER (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* More nested folders than any path can name (PATH_MAX): each level takes stack, a descriptor or two, and its
-   path. */
-#define DEPTH_MAX 2100
+#define TOO_LONG "the path is too long: the kernel takes 4,096 bytes"
 
 struct walk {
   enum look look;
   row_taker take;
   void *context;
   uint64_t comparable; /* bytes that may still be compared */
-  int depth;
-  bool over; /* the taker has had enough */
+  bool over;           /* the taker has had enough */
+  bool long_below;     /* the lower folder of this row has a path that is too long */
 };
 
 /* A folder in both trees. */
@@ -68,8 +66,10 @@ static int unread(struct walk *walk, const char *path) {
   return 0;
 }
 
-static bool is_left_out(const struct walk *walk, const char *path) {
-  return walk->look == LOOK_TO_LIST && strlen(path) > PATH_MAX;
+/* Nothing below such a path is visited. Each level takes stack, descriptors and the bytes of its path in each row below: a command
+   nests thousands of folders with long names (chdir, mkdir) in a second. */
+static bool is_too_long(const char *path) {
+  return strlen(path) > PATH_MAX;
 }
 
 /* Reports a path that is too long, by the part that fits. The copy is not on the stack, which the recursion needs. */
@@ -81,10 +81,13 @@ static int unread_long(struct walk *walk, const char *path) {
   return result;
 }
 
-/* Returns false, so that nothing below is visited, for a path that is left out. */
+/* Returns false, so that nothing below is visited, for a path that is too long. */
 static bool tell_below(void *context, const char *path, const struct sight *sight) {
   struct walk *walk = context;
-  if (is_left_out(walk, path)) return false;
+  if (is_too_long(path)) {
+    walk->long_below = true;
+    return false;
+  }
   tell(walk, &(struct row){.kind = ROW_BELOW, .path = path, .below = *sight});
   return !walk->over;
 }
@@ -93,20 +96,23 @@ static int unread_below(void *context, const char *path) {
   return unread(context, path);
 }
 
-/* Tells all entries of a lower folder: if somebody changed one of them meanwhile, apply must ask. */
-static int take_below(struct walk *walk, const struct entry *entry, struct sight *below) {
+/* Tells all entries of a lower folder, and refuses `row` where not all can be told: if somebody changed one of them meanwhile, apply
+   must ask. */
+static int take_below(struct walk *walk, const struct entry *entry, struct row *row) {
   const struct below_taker taker = {tell_below, unread_below, walk};
   int folder = openat(entry->in->lower, entry->name, READ_FOLDER);
   if (folder < 0) return unread(walk, entry->path);
-  int result = walk_below(folder, entry->path, below, &taker);
+  walk->long_below = false;
+  int result = walk_below(folder, entry->path, &row->below, &taker);
+  if (walk->long_below) row->refusal = "a path in the project's folder of this name is too long: the kernel takes 4,096 bytes";
   close_keeping_errno(folder);
   return result;
 }
 
-static int take_removed(struct walk *walk, const struct entry *entry, struct sight *below, unsigned flags) {
-  struct row row = {.kind = ROW_REMOVED, .path = entry->path, .flags = flags};
-  if (below->type == TYPE_FOLDER && take_below(walk, entry, below) < 0) return -1;
-  row.below = *below;
+static int take_removed(struct walk *walk, const struct entry *entry, const struct sight *below, unsigned flags) {
+  struct row row = {.kind = ROW_REMOVED, .path = entry->path, .flags = flags, .below = *below};
+  if (is_too_long(entry->path)) row.refusal = TOO_LONG;
+  else if (below->type == TYPE_FOLDER && take_below(walk, entry, &row) < 0) return -1;
   tell(walk, &row);
   return 0;
 }
@@ -118,7 +124,7 @@ static int sight_in(const struct walk *walk, int folder, const char *name, struc
 
 static int take_hidden(struct walk *walk, const struct entry *entry) {
   struct sight above, below;
-  if (is_left_out(walk, entry->path)) return 0;
+  if (walk->look == LOOK_TO_LIST && is_too_long(entry->path)) return 0;
   if (sight_in(walk, entry->in->upper, entry->name, &above) < 0) return -1;
   if (sight_in(walk, entry->in->lower, entry->name, &below) < 0) return -1;
   if (below.type == TYPE_NONE || above.type != TYPE_NONE) return 0;
@@ -161,11 +167,6 @@ static int open_lower(const struct walk *walk, const struct entry *entry) {
 /* Tells the row of a folder, then its content. */
 static int visit(struct walk *walk, struct row *row, struct folder *folder, bool lower_lost) {
   if (lower_lost) row->refusal = "the project's folder of this name cannot be read, or is another file system";
-  if (walk->depth == DEPTH_MAX) {
-    row->refusal = "the folder is nested too deeply to be read";
-    tell(walk, row);
-    return 0;
-  }
   folder->upper = openat(row->folder, row->name, READ_FOLDER);
   if (folder->upper < 0 && walk->look == LOOK_TO_APPLY) {
     if (errno != EACCES) return -1;
@@ -174,10 +175,7 @@ static int visit(struct walk *walk, struct row *row, struct folder *folder, bool
   tell(walk, row);
   if (walk->look == LOOK_TO_LIST && (folder->upper < 0 || lower_lost)) return unread(walk, row->path);
   if (folder->upper < 0) return 0;
-  walk->depth++;
-  int result = take_content(walk, folder);
-  walk->depth--;
-  return result;
+  return take_content(walk, folder);
 }
 
 static int take_folder(struct walk *walk, const struct entry *entry, struct row *row, const struct marks *marks) {
@@ -187,7 +185,7 @@ static int take_folder(struct walk *walk, const struct entry *entry, struct row 
   bool lower_lost = merged && folder.lower < 0;
   /* A listing tells each hidden name of an opaque folder alone. */
   bool compares = walk->look == LOOK_TO_APPLY && marks->opaque && folder.lower >= 0;
-  int result = compares ? take_below(walk, entry, &row->below) : 0;
+  int result = compares ? take_below(walk, entry, row) : 0;
   if (result == 0) result = visit(walk, row, &folder, lower_lost);
   close_keeping_errno(folder.upper);
   close_keeping_errno(folder.lower);
@@ -246,9 +244,16 @@ static int take_entry(struct walk *walk, const struct entry *entry) {
   struct row row = {.path = entry->path, .folder = in->upper, .name = entry->name};
   struct stat status;
   struct marks marks = {0};
-  if (is_left_out(walk, entry->path)) return unread_long(walk, entry->path);
+  bool long_path = is_too_long(entry->path);
+  if (long_path && walk->look == LOOK_TO_LIST) return unread_long(walk, entry->path);
   if (fstatat(in->upper, entry->name, &status, AT_SYMLINK_NOFOLLOW) < 0) return unread(walk, entry->path);
   sight_of(&status, &row.above);
+  if (long_path) {
+    row.kind = kind_of(row.above.type);
+    row.refusal = TOO_LONG;
+    tell(walk, &row);
+    return 0;
+  }
   if (needs_marks(walk, entry, &row.above) && marks_of(in->upper, entry->name, &marks) < 0) return unread(walk, entry->path);
   if (in->lower >= 0 && sight_in(walk, in->lower, entry->name, &row.below) < 0) return -1;
   if (is_whiteout(&status, &marks, in->whiteouts)) {
@@ -260,7 +265,7 @@ static int take_entry(struct walk *walk, const struct entry *entry) {
   row.flags = flags_of(walk, entry, &row, &status, &marks);
   row.refusal = refusal_of(&status, &marks);
   if (row.kind == ROW_FOLDER) return take_folder(walk, entry, &row, &marks);
-  if (row.below.type == TYPE_FOLDER && take_below(walk, entry, &row.below) < 0) return -1;
+  if (row.below.type == TYPE_FOLDER && take_below(walk, entry, &row) < 0) return -1;
   tell(walk, &row);
   return 0;
 }

@@ -52,7 +52,8 @@ enum look {
   /* For a reply: type, mode and content. Reports unreadable paths and goes on; reads at most CONTENT_MAX bytes;
      leaves out paths longer than PATH_MAX; changes no mode to read a file. */
   LOOK_TO_LIST,
-  /* For held changes: everything that an apply sets, compares or refuses. Ends at the first error. */
+  /* For held changes: everything that an apply sets, compares or refuses. A path longer than PATH_MAX is one refused row. Ends at the
+     first error. */
   LOOK_TO_APPLY,
 };
 
