@@ -11,7 +11,7 @@ const SLOW = {
   integration: `acp adapters approvals-cli approvals-kept backends budgets caller-shell changes-listed check-files
     cli client commits direct-changes direct-folders direct-random disabled doctor exec-gate exec-gate-stopped
     exec-stream exec-trees faults few-descriptors fronts full-disk held held-auto-apply held-changes held-cli
-    held-contents held-faults held-first-look held-kill-points held-killed hook hook-events hook-unanswered
+    held-contents held-faults held-first-look held-kill-points held-killed held-recovered-edits hook hook-events hook-unanswered
     idempotency init init-refused left-overs life-cycle lima mcp mcp-clients network-npm-refused network-without-nft
     notices output-room own-home package policy policy-allow policy-corpus policy-fuzz policy-network policy-reload
     policy-show policy-tools program-starts project-made-anew publish publish-policy questions-terminal real-agents
@@ -22,7 +22,7 @@ const SLOW = {
   security: `approvals approvals-allowing approvals-input approvals-scripts bypass clones-at-once
     commands-inner-programs commands-spelling control default-denials denied-names denied-names-host
     denied-names-races denied-projects denied-wholes descriptors direct-changes exec-gate files git-brought
-    git-folders git-opened git-own-steps git-remotes git-separate git-settings groups held held-changes held-names host-trees
+    git-folders git-opened git-own-steps git-remotes git-separate git-settings groups held held-changes held-floods held-names host-trees
     host-trees-fresh host-trees-mounts host-trees-scratch installation isolated-worlds kept-repositories limits
     made-repositories missing-git-names missing-primitives nested-repositories network-addresses network-budget
     network-clients network-dns network-edits network-first-bytes network-floods network-full-disk network-last-bytes
