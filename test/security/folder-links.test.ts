@@ -54,11 +54,12 @@ describe.each(actors())("a link in the place of a folder of denied names, as $ki
         "ln -s evil .claude",
         "ln -s evil moved && mv moved .hg",
         "ln -s evil linked && ln -P linked .github; rm linked",
+        "mkdir sub; ln -s ../evil sub/any",
       ].join("; "),
     );
     expect(told).toEqual(
       expect.arrayContaining(
-        [".claude", ".hg", ".github"].map((name) => ({ kind: "denied_name", subject: at(name) })),
+        [".claude", ".hg", ".github", "sub/any"].map((name) => ({ kind: "denied_name", subject: at(name) })),
       ),
     );
     expect([".claude/settings.json", ".hg/hgrc", ".github/hooks/one"].filter(reads)).toEqual([]);
@@ -131,11 +132,11 @@ describe.each(actors())("a link in the place of a folder of denied names, as $ki
   test("does not count once it is gone, or a folder, and a folder that `**` walks through is none", async () => {
     expect(
       await violations(
-        "ln -s evil .claude; rm .claude; mkdir .claude; echo prose > .claude/prose.md; mkdir sub; ln -s ../evil sub/any; ln -s a deep",
+        "ln -s evil .claude; rm .claude; mkdir .claude; echo prose > .claude/prose.md; mkdir -p other/deep; ln -s ../evil other/any; ln -s a deep",
       ),
     ).toEqual([]);
     expect(lstatSync(at(".claude")).isDirectory()).toBe(true);
-    expect(readlinkSync(at("sub/any"))).toBe("../evil");
+    expect(readlinkSync(at("other/any"))).toBe("../evil");
   });
 
   test("is no folder of a branch: git switches to one that has the folder, and back", async () => {
