@@ -155,10 +155,12 @@ export class LayerStore implements HeldStore {
     const never = new AbortController().signal;
     return await this.#inTurn(held, never, async (session) => {
       // Works even if the project was replaced: nothing is written there.
-      const state = await this.#read(session, { ...held, identity: ANY_FOLDER }, never).catch((error) => {
-        if (paths === null && isTooLarge(error)) return undefined;
-        throw error;
-      });
+      const state = await this.#read(session, { ...held, identity: ANY_FOLDER }, never).catch(
+        (error: unknown) => {
+          if (paths === null && isTooLarge(error)) return undefined;
+          throw error;
+        },
+      );
       if (state === undefined) return await discardUnread(held.layers);
       const { journal, open } = state;
       const { paths: chosen, refusals } = choose(open.keys(), paths, (path) => notHeld(journal, path));
