@@ -52,6 +52,14 @@ describe.each(actors())("held changes that are old enough to go, as $kind", (act
     expect(existsSync(held.layers)).toBe(false);
   });
 
+  test("go with names that are not UTF-8, and with folders that the command has closed", async () => {
+    const held = await place.project("bytes", BASE);
+    const script = `cd "$1/upper"; n=$(printf 'n\\377'); mkdir "$n" n2 "$n/sub"; echo x > "$n/sub/f"; chmod 0 "$n/sub" "$n"`;
+    await place.sh(script, held.layers);
+    expect(await place.expire()).toBe(1);
+    expect(readdirSync(join(place.folder, "overlay")).filter((name) => name.includes("bytes"))).toEqual([]);
+  });
+
   test("are there whole or not at all while they are removed: nobody applies half of them", async () => {
     const held = await place.project("large", BASE);
     const count = 3000;

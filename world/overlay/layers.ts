@@ -12,6 +12,8 @@ import { WorldUnavailable } from "../model/unavailable.ts";
  */
 const NAMELESS = "wld_gone_";
 
+const SLASH = Buffer.from("/");
+
 /**
  * Makes the folders of one overlay: `upper` takes the changes, `work` is the kernel's scratch space on the same file system.
  * Synchronous: a command waits, and asynchronous calls would take longer. Returns the time in ns since the epoch by the kernel's
@@ -43,7 +45,7 @@ export function unmakable(layers: string, cause: unknown): WorldUnavailable {
  * ordinary user must change the modes first.
  */
 export async function removeLayers(layers: string): Promise<void> {
-  await openFolders(layers);
+  await openFolders(Buffer.from(layers));
   try {
     await rm(layers, { recursive: true, force: true });
   } catch (error) {
@@ -61,12 +63,14 @@ export async function removeDeep(layers: string): Promise<void> {
   await run("rm", ["-rf", "--one-file-system", "--", layers], { env: SYSTEM });
 }
 
-async function openFolders(folder: string): Promise<void> {
+/** By bytes: a command may give a folder a name that is not UTF-8, and close it. */
+async function openFolders(folder: Buffer): Promise<void> {
   await chmod(folder, 0o700).catch(() => {
     // Already gone, ignoring: the removal decides.
   });
-  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
-  for (const entry of entries) if (entry.isDirectory()) await openFolders(join(folder, entry.name));
+  const entries = await readdir(folder, { withFileTypes: true, encoding: "buffer" }).catch(() => []);
+  for (const entry of entries)
+    if (entry.isDirectory()) await openFolders(Buffer.concat([folder, SLASH, entry.name]));
 }
 
 /**
