@@ -152,10 +152,24 @@ export class HeldPlace implements AsyncDisposable {
 
   /** Kills whatever applies or takes back at this moment, if anything does. */
   killApplier(): boolean {
+    const readers = this.readers();
+    for (const reader of readers) process.kill(reader, "SIGKILL");
+    return readers.length > 0;
+  }
+
+  /** The processes that read, apply or take back at this moment. */
+  readers(): readonly number[] {
     const pid = this.#driver.pid ?? 0;
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
-    for (const child of children === "" ? [] : children.split(" ")) process.kill(Number(child), "SIGKILL");
-    return children !== "";
+    return children === "" ? [] : children.split(" ").map(Number);
+  }
+
+  /** Kills the process that asks the readers, as a broker is killed. */
+  async killDriver(): Promise<void> {
+    const driver = this.#driver;
+    const closed = new Promise((resolve) => driver.once("close", resolve));
+    driver.kill("SIGKILL");
+    await closed;
   }
 
   /** A new process that applies, where the last one was killed. */

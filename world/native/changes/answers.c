@@ -1,8 +1,10 @@
 #include "changes/answers.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "lib/fields.h"
@@ -33,6 +35,15 @@ void answer_failed(struct text *answer, const char *what, const char *why) {
   text_field(answer, "failed");
   text_field(answer, what);
   text_field(answer, why);
+}
+
+/* PDEATHSIG follows the thread that started this process: Node's main thread, which ends with the broker. Set after the user namespace
+   was entered, as a change of credentials clears it. */
+void answers_end_with_broker(bool ends) {
+  struct pollfd output = {.fd = STDOUT_FILENO};
+  if (prctl(PR_SET_PDEATHSIG, ends ? SIGKILL : 0) < 0) exit(1);
+  /* The broker may have died before that, and somebody else be the parent by now: then nobody reads the answers. */
+  if (ends && poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLHUP)) != 0) exit(1);
 }
 
 int answers_serve(request_taker take) {

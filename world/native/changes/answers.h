@@ -11,6 +11,9 @@
 /* Fills in the last answer. False: the program ends after that answer. */
 typedef bool (*request_taker)(struct text_reader *request, struct text *answer);
 
+/* Ends the process with the broker, in the middle of a request too: for requests that only read, which may take minutes. False: the
+   process outlives the broker until its request is done. */
+void answers_end_with_broker(bool ends);
 /* Serves requests until the input ends. Returns the program's exit code. */
 int answers_serve(request_taker take);
 /* Sends an answer before the last, or ends the process. */

@@ -200,6 +200,7 @@ static bool serve(struct text_reader *request, struct text *answer) {
     answer_errno(answer, "request", EPROTO);
     return false;
   }
+  answers_end_with_broker(true);
   marks_take(strcmp(marks, "user") == 0);
   int upper = open_tree(upper_path, answer);
   int lower = upper < 0 ? -1 : open_tree(lower_path, answer);

@@ -142,6 +142,8 @@ static bool serve(struct text_reader *reader, struct text *answer) {
   const char *verb = text_next(reader), *field[4] = {0};
   int count = 0;
   while (count < 4 && (field[count] = text_next(reader)) != NULL) count++;
+  /* A change goes on to its end without a broker. */
+  answers_end_with_broker(verb == NULL || (strcmp(verb, "change") != 0 && strcmp(verb, "recover") != 0));
   if (count == 1 && strcmp(verb, "lock") == 0) lock(field[0], answer);
   else if (count == 3 && strcmp(verb, "scan") == 0) scan(field[0], field[1], field[2], answer);
   else if (count == 3 && strcmp(verb, "look") == 0) look(field[0], field[1], field[2], answer);
