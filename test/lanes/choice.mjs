@@ -11,7 +11,7 @@ const SLOW = {
   integration: `acp adapters approvals-cli approvals-kept backends budgets caller-shell changes-listed check-files
     cli client commits direct-changes direct-folders direct-random disabled doctor exec-gate exec-gate-stopped
     exec-stream exec-trees faults few-descriptors fronts full-disk held held-auto-apply held-changes held-cli
-    held-contents held-faults held-first-look held-kill-points held-killed held-recovered-edits hook hook-events hook-unanswered
+    held-contents held-faults held-first-look held-kill-points held-killed held-orphans held-recovered-edits hook hook-events hook-unanswered
     idempotency init init-refused left-overs life-cycle lima mcp mcp-clients network-npm-refused network-without-nft
     notices output-room own-home package policy policy-allow policy-corpus policy-fuzz policy-network policy-reload
     policy-show policy-tools program-starts project-made-anew publish publish-policy questions-terminal real-agents
