@@ -10,6 +10,7 @@ export { ANY_FOLDER, isCrowded, isTooLarge } from "./model/held.ts";
 export type {
   ApplyEnding,
   Held,
+  HeldAttribute,
   HeldChange,
   HeldKind,
   HeldSide,

@@ -1,6 +1,6 @@
 /** Writes the patches of one diff, until its bound on size or time is reached. */
 import { setImmediate as turn } from "node:timers/promises";
-import type { HeldChange, HeldSide, OpenSides } from "../../world/backend.ts";
+import type { HeldAttribute, HeldChange, HeldSide, OpenSides } from "../../world/backend.ts";
 import { changePath } from "./change-path.ts";
 import { type FilePatch, filePatch, type PatchSide } from "./patch.ts";
 
@@ -28,6 +28,7 @@ export class PatchWriter {
   readonly #texts: string[] = [];
   readonly #gaps: Gaps = { large: 0, hidden: 0, late: 0, below: 0, odd: 0 };
   readonly #folders: string[] = [];
+  readonly #attributes = new Map<HeldAttribute, string[]>();
   /** Special and unreadable files. */
   readonly #odd: string[] = [];
   #length = 0;
@@ -42,6 +43,7 @@ export class PatchWriter {
   /** Adds a change; undefined when there is no difference, the path is hidden, or time is up. */
   async add(change: HeldChange): Promise<Counts | undefined> {
     this.#signal.throwIfAborted();
+    this.#nameAttributes(change);
     if (change.kind === "dir") return undefined;
     if (this.#isFull()) {
       this.#gaps.late += 1;
@@ -82,6 +84,7 @@ export class PatchWriter {
           ]
         : []),
       ...this.#folderModes(),
+      ...[...this.#attributes].map(([what, paths]) => `not in the patch, the ${what} of ${someOf(paths)}`),
       ...(below > 0 ? ["not every file of a removed folder is shown"] : []),
       ...(late > 0
         ? [`the patch leaves out ${late} more of the listed paths; name paths to see their changes`]
@@ -97,6 +100,15 @@ export class PatchWriter {
     if (this.#isHidden(path)) return;
     const [old, now] = [before.mode.toString(8), after.mode.toString(8)];
     this.#folders.push(`${changePath(path)} (${old} to ${now})`);
+  }
+
+  /** Reports in the summary, as with a folder's mode, what an apply would set unseen. */
+  #nameAttributes({ path, attributes }: HeldChange): void {
+    for (const attribute of attributes) {
+      const paths = this.#attributes.get(attribute) ?? [];
+      this.#attributes.set(attribute, paths);
+      paths.push(this.#isHidden(path) ? "a path hidden by fs.deny_read" : changePath(path));
+    }
   }
 
   #folderModes(): readonly string[] {

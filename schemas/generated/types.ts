@@ -607,6 +607,7 @@ export interface WireHeldChange {
   readonly size: number;
   readonly mode: number;
   readonly links: number;
+  readonly attributes: readonly ("access list" | "extended attributes" | "owner")[];
 }
 /** Answer 200 of POST /v1/approvals/:id: the decision is accepted. */
 export interface ApprovalDecisionReply {

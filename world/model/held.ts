@@ -24,6 +24,9 @@ export type Held = {
  */
 export type HeldKind = "write" | "mod" | "delete" | "dir" | "link" | "mode";
 
+/** Properties that an apply sets and no patch can show. */
+export type HeldAttribute = "access list" | "extended attributes" | "owner";
+
 export type HeldChange = {
   readonly path: string;
   readonly kind: HeldKind;
@@ -34,6 +37,8 @@ export type HeldChange = {
   readonly mode: number;
   /** Number of the file's names in the layer; 1 unless a file. Names applied together become hard links in the project too. */
   readonly links: number;
+  /** Those that differ from the project's entry, or that a new entry has. */
+  readonly attributes: readonly HeldAttribute[];
 };
 
 /** `mode` has only the permission bits, including setuid, setgid and sticky. */

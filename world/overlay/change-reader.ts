@@ -141,7 +141,10 @@ async function listing(
 function changeOf({ type, path, flags, above, below }: Row): LayerChange {
   const [before, after] = [modeIn(below), modeIn(above)];
   const kind =
-    type === ROW.unread ? "unread" : changeKind(before, after, () => !flags.includes(FLAG.content));
+    type === ROW.unread
+      ? "unread"
+      : (changeKind(before, after, () => !flags.includes(FLAG.content)) ??
+        (flags.includes(FLAG.accessList) || flags.includes(FLAG.extended) ? "mod" : undefined));
   if (kind === undefined)
     throw new Error(`The reader of changes sent '${shownPath(path)}', which is unchanged`);
   return { kind, path, after: after ?? 0 };

@@ -29,8 +29,14 @@ export function stateOf(
   return { held, entries, seen, journal, open };
 }
 
+const ATTRIBUTES = [
+  [FLAG.accessList, "access list"],
+  [FLAG.extended, "extended attributes"],
+  [FLAG.owner, "owner"],
+] as const;
+
 export function changesOf(state: State): readonly HeldChange[] {
-  return [...state.open.values()].flatMap(({ path, kind, above }) =>
+  return [...state.open.values()].flatMap(({ path, kind, above, flags }) =>
     kind === null
       ? []
       : [
@@ -41,6 +47,7 @@ export function changesOf(state: State): readonly HeldChange[] {
             links: above?.type === ROW.file ? above.links : 1,
             size: above?.type === ROW.file || above?.type === ROW.link ? above.size : 0,
             mode: above?.mode ?? 0,
+            attributes: ATTRIBUTES.filter(([flag]) => has({ flags }, flag)).map(([, attribute]) => attribute),
           },
         ],
   );

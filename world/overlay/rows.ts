@@ -32,6 +32,11 @@ export const FLAG = {
   copied: "g",
   /** Copied up from another inode than the present lower inode. */
   copiedOther: "G",
+  /** Differs, or a new entry has one. */
+  accessList: "l",
+  /** `user.` attributes, likewise. */
+  extended: "e",
+  owner: "w",
 } as const;
 
 /** One row, as sent. States are texts of {@link Sight}; "" for a missing entry. */

@@ -52,7 +52,7 @@ struct listing {
   bool unhashed;     /* some content was not read: too much, or no permission */
 };
 
-/* The rule is `changeKind` of world/overlay/tree-hash.ts. */
+/* The rule is `changeKind` of world/overlay/tree-hash.ts, and what it does not know: an access list or `user.` attribute is a change. */
 static enum kind kind_of(const struct row *row) {
   const struct sight *above = &row->above, *below = &row->below;
   bool is_folder = above->type == TYPE_FOLDER;
@@ -61,7 +61,7 @@ static enum kind kind_of(const struct row *row) {
   if (above->type == TYPE_NONE) return below->type == TYPE_NONE ? KIND_NONE : KIND_DELETE;
   if (below->type == TYPE_NONE) return is_folder ? KIND_DIR : KIND_WRITE;
   if (above->type != below->type) return is_folder ? KIND_DIR : KIND_MOD;
-  return above->mode != below->mode || (row->flags & ROW_CONTENT) != 0 ? KIND_MOD : KIND_NONE;
+  return above->mode != below->mode || (row->flags & (ROW_CONTENT | ROW_ACCESS_LIST | ROW_EXTENDED)) != 0 ? KIND_MOD : KIND_NONE;
 }
 
 /* Returns NULL, and sets `full`, when the list is full. */

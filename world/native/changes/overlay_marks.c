@@ -133,31 +133,34 @@ bool origin_is(const struct origin *origin, int folder, const char *name) {
          memcmp(found.head.f_handle, origin->bytes, origin->length) == 0;
 }
 
-/* True when each kept attribute in `names` has the same value at both paths; counts the kept attributes. */
-static bool values_equal(const struct text *names, const char *left, const char *right, int *count) {
+/* The kinds of the kept attributes in `names` that have another value, or none, at the other path. */
+static unsigned values_differing(const struct text *names, const char *path, const char *other_path) {
   static char one[VALUE_MAX], other[VALUE_MAX];
   struct text_reader reader = {names->data, names->data + names->length};
+  unsigned kinds = 0;
   for (char *name = text_next(&reader); name != NULL; name = text_next(&reader)) {
     if (!attribute_is_kept(name)) continue;
-    ++*count;
-    ssize_t here = lgetxattr(left, name, one, sizeof one);
-    ssize_t there = lgetxattr(right, name, other, sizeof other);
-    if (here < 0 || here != there || memcmp(one, other, (size_t)here) != 0) return false;
+    ssize_t here = lgetxattr(path, name, one, sizeof one);
+    ssize_t there = other_path == NULL ? -1 : lgetxattr(other_path, name, other, sizeof other);
+    if (here >= 0 && here == there && memcmp(one, other, (size_t)here) == 0) continue;
+    kinds |= strncmp(name, "user.", 5) == 0 ? ATTRIBUTES_EXTENDED : ATTRIBUTES_ACCESS_LIST;
   }
-  return true;
+  return kinds;
 }
 
-bool attributes_equal(int left, const char *left_name, int right, const char *right_name) {
+unsigned attributes_differing(int left, const char *left_name, int right, const char *right_name) {
   struct text lefts = {0}, rights = {0};
-  char *one = path_of(left, left_name), *other = path_of(right, right_name);
-  int here = 0, there = 0;
-  bool equal = attributes_of(one, &lefts) == 0 && attributes_of(other, &rights) == 0 &&
-               values_equal(&lefts, one, other, &here) && values_equal(&rights, other, one, &there) && here == there;
+  char *one = path_of(left, left_name), *other = right < 0 ? NULL : path_of(right, right_name);
+  unsigned kinds = ATTRIBUTES_ACCESS_LIST | ATTRIBUTES_EXTENDED;
+  if (attributes_of(one, &lefts) == 0 && (other == NULL || attributes_of(other, &rights) == 0)) {
+    kinds = values_differing(&lefts, one, other);
+    if (other != NULL) kinds |= values_differing(&rights, other, one);
+  }
   text_clear(&lefts);
   text_clear(&rights);
   free(one);
   free(other);
-  return equal;
+  return kinds;
 }
 
 /* Copies values. getxattr and setxattr follow the /proc/self/fd/N path itself, and no further link. */

@@ -37,7 +37,10 @@ const char *refusal_of(const struct stat *status, const struct marks *marks);
 /* True when `name` leads to the inode of `origin`, or when the file system supports no handles. */
 bool origin_is(const struct origin *origin, int folder, const char *name);
 
-bool attributes_equal(int left, const char *left_name, int right, const char *right_name);
+/* Kinds of kept attributes. */
+enum attributes { ATTRIBUTES_ACCESS_LIST = 1, ATTRIBUTES_EXTENDED = 2 };
+/* The kinds in which two entries differ; both where one cannot be read. `right` -1: there is no other entry. */
+unsigned attributes_differing(int left, const char *left_name, int right, const char *right_name);
 /* Gives `to` the kept attributes of `from`, and no other kept attributes; both are paths of /proc/self/fd. */
 int attributes_copy(const char *from, const char *to);
 /* True when `now` has each kept attribute, or lacks it, as `one` or `other` does: a copy between these two may have been killed. Paths

@@ -206,16 +206,25 @@ static bool content_differs(struct walk *walk, const struct entry *entry, const 
   return !content_same(&pair, walk->look == LOOK_TO_APPLY ? open_readable : open_plainly, &walk->comparable);
 }
 
+/* An access list says what the mode does not: a listing without it would hide who may write. */
+static unsigned attribute_flags(const struct walk *walk, const struct entry *entry, const struct row *row) {
+  bool both = entry->in->lower >= 0 && row->above.type == row->below.type;
+  /* A listing tells a new entry anyway. */
+  if (!both && walk->look == LOOK_TO_LIST) return 0;
+  unsigned kinds = attributes_differing(entry->in->upper, entry->name, both ? entry->in->lower : -1, entry->name);
+  return ((kinds & ATTRIBUTES_ACCESS_LIST) != 0 ? ROW_ACCESS_LIST : 0) | ((kinds & ATTRIBUTES_EXTENDED) != 0 ? ROW_EXTENDED : 0);
+}
+
 static unsigned flags_of(struct walk *walk, const struct entry *entry, const struct row *row, const struct stat *above,
                          const struct marks *marks) {
-  unsigned opaque = marks->opaque ? ROW_OPAQUE : 0;
-  if (entry->in->lower < 0) return ROW_NO_LOWER_FOLDER | opaque;
-  unsigned flags = opaque | (content_differs(walk, entry, row) ? ROW_CONTENT : 0);
+  unsigned common = (marks->opaque ? ROW_OPAQUE : 0) | attribute_flags(walk, entry, row);
+  if (entry->in->lower < 0) return ROW_NO_LOWER_FOLDER | common;
+  unsigned flags = common | (content_differs(walk, entry, row) ? ROW_CONTENT : 0);
   if (walk->look == LOOK_TO_LIST) return flags;
   if (row->above.type == row->below.type) {
-    bool same = row->above.mode == row->below.mode && !owners_differ(entry, above) &&
-                attributes_equal(entry->in->upper, entry->name, entry->in->lower, entry->name);
-    if (!same) flags |= ROW_ATTRIBUTES;
+    if (owners_differ(entry, above)) flags |= ROW_OWNER;
+    bool differ = row->above.mode != row->below.mode || (flags & (ROW_OWNER | ROW_ACCESS_LIST | ROW_EXTENDED)) != 0;
+    if (differ) flags |= ROW_ATTRIBUTES;
     if (row->above.mtime != row->below.mtime) flags |= ROW_MTIME;
   }
   if (marks->origin.length == 0) return flags;

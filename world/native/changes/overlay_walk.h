@@ -28,9 +28,12 @@ enum row_flag {
   ROW_CONTENT = 1 << 4,         /* type or content differs */
   ROW_COPIED = 1 << 5,          /* the kernel copied it up */
   ROW_COPIED_OTHER = 1 << 6,    /* the kernel copied it up from another inode than the present lower inode */
-  ROW_HIDDEN = 1 << 7,          /* removed because the folder around it hides the lower folder */
+  ROW_ACCESS_LIST = 1 << 7,     /* the access list differs, or a new entry has one */
+  ROW_EXTENDED = 1 << 8,        /* as with the access list: `user.` attributes */
+  ROW_OWNER = 1 << 9,           /* LOOK_TO_APPLY: owner or group differs */
+  ROW_HIDDEN = 1 << 10,         /* removed because the folder around it hides the lower folder */
 };
-#define ROW_FLAG_LETTERS "noatcgGi"
+#define ROW_FLAG_LETTERS "noatcgGlewi"
 
 struct row {
   enum row_kind kind;
@@ -49,7 +52,7 @@ struct row {
 void row_write(struct text *text, const struct row *row);
 
 enum look {
-  /* For a reply: type, mode and content. Reports unreadable paths and goes on; reads at most CONTENT_MAX bytes;
+  /* For a reply: type, mode, content, access lists and `user.` attributes. Reports unreadable paths and goes on; reads at most CONTENT_MAX bytes;
      leaves out paths longer than PATH_MAX; changes no mode to read a file. */
   LOOK_TO_LIST,
   /* For held changes: everything that an apply sets, compares or refuses. A path longer than PATH_MAX is one refused row. Ends at the

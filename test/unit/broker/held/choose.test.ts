@@ -150,7 +150,7 @@ test("what is done in one project waits for what came before, however that ended
 });
 
 function change(path: string, kind: HeldKind = "write", more: Partial<HeldChange> = {}): HeldChange {
-  return { path, kind, autorun: false, size: 0, mode: 0o100644, links: 1, ...more };
+  return { path, kind, autorun: false, size: 0, mode: 0o100644, links: 1, attributes: [], ...more };
 }
 
 function spec(files: Partial<SpecOfFiles["files"]>): SpecOfFiles {

@@ -5,7 +5,15 @@ import type { HeldChange, HeldSide, OpenSides } from "../../../../world/backend.
 type Tree = Readonly<Record<string, string>>;
 
 function change(path: string, kind: HeldChange["kind"], size = 0): HeldChange {
-  return { path, kind, autorun: false, size, mode: kind === "delete" ? 0 : 0o100644, links: 1 };
+  return {
+    path,
+    kind,
+    autorun: false,
+    size,
+    mode: kind === "delete" ? 0 : 0o100644,
+    links: 1,
+    attributes: [],
+  };
 }
 
 /** Both trees in memory, with the names that were read. */

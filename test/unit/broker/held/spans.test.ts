@@ -71,7 +71,7 @@ describe("the lines of an apply", () => {
 
 test("a listing holds what was done of what was held, and says when it is cut", () => {
   const change = (path: string, kind: "write" | "dir") =>
-    ({ path, kind, autorun: path === "Makefile", size: 0, mode: 0, links: 1 }) as const;
+    ({ path, kind, autorun: path === "Makefile", size: 0, mode: 0, links: 1, attributes: [] }) as const;
   const all = [change("Makefile", "write"), change("d", "dir"), change("left", "write")];
   expect(listingOf(all, ["Makefile", "d"], true)).toMatchObject({
     writes: ["Makefile"],
