@@ -38,7 +38,7 @@ const char *refusal_of(const struct stat *status, const struct marks *marks);
 bool origin_is(const struct origin *origin, int folder, const char *name);
 
 /* Kinds of kept attributes. */
-enum attributes { ATTRIBUTES_ACCESS_LIST = 1, ATTRIBUTES_EXTENDED = 2 };
+enum attribute_kind { ATTRIBUTES_ACCESS_LIST = 1, ATTRIBUTES_EXTENDED = 2 };
 /* The kinds in which two entries differ; both where one cannot be read. `right` -1: there is no other entry. */
 unsigned attributes_differing(int left, const char *left_name, int right, const char *right_name);
 /* Gives `to` the kept attributes of `from`, and no other kept attributes; both are paths of /proc/self/fd. */

@@ -52,8 +52,8 @@ struct row {
 void row_write(struct text *text, const struct row *row);
 
 enum look {
-  /* For a reply: type, mode, content, access lists and `user.` attributes. Reports unreadable paths and goes on; reads at most CONTENT_MAX bytes;
-     leaves out paths longer than PATH_MAX; changes no mode to read a file. */
+  /* For a reply: type, mode, content, access lists and `user.` attributes. Reports unreadable paths and goes on; reads at most
+     CONTENT_MAX bytes; leaves out paths longer than PATH_MAX; changes no mode to read a file. */
   LOOK_TO_LIST,
   /* For held changes: everything that an apply sets, compares or refuses. A path longer than PATH_MAX is one refused row. Ends at the
      first error. */
