@@ -2,7 +2,7 @@
 import type { CheckReply } from "../../schemas/generated/types.ts";
 import { existsSync } from "node:fs";
 import { harmlessLine } from "../cli/terminal/terminal.ts";
-import { type Fields, fieldsOf, listOf, refusedFor, succeed, textOf } from "./messages.ts";
+import { type Fields, fieldsOf, listOf, refusedFor, succeed } from "./messages.ts";
 import type { ToolCall } from "./sessions.ts";
 import { fenced } from "./terminals.ts";
 import type { Whose } from "./whose.ts";
@@ -72,10 +72,14 @@ function subjectOf({ kind, command, paths }: ToolCall): Record<string, unknown> 
 }
 
 /** A question that we cannot judge says so: its title is the agent's, which could begin with a verdict of its own making. */
-export function passed(params: Fields): object {
+export function passed(params: Fields, call: ToolCall): object {
   const toolCall = fieldsOf(params["toolCall"]) ?? {};
-  const title = harmlessLine(textOf(toolCall["title"]) ?? "Tool call");
-  return { ...params, toolCall: { ...toolCall, title: `Substrate: not judged — ${title}` } };
+  return { ...params, toolCall: { ...toolCall, title: titleOf(call, "not judged") } };
+}
+
+/** Our words come first: an editor cuts long titles, and the agent could begin its own with words like these. */
+function titleOf(call: ToolCall, verdict: string): string {
+  return `Substrate: ${verdict} — ${harmlessLine(call.title ?? "Tool call")}`;
 }
 
 /** Adds the verdict to the question's title and content. */
@@ -90,8 +94,7 @@ export function shown(
     ...params,
     toolCall: {
       ...toolCall,
-      // First: an editor cuts long titles, and the agent could begin its own with words like these.
-      title: `Substrate: ${title} — ${harmlessLine(call.title ?? "Tool call")}`,
+      title: titleOf(call, title),
       content: [...content, textBlock(fenced(lines.map(harmlessLine).join("\n")))],
     },
   };

@@ -187,7 +187,7 @@ export class Proxy {
     const cwd = this.#sessions.folderOf(sessionId);
     const verdict = await judged(this.#options.whose, known, cwd);
     if (verdict.do !== "deny") {
-      const words = verdict.do === "pass" ? passed(params) : shown(params, known, content, verdict);
+      const words = verdict.do === "pass" ? passed(params, known) : shown(params, known, content, verdict);
       return this.#editor.send({ jsonrpc: "2.0", id, method: "session/request_permission", params: words });
     }
     const why = textBlock(fenced([`Substrate: ${verdict.title}`, ...verdict.lines].join("\n")));

@@ -24,7 +24,7 @@ export function readWords({
 }
 
 const LOSSY =
-  "[U+FFFD stands for bytes that are no UTF-8: writing this text back would lose them, edit and bash keep them]";
+  "[U+FFFD may stand for bytes that are no UTF-8: writing this text back would lose them, edit and bash keep them]";
 
 export function changedWords({ files = [] }: FilesReply): string {
   return files

@@ -234,7 +234,7 @@ function fileTool(op: string, words: (reply: FilesReply) => string): Tool["run"]
         ...mcp.session,
         ...fields,
         ...bounded,
-        ...(reads.has(op) ? {} : changing(mcp)),
+        ...(READS.has(op) ? {} : changing(mcp)),
         op,
       },
       signal,
@@ -245,7 +245,7 @@ function fileTool(op: string, words: (reply: FilesReply) => string): Tool["run"]
   };
 }
 
-const reads: ReadonlySet<string> = new Set(["read", "glob", "grep"]);
+const READS: ReadonlySet<string> = new Set(["read", "glob", "grep"]);
 
 function changing({ waitMs }: Mcp): object {
   return { ...umaskField(), approval_wait_ms: waitMs };

@@ -19,8 +19,15 @@ const MAX_PROJECTS = 64;
 /** For each project: a `git clone` brings few, but a command may make any number of names. */
 const MAX_PATHS = 100;
 
-/** How many lines HEAD's log (git-reflog(1)) had when a file was moved; undefined until its command has ended. */
-type Moved = Map<string, number | undefined>;
+/** Names in a sentence. */
+const MAX_NAMED = 5;
+
+type Moved = {
+  /** How many lines HEAD's log (git-reflog(1)) had when each file was moved; undefined until its command has ended. */
+  readonly names: Map<string, number | undefined>;
+  /** The index as it was last read. */
+  seen: string;
+};
 
 export class MovedTracked {
   readonly #uid: number;
@@ -35,8 +42,11 @@ export class MovedTracked {
   add(project: string, path: string): void {
     const name = relative(project, path);
     if (name === "" || name.startsWith("../")) return;
-    const moved = this.#moved.get(project) ?? new Map<string, number | undefined>();
-    if (moved.size < MAX_PATHS) this.#moved.set(project, moved.set(name, undefined));
+    const moved = this.#moved.get(project) ?? { names: new Map<string, number | undefined>(), seen: "" };
+    if (moved.names.size >= MAX_PATHS) return;
+    moved.names.set(name, undefined);
+    moved.seen = "";
+    this.#moved.set(project, moved);
   }
 
   /**
@@ -48,26 +58,31 @@ export class MovedTracked {
     const moved = this.#moved.get(project);
     if (moved === undefined) return undefined;
     const git = ownGitFolder(project, this.#uid);
+    const stat = lookExactlyAt(join(git, "index"));
+    const seen = stat === undefined ? "none" : `${stat.ino}:${stat.mtimeNs}:${stat.size}`;
+    // Each command asks, and few change the index.
+    if (seen === moved.seen) return undefined;
+    moved.seen = seen;
     const index = readSmallFile(join(git, "index"), MAX_INDEX, this.#uid) ?? "";
     const log = (readSmallFile(join(git, "logs/HEAD"), MAX_LOG, this.#uid) ?? "").trimEnd().split("\n");
     const deleted: string[] = [];
-    let committed = false;
-    for (const [name, known] of moved) {
+    let before: string | undefined;
+    for (const [name, known] of moved.names) {
       const isTracked = index.includes(`${name}/`) || index.includes(`${name}\0`);
       if (isTracked && lookExactlyAt(join(project, name)) === undefined) {
-        if (known === undefined) moved.set(name, log.length);
+        if (known === undefined) moved.names.set(name, log.length);
         continue;
       }
-      moved.delete(name);
+      moved.names.delete(name);
       if (isTracked || known === undefined) continue;
       const steps = log.slice(known).filter(isStep);
       // HEAD went elsewhere: what is in the index now is of another commit.
       if (!steps.every((step) => COMMITTED.test(step))) continue;
-      committed ||= steps.length > 0;
+      before ??= steps[0]?.split(" ", 1)[0];
       deleted.push(name);
     }
-    if (moved.size === 0) this.#moved.delete(project);
-    return deleted.length === 0 ? undefined : deletedWords(deleted, committed);
+    if (moved.names.size === 0) this.#moved.delete(project);
+    return deleted.length === 0 ? undefined : deletedWords(deleted, before);
   }
 }
 
@@ -80,11 +95,15 @@ function isStep(line: string): boolean {
   return old !== now;
 }
 
-function deletedWords(names: readonly string[], committed: boolean): string {
-  const listed = names.map((name) => `'${name}'`).join(", ");
-  const words = names.map(shellWord).join(" ");
-  const back = committed
-    ? `'git restore --source=HEAD~1 --staged -- ${words}', then 'git commit --amend --no-edit' keeps the files in the branch`
-    : `'git restore --staged -- ${words}' takes that back`;
-  return `git ${committed ? "committed" : "will commit"} that ${listed} ${names.length === 1 ? "was" : "were"} deleted, but Substrate had moved the files away: ${back}`;
+/** `before`: the commit before the first one that records the deletion; undefined where only the index does. */
+function deletedWords(names: readonly string[], before: string | undefined): string {
+  const some = names.slice(0, MAX_NAMED);
+  const more = names.length > some.length ? ` and ${names.length - some.length} more` : "";
+  const listed = `${some.map((name) => `'${name}'`).join(", ")}${more}`;
+  const words = some.map(shellWord).join(" ");
+  const back =
+    before === undefined
+      ? `'git restore --staged -- ${words}' takes that back`
+      : `'git restore --source=${before.slice(0, 12)} --staged -- ${words}', then 'git commit --amend --no-edit' keeps the files in the branch`;
+  return `git ${before === undefined ? "will commit" : "committed"} that ${listed} ${names.length === 1 ? "was" : "were"} deleted, but Substrate had moved the files away: ${back}`;
 }

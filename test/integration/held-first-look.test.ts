@@ -2,10 +2,9 @@ import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { homeLayout } from "../../broker/settings/home.ts";
 import { actors } from "../support/users/users.ts";
-import { eventually, ROOT_OVERLAY, TestBroker } from "../support/broker/broker.ts";
-import { change, changed, errorIn, fill, isolated, isolating } from "../support/held/changes.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import { change, changed, errorIn, fill, isolated, isolating, layersOf } from "../support/held/changes.ts";
 
 describe.each(actors())("what went in the project since an isolated command, as $kind", (actor) => {
   let broker: TestBroker;
@@ -14,15 +13,10 @@ describe.each(actors())("what went in the project since an isolated command, as 
   });
   afterAll(() => broker.stop());
 
-  function layersOf(span: string): string {
-    const { overlay } = homeLayout(broker.home, actor.uid === 0 ? ROOT_OVERLAY : undefined);
-    return join(overlay, span);
-  }
-
   /** Nobody has asked for the changes by then. */
   async function heldAndLookedAt(cmd: string): Promise<string> {
     const { span_id: span } = await isolated(broker, cmd);
-    expect(await eventually(() => existsSync(join(layersOf(span), "seen")), 10_000)).toBe(true);
+    expect(await eventually(() => existsSync(join(layersOf(broker, span), "seen")), 10_000)).toBe(true);
     return span;
   }
 
@@ -87,7 +81,7 @@ describe.each(actors())("what went in the project since an isolated command, as 
       fill(broker, { f: "another one\n" });
       // Longer than a first look lets wait.
       await sleep(500);
-      const wasSeen = existsSync(join(layersOf(span), "seen"));
+      const wasSeen = existsSync(join(layersOf(broker, span), "seen"));
       rmSync(broker.project, { recursive: true });
       renameSync(away, broker.project);
       await changed(broker, "apply", span);

@@ -94,7 +94,7 @@ function ticksOf(pid: number): number {
   return Number(fields[11] ?? 0) + Number(fields[12] ?? 0);
 }
 
-/** "gone" for one that only waits for its parent, too. */
+/** The letter of a process's state; "gone" also for a zombie, which has ended and waits for its parent. */
 function stateOf(pid: number): string {
   const state = statOf(pid)[0] ?? "gone";
   return state === "Z" || state === "X" ? "gone" : state;

@@ -2,9 +2,17 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DiffReply, HeldReply } from "../../schemas/generated/types.ts";
-import { homeLayout } from "../../broker/settings/home.ts";
-import { eventually, ROOT_OVERLAY, TestBroker } from "../support/broker/broker.ts";
-import { change, changed, diffOf, errorIn, fill, isolated, isolating } from "../support/held/changes.ts";
+import { eventually, TestBroker } from "../support/broker/broker.ts";
+import {
+  change,
+  changed,
+  diffOf,
+  errorIn,
+  fill,
+  isolated,
+  isolating,
+  layersOf,
+} from "../support/held/changes.ts";
 import { actorsWith } from "../support/run/needs.ts";
 
 const MIB = 1024 * 1024;
@@ -26,11 +34,6 @@ describe.each(actorsWith("python3"))("held changes without end, as $kind", (acto
     broker = await TestBroker.start(actor, { policies: { default: isolating() } });
   });
   afterAll(() => broker.stop());
-
-  function layersOf(span: string): string {
-    const { overlay } = homeLayout(broker.home, actor.uid === 0 ? ROOT_OVERLAY : undefined);
-    return join(overlay, span);
-  }
 
   async function heldBy(script: string): Promise<string> {
     broker.write(join(broker.project, "make.py"), script);
@@ -55,7 +58,7 @@ describe.each(actorsWith("python3"))("held changes without end, as $kind", (acto
 
   test("below paths that no call can name are one refused row, and what lies beside them is applied", async () => {
     const span = await heldBy(`open("fine", "w").write("fine")\n${nested(1300, 600)}`);
-    const seen = join(layersOf(span), "seen");
+    const seen = join(layersOf(broker, span), "seen");
     expect(await eventually(() => existsSync(seen), 10_000)).toBe(true);
     expect(statSync(seen).size).toBeLessThan(MIB);
     const { changes } = await diffOf(broker, span);
@@ -75,7 +78,7 @@ describe.each(actorsWith("python3"))("held changes without end, as $kind", (acto
     fill(broker, { "make.py": `import os\nos.chdir("deep")\n${nested(20, 1)}` });
     expect(await broker.run("python3 make.py")).toMatchObject({ exit: 0 });
     const { span_id: span } = await isolated(broker, "rm -r deep");
-    const seen = join(layersOf(span), "seen");
+    const seen = join(layersOf(broker, span), "seen");
     expect(await eventually(() => existsSync(seen), 10_000)).toBe(true);
     expect(textOf(seen)).toContain("\0a path in the project's folder of this name is too long");
     expect(errorIn(await change(broker, "apply", span)).code).not.toBe("internal");
@@ -96,11 +99,11 @@ describe.each(actorsWith("python3"))("held changes without end, as $kind", (acto
     const { held } = (await broker.operator("GET", "/v1/held")).document as HeldReply;
     expect(held.find(({ span_id: id }) => id === span)?.problem).toContain("longer than 64 MiB");
     expect(await eventually(() => readers().length === 0, 10_000)).toBe(true);
-    expect(readdirSync(layersOf(span)).sort()).toEqual(["upper", "work"]);
+    expect(readdirSync(layersOf(broker, span)).sort()).toEqual(["upper", "work"]);
     expect(errorIn(await change(broker, "discard", span, ["n".repeat(250)]))).toMatchObject({ status: 413 });
     expect(await changed(broker, "discard", span)).toMatchObject({ done: ["."], left: [] });
     expect((await diffOf(broker, span)).changes).toEqual([]);
-    expect(readdirSync(join(layersOf(span), "upper"))).toEqual([]);
+    expect(readdirSync(join(layersOf(broker, span), "upper"))).toEqual([]);
     expect(errorIn(await change(broker, "discard", span))).toMatchObject({ status: 404 });
     expect(bugs()).toEqual([]);
   }, 120_000);
@@ -108,7 +111,7 @@ describe.each(actorsWith("python3"))("held changes without end, as $kind", (acto
   test("are read by one process at a time, however many ask; when those leave it ends, and no bug is logged", async () => {
     const spans = [await heldBy(nested(0, 30_000)), await heldBy(nested(1, 30_000))];
     const [span = "", other = ""] = spans;
-    await eventually(() => spans.every((one) => existsSync(join(layersOf(one), "seen"))), 30_000);
+    await eventually(() => spans.every((one) => existsSync(join(layersOf(broker, one), "seen"))), 30_000);
     let most = 0;
     const watch = setInterval(() => (most = Math.max(most, readers().length)), 5);
     const answers = await Promise.all(

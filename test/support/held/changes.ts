@@ -12,7 +12,8 @@ import {
 import { dirname, join } from "node:path";
 import type { Answer } from "../../../api/client/client.ts";
 import type { ChangesReply, DiffReply, ErrorReply, HeldReply } from "../../../schemas/generated/types.ts";
-import type { Ran, TestBroker } from "../broker/broker.ts";
+import { homeLayout } from "../../../broker/settings/home.ts";
+import { type Ran, ROOT_OVERLAY, type TestBroker } from "../broker/broker.ts";
 
 /** Isolates a command that says `true iso`; `more` are further keys of the policy. */
 export function isolating(more = ""): string {
@@ -22,6 +23,12 @@ export function isolating(more = ""): string {
 /** Runs a shell command on an overlay of the project. */
 export function isolated(broker: TestBroker, cmd: string, more: object = {}): Promise<Ran> {
   return broker.run({ cmd: `true iso; ${cmd}`, ...more });
+}
+
+/** Where the changes of a command are held. */
+export function layersOf({ actor, home }: TestBroker, span: string): string {
+  const { overlay } = homeLayout(home, actor.uid === 0 ? ROOT_OVERLAY : undefined);
+  return join(overlay, span);
 }
 
 export type Action = "apply" | "discard" | "undo";
